@@ -69,6 +69,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-npy.md": "npy",
         "format-jsonl.md": "jsonl",
         "format-csv.md": "csv",
+        "format-arrow.md": "arrow",
     },
     "Drop-ins": {
         "compat.md": "Programs of the original packages",

@@ -38,6 +38,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/compat-webdataset.md": ({"python": 1, "sh": 1}, [f"{SESSIONS}::test_webdataset"]),
     "docs/compat.md": ({"sh": 1}, [f"{SESSIONS}::test_drop_ins"]),
     "docs/extending.md": ({"python": 5}, [f"{PAGES_TEST}::test_extending"]),
+    "docs/format-arrow.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-csv.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-folder.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-jsonl.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),

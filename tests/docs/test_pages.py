@@ -188,6 +188,8 @@ def test_formats() -> None:
         assert run_page(page, {}) == 3
     shutil.copy(FOREIGN / "tfrecord-plain" / "train.tfrecord-00000-of-00003", "train.tfrecord")
     assert run_page("docs/format-tfrecord.md", {}) == 4
+    shutil.copytree(FOREIGN / "hf-arrow", "saved")
+    assert run_page("docs/format-arrow.md", {}) == 3
     shutil.copy(FOREIGN / "jsonl" / "rows.jsonl", "rows.jsonl")
     Path("rows.csv").write_text('id,text,score\n7,one,0.25\n8,"two\nlines",0.5\n', "utf-8")
     assert run_page("docs/format-jsonl.md", {}) == 3

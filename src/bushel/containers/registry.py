@@ -97,6 +97,7 @@ _registered: dict[str, _Registration] = {
     "tfrecord": _Registration(_own("tfrecord"), _TFRECORD),
     "jsonl": _Registration(_own("jsonl"), _with_compressed(".jsonl", ".ndjson")),
     "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
+    "arrow": _Registration(_own("arrow"), (".arrow", ".feather")),
     "folder": _Registration(_own("folder")),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""

@@ -11,7 +11,7 @@ import msgspec
 from bushel.containers.parquet.footer import Footer
 from bushel.errors import FormatError
 
-__all__ = ["Feature", "features_of"]
+__all__ = ["Feature", "features_in", "features_of"]
 
 _CODECS = {"Image": "image"}
 
@@ -35,14 +35,22 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
     Raises:
         FormatError: The metadata is not as Hugging Face writes it.
     """
-    text = footer.metadata.get("huggingface")
+    return features_in(footer.metadata.get("huggingface"), path)
+
+
+def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
+    """Return the features in the metadata `huggingface`, which a file may lack (None).
+
+    Raises:
+        FormatError: The metadata is not as Hugging Face writes it.
+    """
     if text is None:
         return {}
     try:
         described = msgspec.json.decode(text)["info"]["features"]
         return {str(name): _feature(each) for name, each in described.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"the metadata 'huggingface' in the footer is malformed: {error!r}", file=path) from error
+        raise FormatError(f"the metadata 'huggingface' is malformed: {error!r}", file=path) from error
 
 
 def _feature(described: Any) -> Feature:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel.containers.block_list import BlockList
 from bushel.containers.parquet.footer import Chunk, Footer, Node
 from bushel.filters.parquet import side_of
 from bushel.filters.parquet_pages import (
@@ -23,7 +24,7 @@ from bushel.filters.parquet_pages import (
     values_at,
 )
 from bushel.kernels import scan_snappy
-from bushel.storage import Blocks, File, Side
+from bushel.storage import Blocks, File
 
 __all__ = ["Bytes", "Lists", "OtherEncoding", "lists_of", "places_of", "scalars_of"]
 
@@ -39,44 +40,6 @@ _SNAPPY_PART = 1 << 16
 
 class OtherEncoding(Exception):
     """The values of a leaf have no extents: pyarrow has to decode them."""
-
-
-@dataclass(slots=True)
-class BlockList:
-    """The blocks of a block file that is being made."""
-
-    starts: list[int] = field(default_factory=lambda: [0])
-    offsets: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    filters: list[str] = field(default_factory=list)
-    sides: list[bytes] = field(default_factory=list)
-
-    def add(self, offset: int, length: int, size: int, name: str, side: bytes = b"") -> int:
-        """Add a block, and return its position in the block file."""
-        start = self.starts[-1]
-        self.starts.append(start + size)
-        self.offsets.append(offset)
-        self.lengths.append(length)
-        self.filters.append(name)
-        self.sides.append(side)
-        return start
-
-    def blocks(self) -> Blocks:
-        """Return the block file."""
-        names = tuple(dict.fromkeys(self.filters))
-        side = None
-        if any(self.sides):
-            ends = np.cumsum([0, *map(len, self.sides)])
-            side = Side(ends.astype(np.int64), np.frombuffer(b"".join(self.sides), np.uint8))
-        return Blocks(
-            np.array(self.starts, np.int64),
-            np.zeros(len(self.offsets), np.int32),
-            np.array(self.offsets, np.int64),
-            np.array(self.lengths, np.int64),
-            np.array([names.index(name) for name in self.filters], np.uint8),
-            names,
-            side,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,101 @@
+"""Files and streams of Arrow IPC, and what `save_to_disk` of Hugging Face writes, read where they lie.
+
+A row is a sample, and a column a field. Buffers that are not compressed hold values as they are, so binaries, texts and
+lists of numbers are extents of the file. docs/format-arrow.md says what becomes what.
+"""
+
+from __future__ import annotations
+
+import json
+
+from bushel._index.table import FileStamp, ShardIndex
+from bushel.containers.arrow.messages import batches_of, read_schema
+from bushel.containers.arrow.table import Table
+from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.parquet.features import features_in
+from bushel.errors import FormatError
+from bushel.filters import FilterError
+from bushel.storage import AnyPath, below, open_file, read_whole
+
+__all__ = ["CONTAINER"]
+
+_STATE, _SPLITS = "state.json", "dataset_dict.json"
+_LARGEST_STATE = 16 << 20
+
+
+class _Arrow:
+    name = "arrow"
+    suffixes = (".arrow", ".feather")
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of one file, or those of a folder of `save_to_disk` or of such files, sorted by name.
+
+        Raises:
+            FormatError: `state.json` of the folder is damaged.
+        """
+        if not path.is_dir():
+            return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
+        names = {each.name for each in path.iterdir() if not each.name.startswith(".")}
+        own = sorted(name for name in names if name.endswith(self.suffixes))
+        if not own:
+            return None
+        listed = _listed(path) if _STATE in names else own
+        return [Shard(path, name, (name,)) for name in listed]
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of one file. Offsets and numbers are read, and the values of other buffers are not.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        file = open_file(shard.path(0))
+        schema = read_schema(file)
+        names = [column.name for column in schema.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise FormatError(f"two columns are called {twice!r}", file=file.path, hint="rename one of them")
+        made = Table(file, schema, features_in(schema.metadata.get("huggingface"), file.path))
+        for batch in batches_of(file, schema):
+            try:
+                made.add(batch)
+            except (FilterError, ValueError) as error:
+                if isinstance(error, FormatError):
+                    raise
+                raise FormatError(
+                    str(error), file=file.path, offset=batch.offset, hint="write or download the file again"
+                ) from error
+            if options.report is not None:
+                options.report(sum(length for _, length in batch.buffers))
+        made.finish()
+        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+        table = ShardIndex(
+            made.rows, (stamp,), made.fields, self.name, labels=made.labels, columns=made.columns, blocks=made.blocks()
+        )
+        return table.check(file.path)
+
+
+CONTAINER = _Arrow()
+
+
+def _listed(path: AnyPath) -> list[str]:
+    """Return the files that `state.json` lists, in order.
+
+    Raises:
+        FormatError: It is damaged, or says that rows were selected without being written.
+    """
+    place = path / _STATE
+    try:
+        state = json.loads(bytes(read_whole(place))[:_LARGEST_STATE])
+        names = [str(each["filename"]) for each in state["_data_files"]]
+        selected = state.get("_indices_data_files")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"not the state of a dataset: {error!r}", file=str(place)) from error
+    if selected:
+        raise FormatError(
+            "its rows are those that another file selects",
+            file=str(place),
+            hint="call flatten_indices() of the dataset, and save_to_disk() again",
+        )
+    for name in names:
+        below(path, name)
+    return names

@@ -1,0 +1,264 @@
+"""The messages of Arrow's IPC streams and files: schema, dictionaries and record batches.
+
+https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc. A file is a magic
+word, a stream, and a footer that repeats where the batches are. Bodies are not read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bushel.containers.arrow.flatbuffers import FlatTable, root_of
+from bushel.errors import FormatError
+from bushel.storage import File
+
+__all__ = ["Batch", "Column", "Schema", "Type", "batches_of", "read_schema"]
+
+MAGIC = b"ARROW1"
+_CONTINUED = b"\xff\xff\xff\xff"
+_LARGEST = 256 << 20
+_DEEPEST = 64
+_MOST_COLUMNS = 100_000
+_MOST_ROWS, _FEW_ROWS = 1 << 27, 1 << 20
+"""Limits of the values of a column in a batch: of compressed ones, and of those that need no bytes."""
+_HINT = "the file is damaged or truncated: write or download it again"
+_SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
+
+
+class Type:
+    """Numbers of types in Arrow's metadata."""
+
+    NULL, INT, FLOAT, BINARY, UTF8, BOOL = 1, 2, 3, 4, 5, 6
+    LIST, STRUCT, UNION, FIXED_BINARY, FIXED_LIST, MAP = 12, 13, 14, 15, 16, 17
+    DATE, TIME, TIMESTAMP, DURATION = 8, 9, 10, 18
+    LARGE_BINARY, LARGE_UTF8, LARGE_LIST, RUN_END = 19, 20, 21, 22
+    BINARY_VIEW, UTF8_VIEW, LIST_VIEW, LARGE_LIST_VIEW = 23, 24, 25, 26
+
+
+_TWO_BUFFERS = {*range(2, 4), *range(6, 13), Type.FIXED_BINARY, Type.MAP, Type.DURATION, Type.LARGE_LIST}
+_VIEWS = {Type.BINARY_VIEW, Type.UTF8_VIEW}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a schema, or a child of one.
+
+    Attributes:
+        name: Its name.
+        type: Number of its type; of a dictionary, that of its values.
+        width: Bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2 of a float
+            of 16, 32 or 64 bits.
+        signed: Whether an integer is signed.
+        children: Its children.
+        dictionary: Number of its dictionary, or None.
+        index: Bits and signedness of the numbers of values of a dictionary.
+        dense: Whether a union has a buffer of offsets.
+    """
+
+    name: str
+    type: int
+    width: int = 0
+    signed: bool = True
+    children: tuple[Column, ...] = ()
+    dictionary: int | None = None
+    index: tuple[int, bool] = (32, True)
+    dense: bool = False
+
+    @property
+    def buffers(self) -> int | None:
+        """Number of its own buffers; None for views, which have others besides."""
+        if self.dictionary is not None or self.type in _TWO_BUFFERS:
+            return 2
+        if self.type in (Type.BINARY, Type.UTF8, Type.LARGE_BINARY, Type.LARGE_UTF8, 25, 26):
+            return 3
+        if self.type in _VIEWS:
+            return None
+        if self.type == Type.UNION:
+            return 2 if self.dense else 1
+        return 1 if self.type in (Type.STRUCT, Type.FIXED_LIST) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of a stream.
+
+    Attributes:
+        columns: Its columns.
+        metadata: Its metadata.
+        end: Where the message behind it begins.
+    """
+
+    columns: tuple[Column, ...]
+    metadata: Mapping[str, str]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A record batch, or the values of a dictionary.
+
+    Attributes:
+        rows: Number of rows.
+        nodes: Length and number of nulls of each column and child, in order.
+        buffers: Where each buffer lies in the file, and its length in bytes.
+        codec: The filter that its buffers are compressed with, or None.
+        dictionary: Number of the dictionary, or None for a record batch.
+        delta: Whether the values are added to the dictionary.
+        views: Number of the buffers of values of each column of views.
+        offset: Where its message begins.
+    """
+
+    rows: int
+    nodes: tuple[tuple[int, int], ...]
+    buffers: tuple[tuple[int, int], ...]
+    codec: str | None
+    dictionary: int | None
+    delta: bool
+    views: tuple[int, ...]
+    offset: int
+
+
+@dataclass(slots=True)
+class _Message:
+    kind: int
+    header: FlatTable
+    start: int
+    body: int
+    end: int
+
+
+def read_schema(file: File) -> Schema:
+    """Return the schema of a file or stream.
+
+    Raises:
+        FormatError: It is damaged, or big-endian.
+    """
+    start = 8 if file.read(0, min(file.size, 6)) == MAGIC else 0
+    message = _message_at(file, start)
+    if message is None or message.kind != _SCHEMA:
+        raise FormatError("it does not begin with a schema of Arrow", file=file.path, offset=start, hint=_HINT)
+    try:
+        if message.header.number(0, "<h"):
+            raise FormatError("its numbers are big-endian, which Bushel does not read", file=file.path, offset=start)
+        left = [_MOST_COLUMNS]
+        columns = tuple(_column(each, left, 0) for each in message.header.tables(1))
+        metadata = {each.text(0) or "": each.text(1) or "" for each in message.header.tables(2)}
+    except (ValueError, UnicodeDecodeError) as error:
+        raise _damaged(file, start, error) from error
+    return Schema(columns, metadata, message.end)
+
+
+def _column(table: FlatTable, left: list[int], depth: int) -> Column:
+    left[0] -= 1
+    if left[0] < 0 or depth > _DEEPEST:
+        raise ValueError(f"more than {_MOST_COLUMNS} columns, or more than {_DEEPEST} levels of them")
+    kind, own, encoded = table.number(2, "<B"), table.table(3), table.table(4)
+    index, dictionary = (32, True), None
+    if encoded is not None:
+        dictionary = encoded.number(0, "<q")
+        numbers = encoded.table(1)
+        if numbers is not None:
+            index = (numbers.number(0, "<i"), bool(numbers.number(1, "<B")))
+    return Column(
+        table.text(0) or "",
+        kind,
+        _width(kind, own),
+        kind == Type.INT and own is not None and bool(own.number(1, "<B")),
+        tuple(_column(each, left, depth + 1) for each in table.tables(5)),
+        dictionary,
+        index,
+        kind == Type.UNION and own is not None and own.number(0, "<h") == 1,
+    )
+
+
+def _width(kind: int, own: FlatTable | None) -> int:
+    if own is None:
+        return 0
+    if kind == Type.DATE:
+        return 64 if own.number(0, "<h", 1) else 32
+    if kind == Type.TIME:
+        return own.number(1, "<i", 32)
+    if kind in (Type.TIMESTAMP, Type.DURATION):
+        return 64
+    if kind == Type.FLOAT:
+        return own.number(0, "<h")
+    return own.number(0, "<i") if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST) else 0
+
+
+def batches_of(file: File, schema: Schema) -> Iterator[Batch]:
+    """Yield the dictionaries and record batches of a file in order.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    at = schema.end
+    while (message := _message_at(file, at)) is not None:
+        if message.kind in (_DICTIONARY, _RECORDS):
+            try:
+                yield _batch(file, message)
+            except ValueError as error:
+                raise _damaged(file, at, error) from error
+        at = message.end
+
+
+def _batch(file: File, message: _Message) -> Batch:
+    table, dictionary, delta = message.header, None, False
+    if message.kind == _DICTIONARY:
+        dictionary, delta = table.number(0, "<q"), bool(table.number(2, "<B"))
+        inner = table.table(1)
+        if inner is None:
+            raise ValueError("a dictionary without values")
+        table = inner
+    packed = table.table(3)
+    codec = None
+    if packed is not None:
+        codec = {0: "lz4", 1: "zstd"}.get(packed.number(0, "<b"))
+        if codec is None:
+            raise ValueError(f"unknown compression {packed.number(0, '<b')}")
+    rows = table.number(0, "<q")
+    nodes = table.structs(1, "<qq")
+    size = message.end - message.body
+    buffers = []
+    for offset, length in table.structs(2, "<qq"):
+        if not (0 <= offset <= size and 0 <= length <= size - offset):
+            raise ValueError(f"a buffer of {length} bytes at {offset} is outside the {size} bytes of its batch")
+        buffers.append((message.body + offset, length))
+    most = _MOST_ROWS if codec else max(8 * file.size, _FEW_ROWS)
+    if not 0 <= rows <= most or any(not 0 <= length <= most or not 0 <= nulls <= length for length, nulls in nodes):
+        raise ValueError("a number of rows or nulls is impossible")
+    views = tuple(number for (number,) in table.structs(4, "<q"))
+    pairs = tuple((length, nulls) for length, nulls in nodes)
+    return Batch(rows, pairs, tuple(buffers), codec, dictionary, delta, views, message.start)
+
+
+def _message_at(file: File, start: int) -> _Message | None:
+    """Return the message at a position; None at the end of the stream.
+
+    Raises:
+        FormatError: It is damaged or truncated.
+    """
+    if start >= file.size:
+        return None
+    head = file.read(start, min(8, file.size - start))
+    before = 8 if head[:4] == _CONTINUED else 4  # streams from before 2020 have no mark
+    if len(head) < before:
+        raise _damaged(file, start, "a message is truncated")
+    length = int.from_bytes(head[before - 4 : before], "little", signed=True)
+    if length == 0:
+        return None
+    if not 0 < length <= min(_LARGEST, file.size - start - before):
+        raise _damaged(file, start, f"the metadata of a message takes {length} bytes")
+    try:
+        root = root_of(memoryview(file.read(start + before, length)))
+        kind, header, size = root.number(1, "<B"), root.table(2), root.number(3, "<q")
+    except ValueError as error:
+        raise _damaged(file, start, error) from error
+    body = start + before + length
+    if header is None or not 0 <= size <= file.size - body:
+        raise _damaged(file, start, f"a message has a body of {size} bytes, of which {file.size - body} are there")
+    return _Message(kind, header, start, body, body + size)
+
+
+def _damaged(file: File, offset: int, what: object) -> FormatError:
+    return FormatError(str(what), file=file.path, offset=offset, hint=_HINT)

@@ -1,0 +1,242 @@
+"""The parts of columns in record batches: which buffers belong to which column, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.containers.arrow.messages import Batch, Column, Type
+from bushel.containers.block_list import BlockList
+from bushel.filters import expand
+from bushel.storage import File
+
+__all__ = ["DTYPES", "Part", "bytes_of", "dtype_of", "elements_of", "numbers_of", "parts_of"]
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
+_FLOATS = ("<f2", "<f4", "<f8")
+_WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.DURATION)
+DTYPES = (*_WHOLE, Type.FLOAT)
+"""Types whose values are numbers of a dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a record batch has of a column or of a child of one.
+
+    Attributes:
+        file: The file.
+        column: The column.
+        rows: Number of its values.
+        nulls: Number of nulls among them.
+        buffers: Where its own buffers lie, and their lengths.
+        codec: The filter that they are compressed with, or None.
+        children: The parts of its children.
+    """
+
+    file: File
+    column: Column
+    rows: int
+    nulls: int
+    buffers: tuple[tuple[int, int], ...]
+    codec: str | None
+    children: tuple[Part, ...]
+
+    def raw(self, number: int) -> bytes:
+        """Return the bytes of a buffer.
+
+        Raises:
+            FilterError, ValueError: It is damaged.
+        """
+        offset, length = self.buffers[number]
+        if self.codec is None or not length:
+            return self.file.read(offset, length)
+        size, stored = self._size(number), self.file.read(offset + 8, length - 8)
+        return stored if size < 0 else expand(self.codec, stored, size).tobytes()
+
+    def place(self, number: int, made: BlockList | None) -> tuple[int, int]:
+        """Return where the bytes of a buffer begin, in the file or in a block file that gets them, and how many.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        offset, length = self.buffers[number]
+        if made is None:
+            return offset, length
+        if self.codec is None or not length:
+            return made.add(offset, length, length, "stored"), length
+        size = self._size(number)
+        if size < 0:
+            return made.add(offset + 8, length - 8, length - 8, "stored"), length - 8
+        return made.add(offset + 8, length - 8, size, self.codec), size
+
+    def _size(self, number: int) -> int:
+        """Return the size of a compressed buffer when it is expanded; -1 if it is stored as it is."""
+        offset, length = self.buffers[number]
+        if length < 8:
+            raise ValueError(f"a compressed buffer has {length} bytes")
+        size = int.from_bytes(self.file.read(offset, 8), "little", signed=True)
+        if size < -1:
+            raise ValueError(f"a compressed buffer expands to {size} bytes")
+        return size
+
+    def valid(self) -> Bools:
+        """Return bool[rows], which values are there.
+
+        Raises:
+            FilterError, ValueError: The buffer is damaged.
+        """
+        bits = self.raw(0) if self.nulls else b""
+        if not bits:
+            return np.ones(self.rows, np.bool_)
+        if len(bits) * 8 < self.rows:
+            raise ValueError(f"{self.rows} bits of validity are announced in {len(bits)} bytes")
+        return np.unpackbits(np.frombuffer(bits, np.uint8), count=self.rows, bitorder="little").astype(np.bool_)
+
+    def offsets(self) -> I64:
+        """Return int64[rows + 1], where each value begins in what follows.
+
+        Raises:
+            FilterError, ValueError: They do not ascend.
+        """
+        dtype = np.dtype("<i8" if self.column.type in _LARGE else "<i4")
+        found = array_of(self.raw(1), self.rows + 1 if self.rows else 0, dtype).astype(np.int64)
+        if not self.rows:
+            return np.zeros(1, np.int64)
+        if found[0] < 0 or (found[1:] < found[:-1]).any():
+            raise ValueError("offsets do not ascend from 0")
+        return found
+
+
+def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+    """Return the numbers of a buffer, which may be padded.
+
+    Raises:
+        ValueError: It is too short.
+    """
+    if count * dtype.itemsize > len(data):
+        raise ValueError(f"{count} numbers of {dtype.itemsize} bytes are announced in {len(data)} bytes")
+    return np.frombuffer(data, dtype, count)
+
+
+def parts_of(file: File, columns: tuple[Column, ...], batch: Batch) -> list[Part]:
+    """Return the parts of the columns in a batch.
+
+    Raises:
+        ValueError: The batch has too few buffers.
+    """
+    nodes, buffers, views = iter(batch.nodes), iter(batch.buffers), iter(batch.views)
+    try:
+        return [_part(file, column, batch.codec, nodes, buffers, views) for column in columns]
+    except RuntimeError as error:  # of `next` in a generator
+        raise ValueError("a batch has too few nodes or buffers for its schema") from error
+
+
+def _part(
+    file: File,
+    column: Column,
+    codec: str | None,
+    nodes: Iterator[tuple[int, int]],
+    buffers: Iterator[tuple[int, int]],
+    views: Iterator[int],
+) -> Part:
+    node = next(nodes, None)
+    count = column.buffers
+    if count is None:
+        more = next(views, -1)
+        if not 0 <= more <= 1 << 20:
+            raise ValueError("a column of views has no number of buffers")
+        count = 2 + more
+    own = []
+    for _ in range(count):
+        if (buffer := next(buffers, None)) is None:
+            break
+        own.append(buffer)
+    if node is None or len(own) < count:
+        raise ValueError("a batch has too few nodes or buffers for its schema")
+    children = () if column.dictionary is not None else column.children
+    inner = tuple(_part(file, child, codec, nodes, buffers, views) for child in children)
+    return Part(file, column, *node, tuple(own), codec, inner)
+
+
+def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
+    """Return offset and length of the values of a column of binaries or texts; -1 is the length of a null.
+
+    A struct of bytes and path has the values of its bytes.
+
+    Raises:
+        FilterError, ValueError: The part is damaged.
+    """
+    if part.column.type == Type.STRUCT:
+        inner = next(each for each in part.children if each.column.name == "bytes")
+        if inner.rows != part.rows:
+            raise ValueError(f"a struct of {part.rows} rows has {inner.rows} values")
+        offset, length = bytes_of(inner, made)
+        length[~part.valid()] = -1
+        return offset, length
+    valid = part.valid()
+    if part.column.type == Type.FIXED_BINARY:
+        width = part.column.width
+        base, size = part.place(1, made)
+        starts = np.arange(part.rows + 1, dtype=np.int64) * width
+        if width < 0 or part.rows * width > size:
+            raise ValueError(f"{part.rows} values of {width} bytes are announced in {size} bytes")
+    else:
+        starts = part.offsets()
+        base, size = part.place(2, made)
+        if int(starts[-1]) > size:
+            raise ValueError(f"values end at {int(starts[-1])} of a buffer of {size} bytes")
+    length = np.diff(starts)
+    length[~valid] = -1
+    return base + starts[:-1], length
+
+
+def elements_of(part: Part) -> tuple[I64, I64, Bools]:
+    """Return the elements of lists: their numbers in the child, the number of each list, and which lists are there.
+
+    Raises:
+        FilterError, ValueError: The part is damaged.
+    """
+    valid, rows = part.valid(), part.rows
+    if part.column.type == Type.FIXED_LIST:
+        starts = np.arange(rows + 1, dtype=np.int64) * part.column.width
+    else:
+        starts = part.offsets()
+    if part.column.width < 0 or int(starts[-1]) > part.children[0].rows:
+        raise ValueError(f"lists end at {int(starts[-1])} of {part.children[0].rows} elements")
+    counts = np.where(valid, np.diff(starts), 0)
+    before = np.cumsum(counts) - counts
+    numbers = np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(starts[:-1] - before, counts)
+    return numbers, counts, valid
+
+
+def dtype_of(column: Column) -> np.dtype[np.generic] | None:
+    """Return the dtype of a column of numbers, or None for other columns."""
+    if column.type == Type.FLOAT and 0 <= column.width < len(_FLOATS):
+        return np.dtype(_FLOATS[column.width])
+    if column.type in _WHOLE and column.width in (8, 16, 32, 64):
+        sign = "i" if column.signed or column.type != Type.INT else "u"
+        return np.dtype(f"<{sign}{column.width // 8}")
+    return None
+
+
+def numbers_of(part: Part) -> npt.NDArray[np.generic]:
+    """Return the numbers or truth values of a column; those of nulls mean nothing.
+
+    Raises:
+        FilterError, ValueError: The part is damaged.
+    """
+    if part.column.type == Type.BOOL:
+        bits = part.raw(1)
+        if len(bits) * 8 < part.rows:
+            raise ValueError(f"{part.rows} truth values are announced in {len(bits)} bytes")
+        return np.unpackbits(np.frombuffer(bits, np.uint8), count=part.rows, bitorder="little").astype(np.bool_)
+    dtype = dtype_of(part.column)
+    if dtype is None:
+        raise ValueError(f"a column of type {part.column.type} has no numbers")
+    return array_of(part.raw(1), part.rows, dtype)

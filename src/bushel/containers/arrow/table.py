@@ -1,0 +1,290 @@
+"""The table of an Arrow file, which grows batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.containers.arrow.messages import Batch, Column, Schema, Type
+from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, elements_of, numbers_of, parts_of
+from bushel.containers.block_list import BlockList
+from bushel.containers.by_pyarrow import as_json
+from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.parquet.features import Feature
+from bushel.containers.row_table import RowTable
+from bushel.errors import FormatError, needed_by
+from bushel.spec import Field
+from bushel.storage import BlockFile, File, Seekable
+
+__all__ = ["Table"]
+
+I64 = npt.NDArray[np.int64]
+
+_TEXTS = (Type.UTF8, Type.LARGE_UTF8)
+_BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, *_TEXTS)
+_LISTS = (Type.LIST, Type.LARGE_LIST, Type.FIXED_LIST)
+
+
+def _holds_bytes(column: Column) -> bool:
+    """Return whether a column has binaries or texts, or is a struct of bytes and path."""
+    if column.type == Type.STRUCT:
+        names = {child.name: child for child in column.children}
+        inner = names.get("bytes")
+        return names.keys() == {"bytes", "path"} and inner is not None and inner.type in _BYTES and _plain(inner)
+    return column.type in _BYTES and _plain(column)
+
+
+def _plain(column: Column) -> bool:
+    return column.dictionary is None
+
+
+def _leaf(column: Column) -> tuple[Column, tuple[int, ...]]:
+    """Return the innermost column of fixed lists, and their sizes."""
+    sizes: list[int] = []
+    while column.type == Type.FIXED_LIST and len(column.children) == 1:
+        sizes.append(column.width)
+        column = column.children[0]
+    return column, tuple(sizes)
+
+
+@dataclass(slots=True)
+class _Growing:
+    """The values of a column so far.
+
+    Attributes:
+        column: The column.
+        made: The blocks of its buffers, if they are compressed.
+        json: Whether pyarrow has to decode it.
+        offset, length: Where binaries, texts, lists of numbers or elements of lists lie.
+        counts: Number of elements of each list.
+        absent: Which numbers or lists are nulls.
+        numbers: Numbers or truth values.
+        known: The dictionary that was used last, and its values.
+    """
+
+    column: Column
+    made: BlockList | None
+    json: bool = False
+    offset: list[I64] = field(default_factory=list)
+    length: list[I64] = field(default_factory=list)
+    counts: list[I64] = field(default_factory=list)
+    absent: list[npt.NDArray[np.bool_]] = field(default_factory=list)
+    numbers: list[npt.NDArray[np.generic]] = field(default_factory=list)
+    known: tuple[tuple[Part, ...], tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None] | None = None
+
+
+class Table(RowTable):
+    """The table of a file.
+
+    Args:
+        file: The file.
+        schema: Its schema.
+        features: What Hugging Face's metadata says of columns.
+    """
+
+    __slots__ = ("_columns", "_compressed", "_dictionaries", "_features", "_file", "_schema", "rows")
+
+    def __init__(self, file: File, schema: Schema, features: Mapping[str, Feature]) -> None:
+        super().__init__()
+        self._file, self._schema, self._features = file, schema, features
+        self._columns = [_Growing(column, None) for column in schema.columns]
+        self._dictionaries: dict[int, tuple[Part, ...]] = {}
+        self._compressed = False
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add a record batch, or the values of a dictionary.
+
+        Raises:
+            FilterError, ValueError: It is damaged.
+        """
+        if batch.dictionary is not None:
+            self._add_dictionary(batch)
+            return
+        if batch.codec is not None and not self._compressed:
+            if self.rows:
+                raise ValueError("some batches are compressed, and those before are not")
+            self._compressed = True
+            for growing in self._columns:
+                growing.made = BlockList()
+        for growing, part in zip(self._columns, parts_of(self._file, self._schema.columns, batch), strict=True):
+            if part.rows != batch.rows:
+                raise ValueError(f"column {growing.column.name!r} has {part.rows} values in {batch.rows} rows")
+            try:
+                growing.json = growing.json or not self._take(growing, part)
+            except ValueError as error:
+                raise ValueError(f"column {growing.column.name!r}: {error}") from error
+        self.rows += batch.rows
+
+    def _add_dictionary(self, batch: Batch) -> None:
+        column = next((each for each in _all(self._schema.columns) if each.dictionary == batch.dictionary), None)
+        if column is None or batch.dictionary is None:
+            raise ValueError(f"no column has the dictionary {batch.dictionary}")
+        part = parts_of(self._file, (replace(column, dictionary=None),), batch)[0]
+        before = self._dictionaries.get(batch.dictionary, ()) if batch.delta else ()
+        self._dictionaries[batch.dictionary] = (*before, part)
+
+    def _take(self, growing: _Growing, part: Part) -> bool:
+        """Take the values of a part, and return False if pyarrow has to decode them."""
+        column = part.column
+        if column.dictionary is not None:
+            return self._take_dictionary(growing, part)
+        if _holds_bytes(column):
+            offset, length = bytes_of(part, growing.made)
+            growing.offset.append(offset)
+            growing.length.append(length)
+            return True
+        if column.type == Type.BOOL or dtype_of(column) is not None:
+            growing.numbers.append(np.where(part.valid(), numbers_of(part), 0).astype(_dtype(column)))
+            growing.absent.append(~part.valid())
+            return True
+        if column.type in _LISTS and len(part.children) == 1:
+            return _take_list(growing, part)
+        return False
+
+    def _take_dictionary(self, growing: _Growing, part: Part) -> bool:
+        column, values = part.column, self._dictionaries.get(part.column.dictionary or 0)
+        bits, signed = column.index
+        if values is None or bits not in (8, 16, 32, 64):
+            raise ValueError(f"its dictionary {column.dictionary} does not come before it")
+        own = replace(column, dictionary=None, type=Type.INT, width=bits, signed=signed)
+        valid = part.valid()
+        chosen = np.where(valid, numbers_of(replace(part, column=own)), 0).astype(np.int64)
+        known = sum(each.rows for each in values)
+        if len(chosen) and valid.any() and not (int(chosen.min()) >= 0 and int(chosen.max()) < known):
+            raise ValueError(f"a value has a number that its dictionary of {known} values lacks")
+        if growing.known is None or growing.known[0] is not values:
+            growing.known = (values, _values_of(values, growing.made))
+        found = growing.known[1]
+        if found is None:
+            return False
+        first, second = (each[chosen] if known else each[:1] for each in found)
+        if _holds_bytes(values[0].column):
+            none = np.full(len(chosen), -1, np.int64)
+            growing.offset.append(np.asarray(first, np.int64) if known else np.zeros(len(chosen), np.int64))
+            growing.length.append(np.where(valid, second, none) if known else none)
+        else:
+            there = second.astype(np.bool_) & valid if known else np.zeros(len(chosen), np.bool_)
+            dtype = _dtype(values[0].column)
+            growing.numbers.append(np.where(there, first, 0).astype(dtype) if known else np.zeros(len(chosen), dtype))
+            growing.absent.append(~there)
+        return True
+
+    def finish(self) -> None:
+        """Make the fields of the columns.
+
+        Raises:
+            FormatError: pyarrow is needed, and cannot read a column.
+        """
+        for growing in self._columns:
+            name = growing.column.name
+            feature = self._features.get(name, Feature())
+            if feature.names:
+                self.labels = {**self.labels, name: feature.names}
+            if growing.json:
+                self.put_values(name, _decoded(self._file, name))
+            elif growing.numbers:
+                self._put_numbers(growing)
+            else:
+                self._put_bytes(growing, feature)
+
+    def _put_numbers(self, growing: _Growing) -> None:
+        values = np.concatenate(growing.numbers)
+        kind = {"u": "uint", "f": "float"}.get(values.dtype.kind, "int")
+        self.put_numbers(Field(growing.column.name, kind), values, np.concatenate(growing.absent))
+
+    def _put_bytes(self, growing: _Growing, feature: Feature) -> None:
+        none = np.zeros(0, np.int64)
+        offset, length = np.concatenate([none, *growing.offset]), np.concatenate([none, *growing.length])
+        number, lines = 0, self._file
+        if growing.made is not None and growing.made.offsets:
+            blocks = growing.made.blocks()
+            number = self.add_blocks(blocks)
+            lines = BlockFile(self._file.path, blocks, lambda _: self._file, self._file.mtime_ns)
+        column = growing.column
+        leaf, sizes = _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
+        dtype = dtype_of(leaf) if column.type in _LISTS else None
+        if dtype is not None:
+            shape = ",".join(map(str, (column.width if column.type == Type.FIXED_LIST else -1, *sizes)))
+            self.put(Field(column.name, "array"), f"array({dtype.name},{shape})", number, offset, length)
+            return
+        starts = absent = None
+        if column.type in _LISTS:
+            starts = np.concatenate([none, [0], np.cumsum(np.concatenate([none, *growing.counts]))]).astype(np.int64)
+            absent = np.concatenate([np.zeros(0, np.bool_), *growing.absent])
+        text = leaf.type in _TEXTS
+        codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length)
+        self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
+
+
+def _dtype(column: Column) -> np.dtype[np.generic]:
+    return dtype_of(column) or np.dtype(np.bool_)
+
+
+def _values_of(
+    parts: tuple[Part, ...], made: BlockList | None
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None:
+    """Return offset and length of the values of a dictionary, or the numbers, and which are there; None for others."""
+    column = parts[0].column
+    if _holds_bytes(column):
+        pairs = [bytes_of(each, made) for each in parts]
+        return np.concatenate([offset for offset, _ in pairs]), np.concatenate([length for _, length in pairs])
+    if column.type == Type.BOOL or dtype_of(column) is not None:
+        return np.concatenate([numbers_of(each) for each in parts]), np.concatenate([each.valid() for each in parts])
+    return None
+
+
+def _all(columns: tuple[Column, ...]) -> list[Column]:
+    return [each for column in columns for each in (column, *_all(column.children))]
+
+
+def _take_list(growing: _Growing, part: Part) -> bool:
+    """Take lists of binaries or texts, each element of which is an extent; or of numbers, each list of which is one."""
+    child = part.children[0]
+    chosen, counts, valid = elements_of(part)
+    if _holds_bytes(child.column):
+        offset, length = bytes_of(child, growing.made)
+        growing.offset.append(offset[chosen])
+        growing.length.append(length[chosen])
+        growing.counts.append(counts)
+        growing.absent.append(~valid)
+        return True
+    inner, sizes = child, 1
+    while inner.column.type == Type.FIXED_LIST and len(inner.children) == 1 and not inner.nulls:
+        if inner.column.width < 0 or inner.rows * inner.column.width > inner.children[0].rows:
+            raise ValueError("a list of fixed size has fewer elements than its size")
+        inner, sizes = inner.children[0], sizes * inner.column.width
+        if sizes > 1 << 32:
+            raise ValueError(f"a list of fixed size has {sizes} elements")
+    dtype = dtype_of(inner.column)
+    if dtype is None or inner.nulls or not _plain(inner.column):
+        return False
+    base, size = inner.place(1, growing.made)
+    width = dtype.itemsize * sizes
+    if inner.rows * dtype.itemsize > size:
+        raise ValueError(f"{inner.rows} numbers of {dtype.itemsize} bytes are announced in {size} bytes")
+    first = np.zeros(part.rows, np.int64)
+    some = counts > 0
+    first[some] = chosen[(np.cumsum(counts) - counts)[some]]
+    growing.offset.append(base + first * width)
+    growing.length.append(np.where(valid, counts * width, -1))
+    return True
+
+
+def _decoded(file: File, name: str) -> list[bytes | None]:
+    with needed_by(f"{file.path}: column {name!r}, which is nested or of an unusual type,", "bushel[arrow]"):
+        from pyarrow import ArrowException, ipc
+    try:
+        if file.read(0, min(6, file.size)) == b"ARROW1":
+            opened = ipc.open_file(Seekable(file))
+            batches = (opened.get_batch(number) for number in range(opened.num_record_batches))
+        else:
+            batches = iter(ipc.open_stream(Seekable(file)))
+        return as_json((batch.column(name) for batch in batches), name, file.path)
+    except (ArrowException, OSError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"column {name!r}: {error}", file=file.path) from error

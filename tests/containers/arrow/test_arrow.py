@@ -1,0 +1,193 @@
+"""Arrow IPC, read in place."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
+
+import bushel
+from bushel.errors import FormatError
+from bushel.testing import READABLE_CHECKS, Golden, Readable
+
+HF = FOREIGN / "hf-arrow"
+
+
+def test_what_hugging_face_saved() -> None:
+    check_expected("hf-arrow", HF, index="memory")
+
+
+def test_extents_lie_in_the_buffers_of_the_file() -> None:
+    dataset = bushel.open(HF, index="memory")
+    assert dataset.info.container == "arrow"
+    assert dataset.where("label == 4").read(range(1))[0]["label"] == 4
+    stored = dataset.read([1], decode=False)[0]["image"]
+    assert stored in (HF / "data-00000-of-00002.arrow").read_bytes()
+
+
+@pytest.mark.parametrize("check", READABLE_CHECKS)
+def test_conformance(check: str, tmp_path: Path) -> None:
+    with bushel.open(HF, index="memory") as dataset:
+        samples = [{name: value for name, value in each.items() if name != "__key__"} for each in dataset]
+    READABLE_CHECKS[check](Readable("arrow", Golden(HF, samples), tmp_path))
+
+
+def test_the_order_of_files_is_that_of_the_state(tmp_path: Path) -> None:
+    for path in HF.iterdir():
+        text = path.read_bytes()
+        if path.name == "state.json":
+            text = text.replace(b"00000-of", b"x").replace(b"00001-of", b"00000-of").replace(b"x", b"00001-of")
+        (tmp_path / path.name).write_bytes(text)
+    swapped, first = bushel.open(tmp_path, index="memory"), bushel.open(HF, index="memory")
+    assert [each["caption"] for each in swapped][-12:] == [each["caption"] for each in first][:12]
+    (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "../x.arrow"}]}')
+    with pytest.raises(FormatError, match="not the name of a file"):
+        bushel.open(tmp_path)
+    (tmp_path / "state.json").write_text('{"_data_files": [], "_indices_data_files": [{}]}')
+    with pytest.raises(FormatError, match="flatten_indices"):
+        bushel.open(tmp_path)
+
+
+def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Path) -> None:
+    data = (HF / "data-00000-of-00002.arrow").read_bytes()
+    check_damaged(data, tmp_path / "x.arrow", len(data) // 2, "arrow")
+    check_damaged(data, tmp_path / "x.arrow", 0, "arrow again")
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.arrow").write_bytes(b"no stream of Arrow")
+    with pytest.raises(FormatError, match="metadata of a message takes"):
+        bushel.open(tmp_path / "x.arrow")
+    (tmp_path / "x.arrow").write_bytes(b"\xff\xff\xff\xff" + (1 << 30).to_bytes(4, "little"))
+    with pytest.raises(FormatError, match="metadata of a message takes"):
+        bushel.open(tmp_path / "x.arrow")
+
+
+class TestByPyarrow:
+    """What pyarrow writes, in all its forms."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_pyarrow(self) -> None:
+        pytest.importorskip("pyarrow")
+
+    @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_all_types(self, compression: str | None, stream: bool, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        rows = 50
+        values: dict[str, Any] = {
+            "text": pa.array([None if i % 7 == 3 else f"text {i}" * (i % 5) for i in range(rows)]),
+            "large": pa.array([b"x" * i * 50 for i in range(rows)], pa.large_binary()),
+            "fixed": pa.array([b"abc"] * rows, pa.binary(3)),
+            "i8": pa.array([None if i == 9 else i - 25 for i in range(rows)], pa.int8()),
+            "u64": pa.array([2**63 + i for i in range(rows)], pa.uint64()),
+            "f16": pa.array(np.arange(rows, dtype=np.float16)),
+            "f64": pa.array([i / 3 for i in range(rows)]),
+            "yes": pa.array([i % 3 == 0 for i in range(rows)]),
+            "day": pa.array(range(rows), pa.date32()),
+            "list": pa.array([None if i % 11 == 2 else list(range(i % 4)) for i in range(rows)], pa.list_(pa.int16())),
+            "matrix": pa.array([[[i, 1.0], [2.0, 3.0]] for i in range(rows)], pa.list_(pa.list_(pa.float32(), 2), 2)),
+            "texts": pa.array([[f"t{i}", None][: i % 3] for i in range(rows)], pa.large_list(pa.string())),
+            "words": pa.array(["a", None, "b", "a", ""] * (rows // 5)).dictionary_encode(),
+            "codes": pa.array([7, 8, None, 7, 9] * (rows // 5)).dictionary_encode(),
+            "nested": pa.array([{"a": i, "b": [None, b"x"]} for i in range(rows)]),
+            "map": pa.array([[("k", i)] for i in range(rows)], pa.map_(pa.string(), pa.int64())),
+            "holes": pa.array([[1, None], [2]] * (rows // 2), pa.list_(pa.int32())),
+            "view": pa.array([f"a longer text, number {i}" for i in range(rows)], pa.string_view()),
+            "null": pa.nulls(rows),
+        }
+        table = pa.table(values)
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        path = tmp_path / "x.arrow"
+        new = pa.ipc.new_stream if stream else pa.ipc.new_file
+        with new(path, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=20)
+        dataset = bushel.open(path, index="memory")
+        assert len(dataset) == rows
+        types = {name: field for name, field in dataset.spec.items()}
+        assert (types["list"], types["texts"], types["map"], types["words"]) == ("array", "utf8[]", "json", "utf8")
+        found = dataset.read(range(rows))
+        for name, column in values.items():
+            for position, wanted in enumerate(column.to_pylist()):
+                _compare(found[position].get(name), wanted, name)
+        assert dataset[30]["matrix"].shape == (2, 2)
+
+    def test_dictionaries_that_grow_or_are_replaced(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        for delta in (True, False):
+            texts = [["a", "b"], ["b", "c"], ["a", "b", "c", "d"]]
+            known: list[str] = []
+            path = tmp_path / f"{delta}.arrow"
+            schema = pa.schema([("w", pa.dictionary(pa.int8(), pa.string()))])
+            options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=delta)
+            with pa.ipc.new_stream(path, schema, options=options) as writer:
+                for each in texts:
+                    known = [*known, *(text for text in each if text not in known)] if delta else each
+                    numbers = pa.array([known.index(text) for text in each], pa.int8())
+                    column = pa.DictionaryArray.from_arrays(numbers, pa.array(known))
+                    writer.write_batch(pa.record_batch([column], schema=schema))
+            assert [sample["w"] for sample in bushel.open(path, index="memory")] == [x for each in texts for x in each]
+
+    def test_no_rows_and_no_columns(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        schema = pa.schema([("a", pa.string()), ("b", pa.int64()), ("c", pa.list_(pa.int8()))])
+        with pa.ipc.new_file(tmp_path / "x.arrow", schema) as writer:
+            writer.write_batch(pa.record_batch([[], [], []], schema=schema))
+        assert len(bushel.open(tmp_path / "x.arrow", index="memory")) == 0
+        with pa.ipc.new_stream(tmp_path / "y.arrow", schema):
+            pass
+        dataset = bushel.open(tmp_path / "y.arrow", index="memory")
+        assert (len(dataset), list(dataset.spec)) == (0, ["a", "b", "c"])
+
+    @given(st.lists(st.none() | st.binary(max_size=9), max_size=30), st.integers(1, 9), st.integers(0, 5))
+    @settings(deadline=None, max_examples=40)
+    def test_any_values_in_any_slices(
+        self, tmp_path_factory: pytest.TempPathFactory, values: list[bytes | None], size: int, skip: int
+    ) -> None:
+        import pyarrow as pa
+
+        table = pa.table(
+            {"x": pa.array(values, pa.binary()), "y": pa.array([[v] for v in values], pa.list_(pa.binary()))}
+        )
+        path = tmp_path_factory.mktemp("any") / "x.arrow"
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table.slice(skip), max_chunksize=size)
+        found = bushel.open(path, index="memory").read(range(len(values[skip:])), decode=False)
+        assert [each.get("x") for each in found] == values[skip:]
+        assert [each["y"] for each in found] == [[value or b""] for value in values[skip:]]
+
+    def test_damaged_files_with_all_parts(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        table = pa.table({"w": pa.array(["a", "b"] * 30).dictionary_encode(), "l": pa.array([[1, 2], None] * 30)})
+        with pa.ipc.new_file(
+            tmp_path / "w.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+        ) as writer:
+            writer.write_table(table)
+        check_damaged((tmp_path / "w.arrow").read_bytes(), tmp_path / "x.arrow", 0, "dictionary")
+
+
+def _compare(found: Any, wanted: Any, name: str) -> None:
+    if name == "day":
+        assert found == (wanted - type(wanted)(1970, 1, 1)).days
+    elif name == "nested":
+        assert found == {"a": wanted["a"], "b": [None, "eA=="]}
+    elif name == "map":
+        assert found == [list(pair) for pair in wanted]
+    elif name == "texts":
+        assert found == [text or "" for text in wanted]
+    elif isinstance(found, np.ndarray):
+        assert found.tolist() == wanted
+    elif isinstance(wanted, float):
+        assert math.isclose(found, wanted, rel_tol=0) or found == wanted
+    else:
+        assert found == wanted
