@@ -103,15 +103,39 @@ def test_version_help_and_verbosity(tars: list[Path]) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
     assert "_BUSHEL_COMPLETE" in run("completion", shell)
-    environment = {**os.environ, "_BUSHEL_COMPLETE": "bash_complete", "COMP_WORDS": "bushel conv", "COMP_CWORD": "1"}
+    assert "plain,convert" in completed("bushel conv")
+
+
+def completed(line: str) -> list[str]:
+    """What the script for bash is given for a line: the kind and the value of each word."""
+    place = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
     done = subprocess.run(
         [sys.executable, "-c", "from bushel.cli import main; main()"],
-        env=environment,
+        env={**os.environ, "_BUSHEL_COMPLETE": "bash_complete", **place},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "convert" in done.stdout
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("bushel info tra", ["file,tra"]),
+        ("bushel merge all/ tra", ["file,tra"]),
+        ("bushel pack photos/ ou", ["file,ou"]),
+        ("bushel im2rec tra", ["file,tra"]),
+        ("bushel pack --root pho", ["file,pho"]),
+        ("bushel info --container par", ["plain,parquet"]),
+        ("bushel convert a b -c ", ["plain,bag", "plain,tar", "plain,ffrecord", "plain,gulp", "plain,recordio"]),
+        ("bushel pack a b --engine ", ["plain,local", "plain,ray", "plain,dask", "plain,slurm"]),
+        ("bushel pack a b --kind vi", ["plain,videos"]),
+        ("bushel split all/ out/ tra", []),
+    ],
+)
+def test_completion_of_files_and_values(line: str, words: list[str]) -> None:
+    assert completed(line) == words
 
 
 def test_abbreviated_and_unknown_options_of_the_originals(tmp_path: Path) -> None:

@@ -173,3 +173,10 @@ def test_what_lacks_members_is_refused() -> None:
     broken: Any = object()
     with pytest.raises(TypeError, match="object is not a container: it lacks name, suffixes, shards, index"):
         bushel.register_container(broken)
+
+
+def test_a_misspelt_container_is_recognised() -> None:
+    with pytest.raises(ValueError, match=r"unknown container 'bagg': did you mean 'bag'\?"):
+        get_container("bagg")
+    with pytest.raises(ValueError, match=r"unknown container 'xyz': use one of bag, tar"):
+        get_container("xyz")

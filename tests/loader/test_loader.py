@@ -466,6 +466,8 @@ def test_every_python_shows_all_options(loader: type) -> None:
 def test_an_option_that_is_not_there_names_the_loader_and_the_nearest_option() -> None:
     with pytest.raises(TypeError, match=r"^Loader\(\) got .* 'batchsize': did you mean 'batch_size'\?"):
         Loader(MemoryDataset(1), batchsize=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Loader\(\) missing 1 required positional argument: 'dataset'$"):
+        Loader()  # type: ignore[call-arg]
 
 
 def test_reprs_can_be_read() -> None:

@@ -72,6 +72,19 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         bushel.view(folder, port=viewer.port)
 
 
+def test_port_0_is_a_free_one(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    folder = write(tmp_path / "data", 1)
+    run = f"from bushel.cli import main; import sys; sys.argv = ['bushel', 'view', {str(folder)!r}, '--port', '0', "
+    command = [sys.executable, "-c", run + "'--no-browser']; main()"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as viewer:
+        assert viewer.stdout is not None
+        line = viewer.stdout.readline()
+        viewer.send_signal(signal.SIGINT)
+    assert line.startswith("http://127.0.0.1:")
+    assert int(line.split(":")[2].partition("/")[0]) > 0
+
+
 def test_without_the_extra_the_error_names_it(tmp_path: Path) -> None:
     block = "import sys; sys.modules['starlette'] = None; sys.modules['jinja2'] = None\n"
     run = block + f"from bushel.cli import main; sys.argv = ['bushel', 'view', {str(tmp_path)!r}]; main()"

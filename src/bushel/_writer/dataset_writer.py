@@ -92,7 +92,7 @@ class DatasetWriter:
         if self._target.single and options.sharded:
             raise ValueError(f"{self._path} is the name of one file: give a folder to write several shards")
         self._generation = options.generation
-        self._appended = False
+        self._appended = self._continued = False
         self._folders = options.folders
         if self._folders is not None and not isinstance(self._container, KeepsFolders):
             raise SpecError(f"{self._container.name} cannot store empty folders: use ffrecord")
@@ -380,7 +380,7 @@ class DatasetWriter:
         for folder in staged:
             taken = ShardInProgress.resume(folder, self._root, self._container, sync=self._sync)
             if isinstance(taken, ShardInProgress):
-                self._current = taken
+                self._current, self._continued = taken, True
 
     def _adopt_existing(self) -> None:
         """Take the spec, layout and keys of the shards that exist, and check that new samples fit."""
@@ -518,6 +518,9 @@ class DatasetWriter:
         closed, self._closed = self._closed, True
         if not closed and self._current is not None:
             current, self._current = self._current, None
+            if not self._appended and not self._continued:  # nothing to resume, which would only be in the way
+                current.discard()
+                return
             self._prepare_checkpoint()
             current.suspend()
 

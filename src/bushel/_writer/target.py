@@ -222,3 +222,9 @@ def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, 
         raise StateError(f"{target} has the fields {have}, but the writer has {spec}: use the same spec")
     if existing and not layout.sparse and existing.keys() != wanted.keys():
         raise StateError(f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(wanted)}")
+    if lacking := existing.keys() - wanted.keys():
+        raise StateError(
+            f"{target} has the fields {', '.join(existing)}, but the new samples lack {', '.join(sorted(lacking))}: "
+            "write them to another path, and read both with bushel.concat; or, if samples may lack a field, name all "
+            "fields in the spec of a bushel.Writer"
+        )

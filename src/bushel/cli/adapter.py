@@ -18,7 +18,7 @@ __all__ = ["build_parser", "command", "run"]
 
 def command(
     module: Annotated[str, Argument(help="A Python file, or the name of a module.")],
-    name: Annotated[str, Argument(metavar="CLASS", help="A class in it with __len__ and iter_data(slice).")],
+    name: Annotated[str, Argument(metavar="CLASS", help="Class in it with __len__ and iter_data(slice).", files=False)],
     output: Annotated[
         str | None, Option("--output", "-o", help="Script to write. [default: the class's name in snake_case]")
     ] = None,

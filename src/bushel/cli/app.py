@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bushel import __version__
-from bushel.cli.command import command_from
+from bushel.cli.command import command_from, complete_files
 from bushel.cli.messages import WRONG_USE, exit_code_of, guarded, say_json
 from bushel.cli.originals import ORIGINALS, Original
 
@@ -106,7 +106,7 @@ def _original(name: str, original: Original) -> click.Command:
 
     return click.Command(
         name,
-        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, shell_complete=complete_files)],
         callback=guarded(call),
         help=original.help,
         add_help_option=False,

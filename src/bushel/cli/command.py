@@ -9,13 +9,16 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import click
 
-__all__ = ["QUIET", "Argument", "Option", "Several", "command_from"]
+if typing.TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = ["QUIET", "Argument", "Option", "Several", "command_from", "complete_files"]
 
 QUIET = "bushel.quiet"
 """Key in the metadata of a click context: whether warnings are hidden."""
@@ -28,6 +31,7 @@ class Argument:
     Attributes:
         help: Description.
         metavar: Name in the help; by default the name of the parameter in capitals.
+        files: Whether a shell completes the names of files.
         several: Whether it can be repeated. The value is then a str or a `Several`.
         joins: Whether the files of one kind, or the parts, at the beginning of the line are its values, as when the
             shell expands a pattern, though other arguments follow. The value is then a str or a `Several`.
@@ -37,6 +41,7 @@ class Argument:
     metavar: str | None = None
     several: bool = False
     joins: bool = False
+    files: bool = True
 
 
 class Several(list[str]):
@@ -54,10 +59,25 @@ class Option:
         help: Description.
         min: Least value of a number.
         max: Greatest value of a number.
+        values: Returns the values that a shell completes; by default it completes the names of files.
     """
 
-    def __init__(self, *names: str, help: str, min: float | None = None, max: float | None = None) -> None:
-        self.names, self.help, self.min, self.max = names, help, min, max
+    def __init__(
+        self,
+        *names: str,
+        help: str,
+        min: float | None = None,
+        max: float | None = None,
+        values: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
+        self.names, self.help, self.min, self.max, self.values = names, help, min, max, values
+
+
+def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the names of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
 
 
 def command_from(function: Callable[..., None], name: str, run: Callable[..., None] | None = None) -> click.Command:
@@ -223,6 +243,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
             several=several,
             joins=described.joins,
             metavar=described.metavar,
+            shell_complete=complete_files if kind is str and described.files else None,
             **settings,
         )
     declared = [*described.names, parameter.name]
@@ -232,8 +253,29 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         kind = click.Choice(typing.get_args(kind))
     elif described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
-    shown = default is not None and default != ""
-    return click.Option(declared, help=described.help, type=kind, default=default, multiple=many, show_default=shown)
+    return click.Option(
+        declared,
+        help=described.help,
+        type=kind,
+        default=default,
+        multiple=many,
+        show_default=default is not None and default != "",
+        shell_complete=_completion(described) if kind is str else None,
+    )
+
+
+def _completion(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return what completes the values of an option."""
+    values = option.values
+    if values is None:
+        return complete_files
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(value) for value in values() if value.startswith(incomplete)]
+
+    return complete
 
 
 def _element(kind: Any) -> tuple[bool, Any]:

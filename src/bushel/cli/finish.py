@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, Quiet
+from bushel.cli.options import Debug, Json, Quiet, engines
 
 __all__ = ["command"]
 
@@ -16,7 +16,8 @@ def command(
         "all"
     ),
     engine: Annotated[
-        str | None, Option("--engine", help="Where many parts are read: local, ray, dask, an address.")
+        str | None,
+        Option("--engine", help="Where many parts are read: local, ray, dask, an address.", values=engines()),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -16,8 +16,10 @@ __all__ = ["command"]
 
 def command(
     path: OnePath,
-    sample: Annotated[str, Argument(help="Key of the sample, or its position if no sample has that key.")],
-    field: Annotated[str | None, Argument(help="Name of a field; frames[3] is an element of a sequence.")] = None,
+    sample: Annotated[str, Argument(help="Key of the sample, or its position if no sample has that key.", files=False)],
+    field: Annotated[
+        str | None, Argument(help="Name of a field; frames[3] is an element of a sequence.", files=False)
+    ] = None,
     output: Annotated[str, Option("--output", "-o", help="File to write; - is standard output.")] = "-",
     raw: Annotated[bool, Option("--raw", help="Print binary data even on a terminal.")] = False,
     position: Annotated[

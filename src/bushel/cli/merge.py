@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, ModeOptions, Quiet, ShardBytes, ShardSamples, Target
+from bushel.cli.options import Debug, Json, ModeOptions, Quiet, ShardBytes, ShardSamples, Target, new_containers
 
 __all__ = ["command"]
 
@@ -16,7 +16,13 @@ def command(
     sources: Annotated[list[str], Argument(help="Datasets to merge, in order.")],
     *,
     container: Annotated[
-        str | None, Option("--container", "-c", help="Container of the new dataset. [default: that of the first]")
+        str | None,
+        Option(
+            "--container",
+            "-c",
+            help="Container of the new dataset. [default: that of the first]",
+            values=new_containers,
+        ),
     ] = None,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,7 @@ __all__ = [
     "EngineOfRepair",
     "EngineOfShards",
     "Generation",
+    "IndexColumns",
     "Json",
     "KeyOptions",
     "Kind",
@@ -35,7 +36,6 @@ __all__ = [
     "Quiet",
     "Resume",
     "Retries",
-    "IndexColumns",
     "Seek",
     "ShardBytes",
     "ShardOptions",
@@ -44,8 +44,35 @@ __all__ = [
     "Target",
     "TileJpeg",
     "Workers",
+    "engines",
+    "new_containers",
     "pairs",
 ]
+
+
+def _containers() -> Iterable[str]:
+    from bushel.containers import container_names
+
+    return container_names()
+
+
+def new_containers() -> Iterable[str]:
+    """Return the names of the containers that can be written."""
+    from bushel.containers import writable_containers
+
+    return [container.name for container in writable_containers()]
+
+
+def engines(*more: str) -> Callable[[], Iterable[str]]:
+    """Return a function that returns the names of the engines."""
+
+    def names() -> Iterable[str]:
+        from bushel._runtime.tasks.engine import ENGINES
+
+        return (*ENGINES, *more)
+
+    return names
+
 
 OnePath = Annotated[
     str,
@@ -65,20 +92,37 @@ Path = Annotated[
 ]
 Kind = Annotated[
     str | None,
-    Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio, if a folder holds several containers."),
+    Option(
+        "--container", "-c", help="Container, such as tar or parquet, if the files do not tell it.", values=_containers
+    ),
 ]
 Target = Annotated[str, Argument(help="New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")]
 NewKind = Annotated[
     str | None,
-    Option("--container", "-c", help="bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]"),
+    Option(
+        "--container",
+        "-c",
+        help="bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]",
+        values=new_containers,
+    ),
 ]
 ShardSamples = Annotated[int | None, Option("--shard-samples", min=1, help="Most samples in a shard.")]
 ShardBytes = Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")]
 Generation = Annotated[
-    str | None, Option("--generation", help="Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).")
+    str | None,
+    Option(
+        "--generation",
+        help="Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
+        values=lambda: ("B", "C"),
+    ),
 ]
 TileJpeg = Annotated[
-    str | None, Option("--jpeg", help="tile: store JPEGs in tiles, without loss, so that crops decode faster.")
+    str | None,
+    Option(
+        "--jpeg",
+        help="tile: store JPEGs in tiles, without loss, so that crops decode faster.",
+        values=lambda: ("tile",),
+    ),
 ]
 IndexColumns = Annotated[
     str | None,
@@ -97,16 +141,26 @@ Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run wi
 Parts = Annotated[
     int | None, Option("--parts", min=1, help="Number of parts, TARGET/part-*, written exactly once each.")
 ]
-EngineOfShards = Annotated[str | None, Option("--engine", help="Where shards are read: local, ray, dask, an address.")]
+EngineOfShards = Annotated[
+    str | None, Option("--engine", help="Where shards are read: local, ray, dask, an address.", values=engines())
+]
 EngineOfRepair = Annotated[
-    str | None, Option("--engine", help="Where shards are read and parts are written: local, ray, dask, an address.")
+    str | None,
+    Option(
+        "--engine", help="Where shards are read and parts are written: local, ray, dask, an address.", values=engines()
+    ),
 ]
 Retries = Annotated[int, Option("--retries", min=0, help="How often a part is tried again if its worker died.")]
 Speculate = Annotated[
     float, Option("--speculate", min=0, help="Start parts again that take this many times longer than usual; 0: never.")
 ]
 ProgressKind = Annotated[
-    str, Option("--progress", help="bar (in a terminal), json (a line of JSON at a time, on standard error) or none.")
+    str,
+    Option(
+        "--progress",
+        help="bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
+        values=lambda: ("bar", "json", "none"),
+    ),
 ]
 Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threads.")]
 MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]

@@ -43,6 +43,12 @@ _OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--ori
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
 
 
+def _kinds() -> Collection[str]:
+    from bushel.sources.opening import KINDS
+
+    return (*KINDS, *_LAYOUTS)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """The options that say how the source is read."""
@@ -53,6 +59,7 @@ class SourceOptions:
             "--kind",
             help="images, videos, list, table, arrays or dataset, detected from SOURCE by default; or files, samples "
             "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
+            values=_kinds,
         ),
     ] = None
     root: Annotated[str | None, Option("--root", help="Folder that the paths of a list are relative to.")] = None

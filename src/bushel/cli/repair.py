@@ -24,6 +24,7 @@ from bushel.cli.options import (
     Speculate,
     Target,
     Workers,
+    new_containers,
 )
 
 __all__ = ["command"]
@@ -33,7 +34,10 @@ def command(
     path: OnePath,
     target: Target,
     container: Kind = None,
-    to: Annotated[str | None, Option("--to", help="Container of the new dataset.  [that of the damaged one]")] = None,
+    to: Annotated[
+        str | None,
+        Option("--to", help="Container of the new dataset.  [that of the damaged one]", values=new_containers),
+    ] = None,
     decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False,
     shard_samples: ShardSamples = None,
     shard_bytes: ShardBytes = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Parts, Retries, Speculate
+from bushel.cli.options import Parts, Retries, Speculate, engines
 
 if TYPE_CHECKING:
     from bushel.ingest import PackResult
@@ -27,7 +27,10 @@ class PartOptions:
         bool, Option("--plan-only", help="Write only the plan of the parts, which lists the source once.")
     ] = False
     engine: Annotated[
-        str | None, Option("--engine", help="Where parts are written: local, ray, dask, an address, or slurm.")
+        str | None,
+        Option(
+            "--engine", help="Where parts are written: local, ray, dask, an address, or slurm.", values=engines("slurm")
+        ),
     ] = None
     retries: Retries = 3
     speculate: Speculate = 3.0

@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, ModeOptions, OnePath, Quiet, ShardBytes, ShardSamples, pairs
+from bushel.cli.options import Debug, Json, ModeOptions, OnePath, Quiet, ShardBytes, ShardSamples, new_containers, pairs
 
 __all__ = ["command"]
 
@@ -20,12 +20,16 @@ def command(
         list[str],
         Argument(
             help="NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of samples: train=200 "
-            "val=40. One of them can be the rest: train=rest val=40."
+            "val=40. One of them can be the rest: train=rest val=40.",
+            files=False,
         ),
     ],
     *,
     container: Annotated[
-        str | None, Option("--container", "-c", help="Container of the new datasets. [default: that of SOURCE]")
+        str | None,
+        Option(
+            "--container", "-c", help="Container of the new datasets. [default: that of SOURCE]", values=new_containers
+        ),
     ] = None,
     shuffle: Annotated[
         bool,

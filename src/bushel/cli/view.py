@@ -23,7 +23,9 @@ def command(
             several=True,
         ),
     ],
-    port: Annotated[int | None, Option("--port", "-p", min=1, max=65535, help="Port. [default: any free one]")] = None,
+    port: Annotated[
+        int | None, Option("--port", "-p", min=0, max=65535, help="Port; 0 for any free one, the default.")
+    ] = None,
     host: Annotated[
         str | None,
         Option("--host", help="Address to listen on, so that other machines can look. [default: this machine only]"),

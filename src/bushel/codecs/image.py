@@ -8,6 +8,7 @@ parsers.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -203,7 +204,10 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
     if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
         shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)
         kinds = "uint8 (or uint16 HxW)" if target.deep else "uint8"
-        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", describe(value))
+        found = describe(value)
+        if isinstance(value, str | os.PathLike):
+            found += " (give the bytes of the file, as Path(...).read_bytes(), or let bushel.pack read a pathlib.Path)"
+        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", found)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

@@ -164,7 +164,11 @@ def get_container(name: str) -> Container:
     """
     if name not in _registered:
         if not has_plugin(_GROUP, name):
-            raise ValueError(f"unknown container {name!r}: use one of {', '.join(container_names())}")
+            from bushel._runtime.near_names import did_you_mean
+
+            known = container_names()
+            advice = did_you_mean(name, known) or f"use one of {', '.join(known)}"
+            raise ValueError(f"unknown container {name!r}: {advice}")
         _registered[name] = _registration_of(_loaded(name))
     return _registered[name].load()
 

@@ -124,3 +124,7 @@ class MapOptions(ReadOptions):
     """The options of `MapView`, which documents them."""
 
     dataset: Loadable
+
+
+for _options, _class in ((LoaderOptions, "Loader"), (StreamOptions, "StreamLoader"), (MapOptions, "MapView")):
+    _options.__init__.__qualname__ = _class  # which Python names in the error about a missing argument

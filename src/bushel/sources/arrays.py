@@ -28,14 +28,16 @@ class Arrays:
     """One column per field, all of the same length.
 
     Args:
-        arrays: Field names to columns: arrays of shape (samples, …), lists, Arrow arrays, or (data, offsets), the
-            stored bytes of all samples and int64[samples + 1]; or one array, whose field is then called `data`; or the
-            path of an `.npz` or `.npy` file. A column `__key__` of text gives the keys.
+        arrays: Field names to columns: arrays of shape (samples, …), lists (also of arrays of different lengths), Arrow
+            arrays, or (data, offsets), the stored bytes of all samples and int64[samples + 1]; or one array, whose
+            field is then called `data`; or the path of an `.npz` or `.npy` file. A column `__key__` of text gives the
+            keys.
         spec: Types of fields that override the inferred ones, such as `{"image": "jpg"}`.
 
     Attributes:
         spec: Integers are `int`, real numbers `float`, text `utf8`, bytes `bytes`, images in a field with such a name
             `png` (see `bushel.sources.samples.image_codec`), and everything else `array`.
+            Lists of numbers of different lengths are `array`, too.
 
     Raises:
         SpecError: The columns differ in length, hold objects, or have invalid offsets.
@@ -105,6 +107,10 @@ class _Values:
         return self.values[rows] if isinstance(rows, int | slice) else [self.values[row] for row in rows.tolist()]
 
 
+class _Ragged(_Values):
+    """Arrays of different shapes, and of one dtype."""
+
+
 class _Stored:
     """Bytes of all samples, and where each one begins."""
 
@@ -135,8 +141,32 @@ def _column(name: str, given: Any) -> _Column:
         return _Values([bytes(value) for value in plain])
     if isinstance(plain, list) and plain and all(isinstance(value, str) for value in plain):
         return _Values(plain)
-    array: npt.NDArray[Any] = np.asanyarray(plain)
-    return array
+    if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
+        plain = list(plain)
+    try:
+        array: npt.NDArray[Any] = np.asanyarray(plain)
+    except ValueError:  # values of different lengths
+        return _ragged(name, plain)
+    return _ragged(name, plain) if array.dtype.hasobject and isinstance(plain, list) else array
+
+
+def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
+    """Return arrays of different shapes in their common dtype.
+
+    Raises:
+        SpecError: A value is not an array of numbers.
+    """
+    try:
+        arrays = [np.asarray(value) for value in values]
+    except ValueError:
+        arrays = []
+    full = [array.dtype for array in arrays if array.size]
+    if not full or any(dtype.kind not in "biuf" for dtype in full) or any(not array.ndim for array in arrays):
+        raise SpecError(
+            f"the column {name!r} holds Python objects: pass numbers, text, lists of numbers, or an iterable of dicts"
+        )
+    common = np.result_type(*full)
+    return _Ragged([array.astype(common, copy=False) for array in arrays])
 
 
 def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
@@ -149,6 +179,8 @@ def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
 
 
 def _type_of(name: str, array: _Column) -> str:
+    if isinstance(array, _Ragged):
+        return "array"
     if not isinstance(array, np.ndarray):
         return "utf8" if isinstance(array, _Values) and isinstance(array[0], str) else "bytes"
     if array.dtype.hasobject:

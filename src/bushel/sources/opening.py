@@ -23,6 +23,7 @@ from bushel.sources.files import AudioFolder, Files, ImageFolder, VideoFolder, w
 from bushel.sources.lists import ListFile
 from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
 from bushel.sources.members import Recipe, SampleFolder
+from bushel.sources.paths import are_paths, folder_of, holds_paths, media_kind, rows_of
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.sources.tables import Table
@@ -67,8 +68,8 @@ def open_source(
 
     Args:
         source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields dicts; an array or
-            a dict of arrays; or a path: a folder of images, videos or sounds, a `.lst`, `.csv`, `.json`, `.npz` or
-            `.npy` file, or a dataset.
+            a dict of arrays; or a path: a folder of images, videos or sounds, a pattern or a list of paths of such
+            files, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, or a dataset.
         kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
         types: Types of fields, for dicts whose values have no obvious type.
         listing: The listing of the folder, if it is known: the attribute `listing` of a source.
@@ -89,10 +90,18 @@ def open_source(
         if kind is not None and kind not in KINDS:
             raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
         kind = kind or kind_of(source)
+        if kind in ("images", "videos", "sounds") and media_kind(source) == kind:  # one file, or a pattern
+            source, names = folder_of(source)
+            listing = names if listing is None else listing
         if listing is not None and kind in _LISTED:
             options["listing"] = listing
         made: Source | Stream = KINDS[kind](source, **options)
         return made
+    if are_paths(source):
+        if (kind := kind or media_kind(source)) is None:
+            return _stored(open_any(source, verify=True))
+        folder, names = folder_of(source)
+        return open_source(folder, kind, listing=names if listing is None else listing, **options)
     if options or kind is not None:
         raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
@@ -103,6 +112,8 @@ def open_source(
         return source
     if hasattr(source, "iter_data") and hasattr(source, "__len__"):
         return Adapter(source)
+    if isinstance(source, Mapping) and any(map(holds_paths, source.values())):
+        return Samples(rows_of(source), types=types)
     if isinstance(source, np.ndarray) or (isinstance(source, Mapping) and source):
         return Arrays(source)
     if isinstance(source, Sequence):
@@ -132,6 +143,8 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         return "table"
     if name.endswith((".npz", ".npy")):
         return "arrays"
+    if (kind := media_kind(source)) is not None:
+        return kind
     if not path.is_dir():
         return "dataset"
     if (kind := _at_first_sight(path)) is not None:

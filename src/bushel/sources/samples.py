@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.sources.base import Sample
+from bushel.sources.paths import codec_of_path, with_files
 from bushel.spec import KEY
 
 __all__ = ["Samples", "Stream", "fingerprint_of", "image_codec", "infer_spec"]
@@ -27,7 +29,7 @@ class Samples:
     """A sequence of dicts.
 
     Args:
-        samples: The dicts, with the key under `__key__` if they have one.
+        samples: The dicts, with the key under `__key__` if they have one. A `Path` as value stands for its file.
         spec: Field names to types; by default they are inferred from the first sample.
         types: Types of fields whose values have no obvious type. Not used with `spec`.
 
@@ -56,7 +58,7 @@ class Samples:
         return len(self._samples)
 
     def __getitem__(self, position: int) -> Sample:
-        return self._samples[position]
+        return with_files(self._samples[position])
 
     @property
     def fingerprint(self) -> str:
@@ -78,6 +80,8 @@ def fingerprint_of(facts: object, samples: Iterable[Sample]) -> str:
 
 
 def _facts_of(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -124,15 +128,16 @@ class Stream:
     def __iter__(self) -> Iterator[Sample]:
         """Yield the samples that have not been taken yet."""
         while self._first:
-            yield self._first.pop()
-        yield from self._rest
+            yield with_files(self._first.pop())
+        yield from map(with_files, self._rest)
 
 
 def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the types of a sample's values.
 
-    Bytes are `jpg`, `png` or `bytes` by their first bytes; a Pillow image or an array that looks like an image
-    is stored as one, see `image_codec`; a truth value is `json`, which gives it back as one; a list is a sequence.
+    Bytes are `jpg`, `png` or `bytes` by their first bytes; a `Path` stands for the bytes of its file, by its suffix; a
+    Pillow image or an array that looks like an image is stored as one, see `image_codec`; a truth value is `json`,
+    which gives it back as one; a list is a sequence.
 
     Args:
         sample: The sample.
@@ -187,6 +192,8 @@ def image_codec(name: str, value: Any) -> str | None:
 def _type_of(name: str, value: Any) -> str:
     if (image := image_codec(name, value)) is not None:
         return image
+    if isinstance(value, os.PathLike):
+        return codec_of_path(value)
     if isinstance(value, bytes | bytearray | memoryview):
         head = bytes(memoryview(value)[:8])
         return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")
