@@ -30,8 +30,8 @@ EXCEPTIONS = {
         compat/webdataset/commands/tarp.py:_run
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
-        _dataset/discovery.py:_parts_of_file _dataset/discovery.py:marker_path _dataset/discovery.py:incomplete_at
-        _dataset/discovery.py:is_staged _dataset/discovery.py:interrupted_write
+        _dataset/discovery.py:_parts_of_file _dataset/completeness.py:marker_path _dataset/completeness.py:incomplete_at
+        _dataset/completeness.py:is_staged _dataset/completeness.py:interrupted_write
         _dataset/claiming.py:claim_target _dataset/claiming.py:claim_run
         _dataset/folders.py:_overwrite_folder ingest/reshape.py:split ingest/run_folder.py:part_path
         ingest/side_files.py:_beside ingest/side_files.py:PackState.__init__ sources/fetching.py:named_by_program

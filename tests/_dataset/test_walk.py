@@ -11,7 +11,7 @@ from tests.called_files import CalledFiles
 
 import bushel
 
-MOST_FILES = {"tar": 17, "ffrecord": 17, "bag": 18, "gulp": 18, "recordio": 18}
+MOST_FILES = {"tar": 15, "ffrecord": 15, "bag": 16, "gulp": 16, "recordio": 16}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

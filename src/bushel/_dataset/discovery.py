@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bushel._dataset.folders import is_half_replaced, is_part, run_folder, shard_of_entry
-from bushel._index.sidecar import FOLDER, Completeness, load_completeness, load_manifest
+from bushel._dataset.completeness import (
+    Incomplete,
+    LoadManifest,
+    are_parts,
+    find_incomplete,
+    interrupted_write,
+    is_staged,
+    lists_all,
+    manifest_of,
+    marker_path,
+)
+from bushel._dataset.folders import is_part, shard_of_entry
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel.containers import (
     Container,
     candidates,
@@ -24,47 +34,33 @@ from bushel.containers import (
     needs_index,
 )
 from bushel.containers.base import Shard
-from bushel.errors import CorruptError, FormatError, IncompleteWarning
+from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_object
 
 if TYPE_CHECKING:
     from bushel._index.shard_list import FolderState
 
 __all__ = [
-    "HOW_TO_COMPLETE",
     "Found",
-    "Incomplete",
+    "discover",
     "expand_paths",
     "find",
-    "find_incomplete",
     "folder_state",
     "holds_parts",
-    "incomplete_at",
-    "incomplete_finder",
-    "interrupted_write",
-    "is_staged",
     "is_stream",
     "lacks_index",
-    "load_state",
-    "marker_path",
-    "telling_of_interrupted_writes",
-    "warn_incomplete",
 ]
 
 _PATTERN = frozenset("{*?[")
 _LISTINGS = 32
 """Number of paths in object stores that are listed at the same time."""
-_MANY = 1000
-"""If there are at least this many files, only the manifest of their folder is read."""
+_MANY, _MANY_OBJECTS = 1000, 32
+"""If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
+
+_NAME = attrgetter("name")
 
 _LARGE_MANIFEST = 64 << 10
 """Size in bytes of a manifest that may list more than a thousand shards."""
-
-HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
-"""Advice about an incomplete dataset."""
-
-
-_FINISH = "run the same call again, which writes the missing parts, or, if none is missing, `bushel finish {path}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +70,16 @@ class Found:
     Attributes:
         container: Name of the container.
         shards: The shards in order.
+        incomplete: What is missing of the dataset, as far as that was looked for.
+        unlisted: Names of files that are there and not in `shards`, since the manifest does not list them.
+        manifest: The manifest that lists all of `shards`, if there is one and it was looked for.
     """
 
     container: str
     shards: list[Shard]
+    incomplete: Incomplete | None = None
+    unlisted: tuple[str, ...] = ()
+    manifest: Manifest | None = None
 
 
 def is_stream(source: object) -> bool:
@@ -184,6 +186,82 @@ def _expand_local(pattern: str) -> Iterator[Path]:
             raise FileNotFoundError(f"there is no file or folder {name}")
 
 
+def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial: bool = False) -> Found:
+    """Return everything that is to know of a dataset before its shards are read.
+
+    A folder is what its manifest lists, if that is complete.
+
+    Args:
+        paths: Files or folders.
+        container: Name of the container that they must have; by default, any.
+        partial: Whether listed shards may be gone.
+
+    Raises:
+        FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
+    """
+    load: LoadManifest = find_manifest
+    local = isinstance(paths[0], Path)
+    if not local and is_object(paths[0]):
+        from bushel._dataset.remote_discovery import manifest_loader
+
+        load = manifest_loader(paths)
+    found = find(paths, container)
+    shards = found.shards
+    if len(paths) == 1 and shards and str(shards[0].root) == str(paths[0]):
+        return _as_listed(paths[0], found, load, partial=partial)
+    if len(paths) == 1 and shards and are_parts(paths[0], shards):
+        found = _parts_as_listed(paths[0], found, load, partial=partial)
+        shards = found.shards
+    manifest = manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
+    return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
+
+
+def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
+    """Return the parts of a run as the manifest of their folder lists them."""
+    from bushel._dataset.as_listed import compared, still_there
+
+    # the parts of a remote folder are not listed one by one
+    shards = still_there(found.shards) if partial and is_object(path) else found.shards
+    manifest = load(marker_path(path, ""))
+    if manifest is None or not manifest.complete or manifest.container != found.container:
+        return replace(found, shards=shards)
+    return Found(found.container, *compared(path, shards, manifest, partial=partial))
+
+
+def _as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
+    """Return a dataset in a folder as its manifest lists it."""
+    shards, local = found.shards, isinstance(path, Path)
+    incomplete: Incomplete | None = None
+    unlisted: tuple[str, ...] = ()
+    if not local and is_object(path) and not path.listable:  # these are the shards of the manifest
+        from bushel._dataset.as_listed import PUT_BACK, still_there
+
+        there = still_there(shards) if partial else shards
+        incomplete = None if len(there) == len(shards) else Incomplete(str(path), advice=PUT_BACK)
+        return Found(found.container, there, incomplete=incomplete)
+    manifest = load(shards[0].sidecar.parent / "manifest.json")
+    state = manifest if shards[0].sidecars == FOLDER else load(marker_path(path, ""))
+    if manifest is not None and manifest.container != found.container:
+        manifest = None
+    if manifest is not None and list(map(_NAME, manifest.shards)) != list(map(_NAME, shards)):
+        if manifest.complete:
+            from bushel._dataset.as_listed import compared
+
+            shards, incomplete, unlisted = compared(path, shards, manifest, partial=partial)
+        elif not lists_all(manifest, found.container, shards):
+            manifest = None
+    if incomplete is None and state is not None and not state.complete:
+        incomplete = Incomplete(str(path), state.expected)
+    elif (
+        incomplete is None
+        and local
+        and os.path.isdir(os.path.join(str(path), FOLDER, "staging"))
+        and is_staged(Path(str(path)), "")
+    ):
+        incomplete = Incomplete(str(path))
+    return Found(found.container, shards, incomplete, unlisted, manifest)
+
+
 def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     """Return the container of files or folders, and the shards that they form.
 
@@ -249,14 +327,15 @@ def _find_at(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
-    found = [] if container is None else _ask([get_container(container)], path)
-    found = found or _ask(candidates(_names(path)), path) or _parts(path, container)
+    names = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
+    found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
+    found = found or _ask(path, candidates, names) or _parts(path, container)
     if not found and container is not None:
         raise FormatError(f"there is no {container} dataset here", file=str(path))
-    found = found or _ask(installed_candidates(_names(path)), path) or _ask(last_candidates(), path)
+    found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(), names)
     if len(found) > 1:
-        names = " and ".join(name for name, _ in found)
-        raise FormatError(f"this folder holds {names} files", file=str(path), hint="name one with container=")
+        several = " and ".join(name for name, _ in found)
+        raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")
     if not found:
         raise FormatError(
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
@@ -290,10 +369,7 @@ def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]
 
 def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None) -> tuple[str, list[Shard]] | None:
     """Return the shards of parts as the manifest of their folder lists them; None if it does not list all parts."""
-    try:
-        manifest = load_manifest(marker_path(path, ""))
-    except (OSError, FormatError):  # `verify` reports a damaged manifest
-        return None
+    manifest = find_manifest(marker_path(path, ""))
     if manifest is None or not manifest.complete or container not in (None, manifest.container):
         return None
     there = {part.name: part for part in parts}
@@ -313,79 +389,16 @@ def _is_empty(part: AnyPath) -> bool:
         return all(entry.name == FOLDER for entry in entries)
 
 
-def _ask(candidates: Iterable[Container], path: AnyPath) -> list[tuple[str, list[Shard]]]:
-    return [(each.name, shards) for each in candidates if (shards := each.shards(path)) is not None]
-
-
-def _names(path: AnyPath) -> Iterable[str]:
-    """Return the name of a file, or the names in a folder."""
-    return (entry.name for entry in path.iterdir()) if path.is_dir() else (path.name,)
-
-
-@contextmanager
-def telling_of_interrupted_writes(paths: Iterable[AnyPath]) -> Iterator[None]:
-    """Let errors about datasets that cannot be opened say so if it is because their writer was interrupted."""
-    try:
-        yield
-    except FormatError as error:
-        advice = next(filter(None, map(interrupted_write, paths)), None)
-        if advice is None or isinstance(error, CorruptError):
-            raise
-        raise FormatError(error.message, file=error.file, offset=error.offset, hint=advice) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Incomplete:
-    """A dataset whose writer has not finished.
-
-    Attributes:
-        path: Path of the dataset, or of its part that is incomplete.
-        expected: Number of samples that it should have, if known.
-        missing_parts: Names of the parts that do not exist, if it was packed in parts.
-        advice: How to complete it.
-    """
-
-    path: str
-    expected: int | None = None
-    missing_parts: tuple[str, ...] = ()
-    advice: str = HOW_TO_COMPLETE
-
-    def describe(self, samples: int) -> str:
-        """Return the state in words: `40 of 100 samples are there`."""
-        if self.missing_parts:
-            shown = ", ".join(self.missing_parts[:3]) + ", …" * (len(self.missing_parts) > 3)
-            return f"{samples:,} samples are there, and the parts {shown} are missing"
-        return (
-            f"{samples:,} of {self.expected:,} samples are there" if self.expected else f"{samples:,} samples are there"
-        )
-
-
-def marker_path(root: AnyPath, name: str) -> AnyPath:
-    """Return the path of the manifest of an incomplete dataset.
-
-    Args:
-        root: Folder that is or contains the dataset.
-        name: Name of the dataset's one file, or empty if the dataset is the folder.
-    """
-    return root / f"{FOLDER}/{name}.manifest.json" if name else root / f"{FOLDER}/manifest.json"
-
-
-def incomplete_at(path: AnyPath, *, folder: bool) -> Incomplete | None:
-    """Return the state of the dataset at this path if it is incomplete, else None.
-
-    A dataset without a manifest is complete, unless a writer has left unfinished files in its staging folder, or has
-    died while it replaced one of two files.
-
-    Args:
-        path: Path of the dataset.
-        folder: Whether the dataset is a folder.
-    """
-    root, name = (path, "") if folder else (path.parent, path.name)
-    state = load_state(root, name)
-    if state is not None and not state.complete:
-        return Incomplete(str(path), state.expected)
-    unfinished = isinstance(root, Path) and (is_staged(root, name) or (bool(name) and is_half_replaced(root / name)))
-    return Incomplete(str(path)) if unfinished else None
+def _ask(
+    path: AnyPath, choose: Callable[[list[str]], list[Container]], names: list[str]
+) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets at a path, of the containers that may own the names there."""
+    found = []
+    for each in choose(names):
+        shards = each.shards(path)
+        if shards is not None:
+            found.append((each.name, shards))
+    return found
 
 
 def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
@@ -401,104 +414,3 @@ def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
     from bushel._index.shard_list import FolderState
 
     return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
-
-
-def load_state(root: AnyPath, name: str) -> Completeness | None:
-    """Load the manifest at `marker_path`. Return None if it is missing or damaged."""
-    try:
-        return load_completeness(marker_path(root, name))
-    except (OSError, FormatError):  # `verify` reports a damaged manifest
-        return None
-
-
-def is_staged(folder: Path, name: str) -> bool:
-    """Return whether a writer has left unfinished files of a dataset: see `marker_path`."""
-    staging = os.path.join(folder, FOLDER, "staging", name)
-    return os.path.isdir(staging) and (bool(name) or bool(os.listdir(staging)))
-
-
-def interrupted_write(path: AnyPath) -> str | None:
-    """Return advice if a write to this path was interrupted before any shard was complete, else None."""
-    if not isinstance(path, Path):
-        return None
-    folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
-    run = run_folder(path, single=bool(name))
-    in_parts = (run / "plan.json").exists() and not (run / "result.json").exists()
-    if is_staged(folder, name) or in_parts or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
-        return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
-    return None
-
-
-def find_incomplete(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Incomplete | None:
-    """Return the state of the first incomplete one of some datasets.
-
-    Args:
-        paths: The datasets; several files may be the shards of one dataset.
-        shards: Their shards.
-    """
-    roots = {str(shard.root): shard.root for shard in shards}
-    if len(paths) == 1 and str(paths[0]) not in roots and all(is_part(root.name) for root in roots.values()):
-        return _incomplete_parts(paths[0], list(roots.values()))
-    files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
-    for path in paths:
-        folder = str(path) in roots
-        if (folder or files) and (found := incomplete_at(path, folder=folder)) is not None:
-            return found
-    for root in [] if len(paths) == 1 else list(roots.values()):
-        state = load_state(root, "")
-        if state is not None and not state.complete:
-            return Incomplete(str(root), state.expected)
-    return None
-
-
-def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath]) -> Incomplete | None:
-    """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
-    for part in parts if len(parts) <= _MANY else ():
-        if (found := incomplete_at(part, folder=True)) is not None:
-            return found
-    try:
-        manifest = load_manifest(marker_path(path, ""))
-    except (OSError, FormatError):  # `verify` reports a damaged manifest
-        manifest = None
-    if manifest is None:  # of an older Bushel
-        return None
-    if not manifest.complete:
-        return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
-    there = {part.name for part in parts}
-    missing = {name: None for name in (entry.name.partition("/")[0] for entry in manifest.shards) if name not in there}
-    return Incomplete(str(path), None, tuple(missing)) if missing else None
-
-
-def incomplete_finder(paths: Sequence[AnyPath], shards: Sequence[Shard]) -> Callable[[], Incomplete | None]:
-    """Start `find_incomplete`, for remote paths in another thread, and return a function that waits for its result."""
-    if not paths or not is_object(paths[0]):
-        return lambda: find_incomplete(paths, shards)
-    from bushel._runtime.parallel import Result, Threads
-
-    threads = Threads(1, "bushel-manifest")
-    result: Result[Incomplete | None] = Result()
-
-    def look() -> None:
-        try:
-            result.set(find_incomplete(paths, shards))
-        except BaseException as error:
-            result.fail(error)
-
-    def wait() -> Incomplete | None:
-        try:
-            return result.get()
-        finally:
-            threads.close()
-
-    threads.submit(look)
-    return wait
-
-
-def warn_incomplete(found: Incomplete, samples: int) -> None:
-    """Warn the caller of `bushel.open` that the dataset is incomplete."""
-    warnings.warn(
-        f"{found.path} is incomplete: {found.describe(samples)}. To complete it, {found.advice}; "
-        "open it with partial=True to use it as it is.",
-        IncompleteWarning,
-        stacklevel=3,
-    )

@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.claiming import claimed_sources
+from bushel._dataset.completeness import find_incomplete, lists_all, manifest_path, marker_path
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import expand_paths, find, find_incomplete, load_state, marker_path
+from bushel._dataset.discovery import expand_paths, find
 from bushel._dataset.folders import above_parts
 from bushel._dataset.key_file import has_old_key_file, write_key_file
 from bushel._dataset.listed import write_manifest
-from bushel._dataset.open import checked_spec, each_shard
+from bushel._dataset.open import checked_spec, each_shard, labels_beside
 from bushel._dataset.reader import Reader
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
-from bushel._dataset.shards import labels_beside, manifest_path, union_of_fields
+from bushel._dataset.shards import union_of_fields
 from bushel._index.column_names import column_of
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.file_spec import spec_from_file
-from bushel._index.sidecar import load_manifest
+from bushel._index.sidecar import find_manifest
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
-from bushel.containers.base import ReadOptions, Shard
-from bushel.errors import FormatError
+from bushel.containers.base import ReadOptions
 from bushel.spec import Spec
 from bushel.storage import AnyPath
 
@@ -123,14 +123,18 @@ def _index(
     keys: bool,
 ) -> Dataset:
     found = find(paths, container)
-    _check_names(request, _listed_fields(found.shards))
+    place = manifest_path(found.shards)
+    manifest = None if place is None else find_manifest(place)  # it is written again
+    if manifest is not None:  # a wrong name is refused before anything is read
+        _check_names(request, spec_from_file(manifest.spec))
+        manifest = manifest if lists_all(manifest, found.container, found.shards) else None
     incomplete = find_incomplete(paths, found.shards)
-    wanted = replace(wanted, labels=labels_beside(found.container, found.shards))
+    wanted = replace(wanted, labels=labels_beside(found.container, found.shards, manifest))
     rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
     rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
     shards = [one.shard for one in rebuilt]
     root = above_parts(found.shards) or found.shards[0].root
-    state = None if incomplete is None else load_state(root, "")
+    state = None if incomplete is None else find_manifest(marker_path(root, ""))
     if state is None or state.complete:
         write_manifest(shards)
     else:
@@ -168,17 +172,6 @@ def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] 
     return None if progress is None else lambda done: progress(Progress(done, total, "samples", samples=done))
 
 
-def _listed_fields(shards: Sequence[Shard]) -> Spec | None:
-    """Return the fields in the manifest, so that a wrong name is refused before anything is read; None if unknown."""
-    path = manifest_path(shards)
-    try:
-        manifest = None if path is None else load_manifest(path)
-    except (FormatError, OSError):  # the manifest is written again
-        return None
-    return None if manifest is None else spec_from_file(manifest.spec)
-
-
-def _check_names(request: ColumnRequest, fields: Spec | None) -> None:
-    if fields is not None:
-        for name in request.names:
-            column_of(name, fields)
+def _check_names(request: ColumnRequest, fields: Spec) -> None:
+    for name in request.names:
+        column_of(name, fields)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bushel._dataset.discovery import Incomplete
-from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds, listed_names, manifest_path
+from bushel._dataset.completeness import Incomplete, listed_names, manifest_path
+from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.expansion import COSTLY, expansion_of
-from bushel._index.sidecar import load_manifest
+from bushel._index.sidecar import find_manifest
 from bushel._runtime.public import public
 from bushel.containers import get_container
-from bushel.errors import FormatError
 from bushel.storage import as_path
 
 __all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
@@ -179,10 +178,7 @@ def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
     if not isinstance(folder, Path) or not folder.is_dir() or not shards or str(shards[0].shard.root) != str(folder):
         return []
     place = manifest_path([opened.shard for opened in shards])
-    try:
-        manifest = None if place is None else load_manifest(place)
-    except (FormatError, OSError):  # `verify` reports a damaged manifest
-        return []
+    manifest = None if place is None else find_manifest(place)
     if manifest is None or not manifest.complete:
         return []
     listed = {entry.name for entry in manifest.shards}

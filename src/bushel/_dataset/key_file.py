@@ -21,7 +21,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds, listed_names, manifest_path
+from bushel._dataset.completeness import listed_names, manifest_path
+from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.key_lookup import KeyLookup, KeyTable, StoredKeyTable
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._index.table import I64, U64, IndexedShard

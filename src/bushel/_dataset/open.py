@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from bushel._dataset.as_listed import as_listed, manifest_loader
 from bushel._dataset.asked import AS_FILES_SAY, Asked, warn_withheld
+from bushel._dataset.completeness import listed_names, manifest_path, warn_incomplete, with_advice
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import (
-    expand_paths,
-    find,
-    folder_state,
-    is_stream,
-    lacks_index,
-    telling_of_interrupted_writes,
-    warn_incomplete,
-)
+from bushel._dataset.discovery import discover, expand_paths, folder_state, is_stream, lacks_index
 from bushel._dataset.reader import Reader
-from bushel._dataset.shards import (
-    OpenShard,
-    labels_beside,
-    listed_labels,
-    listed_names,
-    manifest_path,
-)
+from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import table_to_read
-from bushel._index.class_names import labels_of_fields
-from bushel._index.sidecar import Manifest, load_manifest
+from bushel._index.class_names import Labels, labels_of_fields
+from bushel._index.sidecar import Manifest
 from bushel._runtime.parallel import cpu_count, parallel_map
 from bushel._runtime.public import public
 from bushel.codecs import get_codec
-from bushel.containers import needs_index
-from bushel.containers.base import ReadOptions, Shard
-from bushel.errors import UnsupportedError
+from bushel.containers import get_container, needs_index
+from bushel.containers.base import KeepsNames, ReadOptions, Shard
+from bushel.errors import FormatError, UnsupportedError
 from bushel.spec import Spec, parse_spec
 from bushel.storage import is_local, is_object
 
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
 
-__all__ = ["IndexPolicy", "checked_spec", "each_shard", "open", "open_any", "open_shards", "open_stream"]
+__all__ = [
+    "IndexPolicy",
+    "checked_spec",
+    "each_shard",
+    "labels_beside",
+    "open",
+    "open_any",
+    "open_shards",
+    "open_stream",
+]
 
 IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
@@ -123,7 +119,8 @@ def open(
         from bushel._dataset.repository import files_of_split
 
         source = files_of_split(source, config, split)
-    if is_stream(source) and not (index == "memory" and lacks_index(source)):
+    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
+    if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise _forward_only(source, spec, lacks_index(source))
     fields = None if spec is None else checked_spec(spec)
     if damaged not in ("warn", "raise"):
@@ -136,33 +133,36 @@ def open(
         if (listed := open_listed(paths[0], container, state)) is not None:
             warn_withheld(listed[0].fields, str(paths[0]))
             return Dataset(listed, verify=verify)
-    load = manifest_loader(paths)
-    with telling_of_interrupted_writes(paths):
-        found = find(paths, container)
+    try:
+        found = discover(paths, container, partial=partial)
         ends = [shard.name for shard in (*found.shards[:1], *found.shards[-1:])]
         if index != "memory" and any(map(needs_index, ends)) and not all(map(_has_index, found.shards)):
             raise _forward_only(source, spec, compressed=True)
-        known = as_listed(paths, found.container, found.shards, load, partial=partial)
-        look = known.begin_find_incomplete(paths)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
-        shards = open_shards(
-            found.container, known.shards, options, index, recover=damaged == "warn", manifest=known.manifest
-        )
-        incomplete = known.missing or look()
-        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
+        recover = damaged == "warn"
+        shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
+        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete))
         dataset.labels  # noqa: B018 - raises if shards differ
+    except FormatError as error:
+        if (explained := with_advice(error, paths)) is None:
+            raise
+        raise explained from error
     if any(shard.section is not None for shard in shards):
         from bushel._dataset.sections import warn_unread
 
         warn_unread(str(paths[0]), shards)
     warn_withheld((each for shard in shards for each in shard.fields), str(paths[0]))
+    if found.unlisted:
+        from bushel._dataset.as_listed import warn_unlisted
+
+        warn_unlisted(paths[0], found.unlisted)
     if damages := [shard.damage for shard in shards if shard.damage is not None]:
         from bushel._dataset.damaged import warn_damaged
 
         warn_damaged(damages)
-    if incomplete is not None:
+    if found.incomplete is not None:
         if not partial:
-            warn_incomplete(incomplete, len(dataset))
+            warn_incomplete(found.incomplete, len(dataset))
     elif state is not None and index == "auto":
         keep_list(paths[0], shards, state)
     return dataset
@@ -259,18 +259,18 @@ def open_shards(
         options: What the user declares about them.
         policy: What to do about a missing or stale index.
         recover: Whether to read what can be read of a shard with a damaged structure.
-        manifest: The manifest of the dataset, if it is loaded already.
+        manifest: The manifest that lists all of these shards, if there is one.
 
     Raises:
         FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
             index and `policy` is `require`.
     """
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
-    if many and options.spec is None and (manifest := _covering(container, shards, manifest)) is not None:
+    if many and options.spec is None and manifest is not None:
         asked = Asked(pickle=options.pickle)
         fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
         entries = {entry.name: entry for entry in manifest.shards}
-        labels = listed_labels(manifest)
+        labels = _labels_in(manifest)
         names = listed_names(shards)
         return [
             OpenShard.listed(container, shard, entries[name], fields, labels, asked)
@@ -282,10 +282,25 @@ def open_shards(
 
     here = list(_opened_here(shards, work))
     opened = [one for each in (*here, *each_shard(shards[len(here) :], work)) for one in each]
-    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards)):
+    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards, manifest)):
         for one in opened:
             one.labels = labels_of_fields(labels, [field.name for field in one.fields])
     return opened
+
+
+def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
+    """Return the names of classes in a manifest that lists all shards, or in the file that the original tool keeps."""
+    own: object = get_container(container)
+    labels: Labels = {}
+    if isinstance(own, KeepsNames):
+        first = shards[0].root
+        if all(shard.root == first for shard in shards) or manifest_path(shards) is not None:
+            labels = own.class_names(first)
+    return labels if manifest is None else {**labels, **_labels_in(manifest)}
+
+
+def _labels_in(manifest: Manifest) -> Labels:
+    return {name: tuple(names) for name, names in manifest.labels.items()}
 
 
 def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], T]) -> Iterator[T]:
@@ -344,18 +359,6 @@ def each_shard(
         if finished is not None:
             finished(result)
     return results
-
-
-def _covering(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Manifest | None:
-    """Return the manifest if it lists all of these shards."""
-    path = manifest_path(shards)
-    try:
-        manifest = manifest or (None if path is None else load_manifest(path))
-    except PermissionError:
-        return None
-    if manifest is None or manifest.container != container:
-        return None
-    return manifest if set(listed_names(shards)) <= {entry.name for entry in manifest.shards} else None
 
 
 def _open_one(

@@ -27,7 +27,7 @@ from bushel.spec import KEY
 from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 
 if TYPE_CHECKING:
-    from bushel._dataset.discovery import Incomplete
+    from bushel._dataset.completeness import Incomplete
     from bushel._dataset.known_values import KnownFields
     from bushel.storage.fetch import Held
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from typing import IO
 
-from bushel._index.sidecar import FOLDER, load_manifest
+from bushel._dataset.completeness import LoadManifest, marker_path
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest, load_manifest
+from bushel._runtime.parallel import Result, Threads
+from bushel.containers import is_data_file
 from bushel.containers.base import Shard
-from bushel.storage import as_path, expand_braces, is_object
+from bushel.storage import AnyPath, as_path, expand_braces, is_object
 from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["ListedPath", "expand_url", "listed_in_manifest"]
+__all__ = ["ListedPath", "expand_url", "listed_in_manifest", "manifest_loader"]
+
+_AHEAD = 4
+"""Number of manifests that are requested before they are needed."""
 
 
 def expand_url(pattern: str) -> list[ObjectPath]:
@@ -53,6 +59,45 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
         f"{path} is neither named like a file of a container nor a folder with a {FOLDER}/manifest.json. An HTTP "
         f"server cannot list a folder: run `bushel index` on the dataset before it is put there, or name its files"
     )
+
+
+def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
+    """Return a function that loads manifests, each once. Those that are certainly needed are requested now.
+
+    So they are there when the folder has been listed.
+
+    Args:
+        paths: What was opened.
+    """
+    first = paths[0]
+    if len(paths) > 1:
+        places = {str(path.parent): marker_path(path.parent, "") for path in paths}
+    elif is_data_file(first.name):
+        places = {"": marker_path(first.parent, first.name)}
+    elif is_object(first) and first.listable:
+        places = {"": marker_path(first, "")}
+    else:  # the manifest is read instead of a listing
+        places = {}
+    begun = {place: Result[Manifest | None]() for place in list(places.values())[:_AHEAD]}
+
+    def request(place: AnyPath, result: Result[Manifest | None]) -> None:
+        try:
+            result.set(find_manifest(place))
+        except BaseException as error:
+            result.fail(error)
+
+    def load(place: AnyPath) -> Manifest | None:
+        if (result := begun.get(place)) is None:
+            begun[place] = result = Result()
+            request(place, result)
+        return result.get()
+
+    if begun:
+        threads = Threads(len(begun), "bushel-manifest")
+        for place, result in begun.items():
+            threads.submit(partial(request, place, result))
+        threads.close()
+    return load
 
 
 class ListedPath:

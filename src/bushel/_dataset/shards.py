@@ -13,17 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.asked import AS_FILES_SAY, Asked
-from bushel._dataset.folders import above_parts
 from bushel._dataset.tables import bind, same_files, stamp_of, stamps_of
 from bushel._index.class_names import Labels, join_labels, labels_of_fields
 from bushel._index.read_plan import Group
-from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, load_index, load_labels
+from bushel._index.sidecar import ManifestShard, load_index
 from bushel._index.table import FileStamp, Keys, ShardIndex
 from bushel.containers import get_container, register_container, registered_here
-from bushel.containers.base import KeepsNames, PromisesChecksums, Shard
+from bushel.containers.base import PromisesChecksums, Shard
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, below, is_object, open_known
+from bushel.storage import AnyPath, File, is_object, open_known
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
@@ -37,11 +36,7 @@ __all__ = [
     "ShardRows",
     "any_keyed",
     "kinds",
-    "labels_beside",
     "labels_of",
-    "listed_labels",
-    "listed_names",
-    "manifest_path",
     "samples_of",
     "union_of_fields",
 ]
@@ -409,42 +404,6 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                     hint="declare its type with spec=",
                 )
     return fields
-
-
-def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
-    """Return the path of the manifest; None if the shards share no folder.
-
-    It is in the sidecar folder of the first shard; for the parts of a run, in that of the folder that contains them.
-    """
-    if not shards:
-        return None
-    if all(shard.root == shards[0].root for shard in shards):
-        return below(shards[0].root, f"{shards[0].sidecars}/manifest.json", any_text=True)
-    above = above_parts(shards)
-    return None if above is None else above / FOLDER / "manifest.json"
-
-
-def listed_names(shards: Sequence[Shard]) -> list[str]:
-    """Return the names of shards in the manifest at `manifest_path`; for parts of a run, with the name of the part."""
-    joined = any(shard.root != shards[0].root for shard in shards)
-    return [f"{shard.root.name}/{shard.name}" if joined else shard.name for shard in shards]
-
-
-def listed_labels(manifest: Manifest) -> Labels:
-    """Return the names of classes that a manifest has."""
-    return {name: tuple(names) for name, names in manifest.labels.items()}
-
-
-def labels_beside(container: str, shards: Sequence[Shard]) -> Labels:
-    """Return the names of classes in the manifest of local shards, or in the file that the original tool keeps."""
-    place = manifest_path(shards)
-    if place is None:
-        return {}
-    own: object = get_container(container)
-    labels = own.class_names(shards[0].root) if isinstance(own, KeepsNames) else {}
-    if isinstance(place, Path):
-        labels = {**labels, **load_labels(place, listed_names(shards))}
-    return labels
 
 
 def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:

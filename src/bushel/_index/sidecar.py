@@ -14,7 +14,7 @@ has some is of version 2.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,16 +46,14 @@ __all__ = [
     "VERSION",
     "VERSION_OF_BLOCKS",
     "ZEROS",
-    "Completeness",
     "Header",
     "HeaderColumn",
     "HeaderField",
     "Manifest",
     "ManifestShard",
     "decode_index",
-    "load_completeness",
+    "find_manifest",
     "load_index",
-    "load_labels",
     "load_manifest",
 ]
 
@@ -185,22 +183,6 @@ class Manifest(msgspec.Struct, frozen=True):
     labels: dict[str, _Names] = {}
 
 
-class Completeness(msgspec.Struct, frozen=True):
-    """The members of a manifest that describe its completeness: see `Manifest`."""
-
-    complete: bool = True
-    expected: int | None = None
-
-
-class _ShardName(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _NamesOnly(msgspec.Struct, frozen=True):
-    shards: list[_ShardName]
-    labels: dict[str, _Names] = {}
-
-
 @dataclass(frozen=True, slots=True)
 class _Arrays:
     """The arrays of an index.
@@ -234,8 +216,6 @@ class _Arrays:
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
 _MANIFEST = msgspec.json.Decoder(Manifest)
-_COMPLETENESS = msgspec.json.Decoder(Completeness)
-_NAMES = msgspec.json.Decoder(_NamesOnly)
 _HEADER = msgspec.json.Decoder(Header)
 
 
@@ -372,30 +352,26 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
     if manifest.version != VERSION:
         raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", file=str(path))
+    _labels(manifest.labels, path)
     return manifest
 
 
-def load_completeness(path: AnyPath) -> Completeness | None:
-    """Return whether a manifest says that its dataset is complete, or None if the file does not exist.
+def find_manifest(path: AnyPath) -> Manifest | None:
+    """Return the manifest at a path; None if there is none, if it cannot be read, or if it is damaged.
+
+    `verify` reports a damaged one; without it, a dataset is read as it lies there.
 
     Raises:
-        FormatError: The manifest is damaged.
+        OSError: An object store cannot be reached.
     """
     try:
-        return _COMPLETENESS.decode(_bytes_of(path))
-    except FileNotFoundError:
+        return load_manifest(path)
+    except (PermissionError, FormatError):  # some buckets refuse what does not exist
         return None
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
-
-
-def load_labels(path: AnyPath, shards: Collection[str]) -> Labels:
-    """Return the names of classes in a manifest; empty if it does not exist, is damaged or does not list the shards."""
-    try:
-        found = _NAMES.decode(_bytes_of(path))
-        return _labels(found.labels, path) if {each.name for each in found.shards} >= set(shards) else {}
-    except (OSError, ValueError, RecursionError, FormatError):  # `verify` reports a damaged manifest
-        return {}
+    except OSError:
+        if isinstance(path, Path):
+            return None
+        raise
 
 
 def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:

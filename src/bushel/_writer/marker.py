@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bushel._dataset.discovery import load_state, marker_path
+from bushel._dataset.completeness import manifest_path, marker_path
 from bushel._dataset.listed import write_manifest
-from bushel._dataset.shards import OpenShard, manifest_path
+from bushel._dataset.shards import OpenShard
 from bushel._index.saving import save_manifest
-from bushel._index.sidecar import FOLDER, Manifest
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel.storage import AnyPath, remove, sync_folder
 
 __all__ = ["Marker"]
@@ -37,7 +37,7 @@ class Marker:
 
     def load(self) -> bool:
         """Look for the manifest that an earlier writer has left. Return whether there is one."""
-        state = load_state(self._root, self._name)
+        state = find_manifest(self._path)
         if state is not None and not state.complete:
             self.written, self.expected = True, state.expected
             if self._sync and isinstance(self._path, Path):  # its writer may have been killed before it did that

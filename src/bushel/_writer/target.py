@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bushel._dataset.as_listed import check_as_listed
 from bushel._dataset.asked import Asked
+from bushel._dataset.completeness import manifest_of
 from bushel._dataset.discovery import find
 from bushel._dataset.folders import is_part, run_folder
 from bushel._dataset.open import open_shards
@@ -105,7 +106,8 @@ class Target:
         if not holds_dataset(self.container, self.path):
             return []
         found = find([self.path], self.container.name)
-        opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), "auto")
+        manifest = manifest_of(found.container, found.shards)
+        opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), manifest=manifest)
         return [shard.asking(Asked(pickle=True)) for shard in opened]  # values are only encoded
 
     def check_as_listed(self, mode: str, shards: list[OpenShard]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bushel._dataset.as_listed import manifest_and_names
-from bushel._dataset.discovery import expand_paths, find, find_incomplete
+from bushel._dataset.completeness import find_incomplete, manifest_and_names
+from bushel._dataset.discovery import expand_paths, find
 from bushel._dataset.folders import shard_of_entry
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.target import unfinished_shards

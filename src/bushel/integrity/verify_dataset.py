@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.asked import warn_withheld
+from bushel._dataset.completeness import manifest_path
 from bushel._dataset.key_file import NAME, damage
-from bushel._dataset.shards import manifest_path
 from bushel._index.class_names import Labels, join_labels
 from bushel._runtime.parallel import cpu_count, parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bushel._dataset.completeness import manifest_of
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.shards import OpenShard, labels_beside
+from bushel._dataset.open import labels_beside
+from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import bind, stamps_of
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.matching import checked as checked_table
@@ -194,7 +196,8 @@ def _labels(place: Place) -> Labels:
     labels: Labels = {}
     with suppress(FormatError, OSError):  # the index is missing or damaged
         labels = load_index(place.shard.sidecar).labels
-    return labels or labels_beside(place.container.name, [place.shard])
+    name, shards = place.container.name, [place.shard]
+    return labels or labels_beside(name, shards, manifest_of(name, shards))
 
 
 def _spec(index: ShardIndex) -> Spec:
