@@ -64,6 +64,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-parquet.md": "parquet",
         "format-zip.md": "zip",
         "format-tfrecord.md": "tfrecord",
+        "format-mds.md": "mds",
         "format-folder.md": "folder",
         "format-megatron.md": "megatron",
         "format-npy.md": "npy",

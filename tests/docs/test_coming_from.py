@@ -98,6 +98,12 @@ def tfrecord(root: Path) -> dict[str, Any]:
     return {}
 
 
+def mosaicml(root: Path) -> dict[str, Any]:
+    for name, own in (("mds", "mds-plain"), ("more", "mds-zstd")):
+        shutil.copytree(FOREIGN / own, root / name, ignore=shutil.ignore_patterns("EXPECTED.json"))
+    return {}
+
+
 MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "MXNet": (mxnet, {"set.rec": 20, "small.rec": 20, "grey.rec": 20, "cut-part-00002.rec": 5}),
     "GulpIO": (
@@ -112,6 +118,7 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
         | {"sorted.tar": 9, "changed.tar": 9, "shards": 9, "one.tar": 9},
     ),
     "Granular": (granular, {"bag": 9, "sharded": 9}),
+    "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
     "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
 }
 """What each section finds, and the datasets that it leaves, with their samples."""
@@ -164,6 +171,8 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert list(opened("sorted.tar").keys) == [str(number) for number in range(9)]
         assert list(opened("labels.tar")) == [{"__key__": str(number), "cls": number} for number in range(9)]
         assert np.abs(opened("changed.tar")["0"]["jpg"] - np.float32(opened("all.tar")["0"]["jpg"][::-1])).max() < 16
+    elif section == "MosaicML":
+        assert results['bushel.open("mds")[3]']["label"] == results['bushel.open("mds", pickle=True)'][3]["label"]
     elif section == "TFRecord":
         assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
         [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]

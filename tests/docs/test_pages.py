@@ -194,6 +194,8 @@ def test_formats() -> None:
     Path("rows.csv").write_text('id,text,score\n7,one,0.25\n8,"two\nlines",0.5\n', "utf-8")
     assert run_page("docs/format-jsonl.md", {}) == 3
     assert run_page("docs/format-csv.md", {}) == 2
+    shutil.copytree(FOREIGN / "mds-plain", "mds")
+    assert run_page("docs/format-mds.md", {}) == 4
     shutil.copytree(FOREIGN / "folder" / "photos", "photos")
     assert run_page("docs/format-folder.md", {}) == 4
 

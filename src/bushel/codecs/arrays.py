@@ -33,7 +33,7 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "parse_npy"]
+__all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "layout_of", "parse_npy"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -134,8 +134,15 @@ def _decode_array(data: Buffer) -> Array:
     return array_from("array", dtype, shape, payload)
 
 
-def _layout(data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: memoryview) -> ArrayLayout | None:
-    """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape."""
+def layout_of(data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: memoryview) -> ArrayLayout | None:
+    """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape.
+
+    Args:
+        data: Its stored bytes.
+        dtype: Its dtype.
+        shape: Its shape.
+        payload: The elements, at the end of `data`.
+    """
     if dtype.kind not in "biufc" or not dtype.isnative or not all(type(size) is int and size >= 0 for size in shape):
         return None
     if math.prod(shape) * dtype.itemsize != len(payload):
@@ -144,7 +151,7 @@ def _layout(data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: m
 
 
 def _array_layout(data: Buffer) -> ArrayLayout | None:
-    return _layout(data, *_parse_array(data))
+    return layout_of(data, *_parse_array(data))
 
 
 def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
@@ -160,7 +167,7 @@ def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: 
 
 
 def _raw_layout(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> ArrayLayout | None:
-    return _layout(data, dtype, _whole_shape(dtype, shape, data), memoryview(data))
+    return layout_of(data, dtype, _whole_shape(dtype, shape, data), memoryview(data))
 
 
 def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> tuple[int, ...]:
@@ -235,7 +242,7 @@ def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
 
 def _npy_layout(data: Buffer) -> ArrayLayout | None:
     dtype, shape, payload, fortran = parse_npy(data, "npy")
-    return None if fortran and len(shape) > 1 else _layout(data, dtype, shape, payload)
+    return None if fortran and len(shape) > 1 else layout_of(data, dtype, shape, payload)
 
 
 def _encode_npz(value: Any) -> bytes:

@@ -50,6 +50,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "varints": ("varints",),
+    "headed": ("mds-array", "litdata-array", "litdata-tensor", "pil"),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
 Pillow and zipfile, say, take as long to import as opening a dataset."""

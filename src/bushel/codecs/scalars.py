@@ -174,6 +174,8 @@ def _encode_float_text(value: Any) -> bytes:
 
 
 def _decode_float_text(data: Buffer) -> float:
+    if bytes(data) in (b"nan", b"inf", b"-inf"):  # as Python writes them, where JSON has NaN and Infinity
+        return float(bytes(data))
     try:
         number = json.loads(bytes(data))
         if type(number) in (int, float):

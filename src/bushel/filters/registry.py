@@ -31,6 +31,7 @@ _MODULES: Mapping[str, str] = {
     "lz4": "lz4",
     "lz4-block": "lz4",
     "brotli": "brotli",
+    "bzip2": "bzip2",
     "snappy": "snappy",
     "snappy-tags": "snappy",
     "parquet": "parquet",

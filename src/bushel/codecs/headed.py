@@ -1,0 +1,197 @@
+"""Arrays and images behind the headers of MDS and LitData.
+
+`mds-array` and `mds-array(float32)` are the encoding `ndarray` of mosaicml-streaming (`format/mds/encodings.py`): a
+byte for the dtype if the column does not fix it, a byte with the number of axes and the width of sizes, the sizes, the
+elements. `litdata-array` and `litdata-tensor` are the serializers `numpy` and `tensor` of litdata
+(`streaming/serializers.py`): dtype, number of axes and sizes as u32, little-endian in one and big-endian in the other.
+`pil` is the raw image of both: width, height and length of the mode as u32, the mode, the pixels.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.arrays import array_from, as_array, layout_of
+from bushel.codecs.base import ArrayLayout, Buffer, Codec, Factory, codec_error, describe, found_bytes
+from bushel.errors import SpecError
+
+__all__ = ["FACTORIES", "LITDATA_DTYPES", "TORCH_DTYPES"]
+
+_MDS_DTYPES = {
+    8: "uint8",
+    9: "int8",
+    16: "uint16",
+    17: "int16",
+    18: "float16",
+    32: "uint32",
+    33: "int32",
+    34: "float32",
+    64: "uint64",
+    65: "int64",
+    66: "float64",
+}
+_LITDATA_NAMES = (
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bool"  # NumPy's
+)
+_TORCH_NAMES = (
+    "float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16 bfloat16 uint8 int8 "
+    "int16 int16 int32 int32 int64 int64 bool uint16"
+)
+LITDATA_DTYPES = dict(enumerate(_LITDATA_NAMES.split(" ")))
+"""NumPy's dtypes by LitData's numbers."""
+TORCH_DTYPES = dict(enumerate(_TORCH_NAMES.split(" ")))
+"""PyTorch's dtypes by LitData's numbers. NumPy has no bfloat16."""
+_MODES = {
+    "L": ("uint8", 0),
+    "P": ("uint8", 0),
+    "LA": ("uint8", 2),
+    "RGB": ("uint8", 3),
+    "RGBA": ("uint8", 4),
+    "CMYK": ("uint8", 4),
+    "YCbCr": ("uint8", 3),
+    "HSV": ("uint8", 3),
+    "I;16": ("uint16", 0),
+    "I": ("int32", 0),
+    "F": ("float32", 0),
+}
+"""The dtype and the channels of the modes of Pillow whose pixels are elements of an array; 0: no axis of channels."""
+_MOST_AXES = 32
+
+
+class _Parsed(NamedTuple):
+    """The parts of a stored array."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    payload: memoryview
+
+
+_Parse = Callable[[Buffer], _Parsed]
+
+
+def _decode(codec: str, parse: _Parse, data: Buffer) -> npt.NDArray[Any]:
+    parsed = parse(data)
+    return array_from(codec, parsed.dtype, parsed.shape, parsed.payload)
+
+
+def _layout(parse: _Parse, data: Buffer) -> ArrayLayout | None:
+    return layout_of(data, *parse(data))
+
+
+def _codec(name: str, encode: Callable[[Any], bytes], parse: _Parse) -> Codec:
+    return Codec(name, encode, partial(_decode, name, parse), layout=partial(_layout, parse))
+
+
+def _little(name: str) -> np.dtype[Any]:
+    return np.dtype(name).newbyteorder("<")
+
+
+# MDS
+
+
+def _parse_mds(codec: str, dtype: str | None, data: Buffer) -> _Parsed:
+    view, at = memoryview(data), 0
+    if dtype is None:
+        dtype, at = _MDS_DTYPES.get(view[0]) if len(view) else None, 1
+    if dtype is None or len(view) <= at:
+        raise codec_error(codec, "an array of MDS with a known dtype", found_bytes(data))
+    axes, width = view[at] >> 2, 1 << (view[at] & 3)
+    start = at + 1 + axes * width
+    if len(view) < start:
+        raise codec_error(codec, f"the sizes of {axes} axes", found_bytes(data))
+    sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
+    return _Parsed(_little(dtype), tuple(sizes), view[start:])
+
+
+def _encode_mds(codec: str, dtype: str | None, value: Any) -> bytes:
+    array = as_array(codec, value)
+    number = next((number for number, name in _MDS_DTYPES.items() if name == array.dtype.name), None)
+    if number is None or dtype not in (None, array.dtype.name) or not array.ndim or not array.size:
+        wanted = dtype or "8 to 64 bits"
+        raise codec_error(codec, f"an array of numbers of {wanted}, with elements and axes", describe(value))
+    width = next(width for width in range(4) if max(array.shape) < 1 << (8 << width))
+    sizes = np.array(array.shape, f"<u{1 << width}").tobytes()
+    head = bytes([number]) if dtype is None else b""
+    return head + bytes([array.ndim << 2 | width]) + sizes + array.astype(_little(array.dtype.name)).tobytes()
+
+
+def _mds(name: str, arguments: str) -> Codec:
+    if arguments and arguments not in _MDS_DTYPES.values():
+        raise SpecError(f"codec {name!r}: {arguments!r} is not a dtype of MDS such as float32")
+    dtype = arguments or None
+    return _codec(name, partial(_encode_mds, name, dtype), partial(_parse_mds, name, dtype))
+
+
+# LitData
+
+
+def _parse_litdata(codec: str, order: str, dtypes: Mapping[int, str], data: Buffer) -> _Parsed:
+    view = memoryview(data)
+    number, axes = struct.unpack(f"{order}II", view[:8]) if len(view) >= 8 else (-1, 0)
+    dtype = dtypes.get(number)
+    if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < 8 + 4 * axes:
+        found = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
+        raise codec_error(codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", found)
+    shape = struct.unpack(f"{order}{axes}I", view[8 : 8 + 4 * axes])
+    return _Parsed(_little(dtype), shape, view[8 + 4 * axes :])
+
+
+def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: Any) -> bytes:
+    array = as_array(codec, value)
+    number = next((number for number, name in dtypes.items() if name == array.dtype.name), None)
+    if number is None or array.ndim > _MOST_AXES:
+        raise codec_error(codec, f"an array of {', '.join(dict.fromkeys(dtypes.values()))}", describe(value))
+    head = struct.pack(f"{order}{2 + array.ndim}I", number, array.ndim, *array.shape)
+    return head + array.astype(_little(array.dtype.name)).tobytes()
+
+
+def _litdata(order: str, dtypes: Mapping[int, str], name: str, arguments: str) -> Codec:
+    if arguments:
+        raise SpecError(f"codec {name!r} takes no parameters")
+    return _codec(name, partial(_encode_litdata, name, order, dtypes), partial(_parse_litdata, name, order, dtypes))
+
+
+# Images
+
+
+def _parse_pil(data: Buffer) -> _Parsed:
+    view = memoryview(data)
+    width, height, size = struct.unpack("<III", view[:12]) if len(view) >= 12 else (0, 0, len(view))
+    mode = bytes(view[12 : 12 + size]).decode("latin-1") if 12 + size <= len(view) else ""
+    if mode not in _MODES:
+        raise codec_error("pil", f"a raw image of a mode among {', '.join(_MODES)}", found_bytes(data))
+    dtype, channels = _MODES[mode]
+    shape: Sequence[int] = (height, width, channels) if channels else (height, width)
+    return _Parsed(_little(dtype), tuple(shape), view[12 + size :])
+
+
+def _encode_pil(value: Any) -> bytes:
+    array = as_array("pil", value)
+    channels = array.shape[2] if array.ndim == 3 else 0
+    mode = next((mode for mode, kind in _MODES.items() if kind == (array.dtype.name, channels)), None)
+    if mode is None or array.ndim not in (2, 3):
+        raise codec_error(
+            "pil", "an array H×W or H×W×2 to 4 of uint8, or H×W of uint16, int32, float32", describe(value)
+        )
+    head = struct.pack("<III", array.shape[1], array.shape[0], len(mode)) + mode.encode()
+    return head + array.astype(_little(array.dtype.name)).tobytes()
+
+
+def _pil(name: str, arguments: str) -> Codec:
+    if arguments:
+        raise SpecError(f"codec {name!r} takes no parameters")
+    return _codec(name, _encode_pil, _parse_pil)
+
+
+FACTORIES: Mapping[str, Factory] = {
+    "mds-array": _mds,
+    "litdata-array": partial(_litdata, "<", LITDATA_DTYPES),
+    "litdata-tensor": partial(_litdata, ">", TORCH_DTYPES),
+    "pil": _pil,
+}

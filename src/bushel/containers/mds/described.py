@@ -1,0 +1,150 @@
+"""The index.json of MDS, and the hashes of files that it has."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import Annotated, Any, Protocol
+
+import msgspec
+
+from bushel.containers.base import Report
+from bushel.errors import FormatError
+from bushel.storage import AnyPath, File, as_path, open_file
+from bushel.storage.packed import COMPRESSIONS
+
+__all__ = ["HINT", "INDEX", "Data", "Entry", "compared", "load_entries"]
+
+INDEX = "index.json"
+HINT = "write the dataset again, or fetch its index.json and shards anew"
+_CHUNK = 1 << 22
+
+_Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
+
+
+class Data(msgspec.Struct):
+    """A file of a shard: its path below the folder, its size in bytes, and its hashes as text by their algorithms."""
+
+    basename: str
+    bytes: _Size
+    hashes: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """The path, with `/`."""
+        return self.basename.replace("\\", "/")
+
+
+class Entry(msgspec.Struct):
+    """A shard, as index.json describes it."""
+
+    format: str
+    column_names: list[str]
+    column_encodings: list[str]
+    column_sizes: list[_Size | None]
+    samples: _Size
+    raw_data: Data
+    zip_data: Data | None = None
+    compression: str | None = None
+
+    @property
+    def compression_kind(self) -> str:
+        """The compression without its level."""
+        return (self.compression or "").partition(":")[0]
+
+
+class _Index(msgspec.Struct):
+    shards: list[Entry]
+
+
+class _Hash(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+def load_entries(folder: AnyPath) -> dict[str, Entry] | None:
+    """Return the shards of the index.json of a folder by the names of their files; None if it is of another format.
+
+    Raises:
+        FormatError: It is damaged, or lists a shard of another format.
+    """
+    file = open_file(folder / INDEX)
+    if not file.mtime_ns:  # nothing says whether the file is the same as before
+        return _parsed(file.read(0, file.size), file.path)
+    return _parsed_file(file.path, file.size, file.mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _parsed_file(path: str, size: int, mtime_ns: int) -> dict[str, Entry] | None:
+    """Return the shards of an index.json, which is parsed once for all shards."""
+    return _parsed(open_file(as_path(path)).read(0, size), path)
+
+
+def _parsed(data: bytes, path: str) -> dict[str, Entry] | None:
+    try:
+        plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if "shards" not in plain:
+        return None
+    try:
+        shards = msgspec.json.decode(data, type=_Index).shards
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"not an index of MDS: {error}", file=path, hint=HINT) from error
+    for number, each in enumerate(shards):
+        if (problem := _problem(each)) is not None:
+            raise FormatError(f"shard {number}: {problem}", file=path, hint=HINT)
+    found = {each.raw_data.name: each for each in shards}
+    if len(found) < len(shards):
+        raise FormatError("two shards have the same file", file=path, hint=HINT)
+    return found
+
+
+def _problem(entry: Entry) -> str | None:
+    """Return a description of what cannot be read of a shard, or None."""
+    if entry.format != "mds":
+        return f"its format is {entry.format!r}, which is not read: only 'mds' is"
+    columns = len(entry.column_names)
+    if not columns == len(entry.column_encodings) == len(entry.column_sizes) == len(set(entry.column_names)):
+        return "its columns do not have one name, one encoding and one size each"
+    if entry.zip_data is not None and entry.compression_kind not in COMPRESSIONS:
+        return f"its compression is {entry.compression!r}, expected one of {', '.join(COMPRESSIONS)}"
+    return None
+
+
+def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError]:
+    """Compare a file with its size and hashes in index.json, and yield an error for each difference."""
+    if file.size != expected.bytes:
+        yield FormatError(f"it has {file.size} bytes, index.json says {expected.bytes}", file=file.path, hint=HINT)
+        return
+    known: dict[str, _Hash] = {}
+    for name in expected.hashes:
+        made = _hash(name)
+        if made is None:
+            advice = "pip install xxhash" if name.startswith("xx") else "another tool has to compare it"
+            warnings.warn(f"{file.path}: the hash {name} was not compared: {advice}", RuntimeWarning, stacklevel=2)
+        else:
+            known[name] = made
+    for at in range(0, file.size if known else 0, _CHUNK):
+        data = file.read(at, min(_CHUNK, file.size - at))
+        report(len(data))
+        for each in known.values():
+            each.update(data)
+    for name, found in known.items():
+        if found.hexdigest() != expected.hashes[name]:
+            message = f"its {name} is {found.hexdigest()}, expected {expected.hashes[name]}"
+            yield FormatError(message, file=file.path, hint=HINT)
+
+
+def _hash(name: str) -> _Hash | None:
+    if name in hashlib.algorithms_available and not name.startswith("shake_"):
+        return hashlib.new(name, usedforsecurity=False)
+    try:
+        xxhash: Any = import_module("xxhash")
+    except ImportError:
+        return None
+    made: _Hash | None = getattr(xxhash, name)() if name in xxhash.algorithms_available else None
+    return made

@@ -1,0 +1,71 @@
+"""The blocks of a whole compressed file whose compression and expanded size are known from elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import FormatError
+from bushel.kernels import scan_snappy
+from bushel.storage.base import File
+from bushel.storage.blocks import Blocks
+
+__all__ = ["COMPRESSIONS", "packed_blocks"]
+
+COMPRESSIONS = ("gz", "zstd", "br", "bz2", "snappy")
+_ONE_BLOCK = {"br": "brotli", "bz2": "bzip2"}
+_SNAPPY_PART = 1 << 16
+_HINT = "fetch or write it again"
+
+
+def packed_blocks(file: File, kind: str, size: int) -> Blocks:
+    """Return the blocks of a compressed file.
+
+    gzip has restart points, Snappy parts of 64 KiB where its copies allow it, zstd a block for each frame. A file
+    compressed by brotli or bzip2 is one block, which is expanded for every value that is read.
+
+    Args:
+        file: The file.
+        kind: One of `COMPRESSIONS`.
+        size: Bytes that it expands to.
+
+    Raises:
+        FormatError: The file is damaged, or expands to another size.
+        UnsupportedError: A block expands to more than 1 GiB.
+    """
+    if kind in ("gz", "zstd"):
+        from bushel.storage.restart import compressed_blocks
+        from bushel.storage.zstd_frames import begins_zstd
+
+        head = file.read(0, min(file.size, 4))
+        if not (begins_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):
+            raise FormatError(f"expected data compressed by {kind}, found {head!r}", file=file.path, hint=_HINT)
+        blocks = compressed_blocks(file)
+    elif kind == "snappy":
+        blocks = _snappy_blocks(file)
+    else:
+        starts, lengths = np.array([0, size], np.int64), np.array([file.size], np.int64)
+        blocks = _blocks(starts, np.zeros(1, np.int64), lengths, np.zeros(1, np.uint8), (_ONE_BLOCK[kind],))
+    if blocks.size != size:
+        message = f"it expands to {blocks.size} bytes, where its index says {size}"
+        raise FormatError(message, file=file.path, hint=_HINT)
+    return blocks.check(file.path, [file.size])
+
+
+def _snappy_blocks(file: File) -> Blocks:
+    try:
+        start, offset, length, literal = scan_snappy(file.read(0, file.size), _SNAPPY_PART)
+    except ValueError as error:
+        raise FormatError(f"the Snappy data are damaged: {error}", file=file.path, offset=0, hint=_HINT) from error
+    filters = np.where(literal, np.uint8(0), np.uint8(1)).astype(np.uint8)
+    return _blocks(start, offset, length, filters, ("stored", "snappy-tags"))
+
+
+def _blocks(
+    start: npt.NDArray[np.int64],
+    offset: npt.NDArray[np.int64],
+    length: npt.NDArray[np.int64],
+    filters: npt.NDArray[np.uint8],
+    names: tuple[str, ...],
+) -> Blocks:
+    return Blocks(start, np.zeros(len(offset), np.int32), offset, length, filters, names)
