@@ -65,6 +65,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-zip.md": "zip",
         "format-tfrecord.md": "tfrecord",
         "format-mds.md": "mds",
+        "format-litdata.md": "litdata",
         "format-folder.md": "folder",
         "format-megatron.md": "megatron",
         "format-npy.md": "npy",

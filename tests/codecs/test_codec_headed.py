@@ -11,7 +11,11 @@ import pytest
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, SpecError
 
-ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([-1, 300], np.int64), np.ones((1, 300, 2), np.float16)]
+ARRAYS: list[Any] = [
+    np.arange(6, dtype=np.float32).reshape(2, 3),
+    np.array([-1, 300], np.int64),
+    np.ones((1, 300, 2), np.float16),
+]
 
 
 @pytest.mark.parametrize("name", ["mds-array", "litdata-array", "litdata-tensor"])

@@ -104,6 +104,11 @@ def mosaicml(root: Path) -> dict[str, Any]:
     return {}
 
 
+def litdata(root: Path) -> dict[str, Any]:
+    shutil.copytree(FOREIGN / "litdata-plain", root / "litdata", ignore=shutil.ignore_patterns("EXPECTED.json"))
+    return {}
+
+
 MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "MXNet": (mxnet, {"set.rec": 20, "small.rec": 20, "grey.rec": 20, "cut-part-00002.rec": 5}),
     "GulpIO": (
@@ -119,6 +124,7 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     ),
     "Granular": (granular, {"bag": 9, "sharded": 9}),
     "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
+    "LitData": (litdata, {"litdata": 24, "out": 24}),
     "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
 }
 """What each section finds, and the datasets that it leaves, with their samples."""
@@ -173,6 +179,8 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert np.abs(opened("changed.tar")["0"]["jpg"] - np.float32(opened("all.tar")["0"]["jpg"][::-1])).max() < 16
     elif section == "MosaicML":
         assert results['bushel.open("mds")[3]']["label"] == results['bushel.open("mds", pickle=True)'][3]["label"]
+    elif section == "LitData":
+        assert results['bushel.open("litdata")[3]']["__key__"] == "3"
     elif section == "TFRecord":
         assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
         [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]

@@ -196,6 +196,8 @@ def test_formats() -> None:
     assert run_page("docs/format-csv.md", {}) == 2
     shutil.copytree(FOREIGN / "mds-plain", "mds")
     assert run_page("docs/format-mds.md", {}) == 4
+    shutil.copytree(FOREIGN / "litdata-plain", "litdata")
+    assert run_page("docs/format-litdata.md", {}) == 3
     shutil.copytree(FOREIGN / "folder" / "photos", "photos")
     assert run_page("docs/format-folder.md", {}) == 4
 

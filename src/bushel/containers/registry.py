@@ -92,6 +92,7 @@ _registered: dict[str, _Registration] = {
     "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
     "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
     "mds": _Registration(_own("mds"), file_names=("index.json",)),
+    "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
     "zip": _Registration(_own("zip"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),

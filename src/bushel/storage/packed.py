@@ -18,7 +18,7 @@ _SNAPPY_PART = 1 << 16
 _HINT = "fetch or write it again"
 
 
-def packed_blocks(file: File, kind: str, size: int) -> Blocks:
+def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
     """Return the blocks of a compressed file.
 
     gzip has restart points, Snappy parts of 64 KiB where its copies allow it, zstd a block for each frame. A file
@@ -27,7 +27,7 @@ def packed_blocks(file: File, kind: str, size: int) -> Blocks:
     Args:
         file: The file.
         kind: One of `COMPRESSIONS`.
-        size: Bytes that it expands to.
+        size: Bytes that it expands to; None if that is not known, which the kinds of one block need.
 
     Raises:
         FormatError: The file is damaged, or expands to another size.
@@ -44,9 +44,9 @@ def packed_blocks(file: File, kind: str, size: int) -> Blocks:
     elif kind == "snappy":
         blocks = _snappy_blocks(file)
     else:
-        starts, lengths = np.array([0, size], np.int64), np.array([file.size], np.int64)
+        starts, lengths = np.array([0, size or 0], np.int64), np.array([file.size], np.int64)
         blocks = _blocks(starts, np.zeros(1, np.int64), lengths, np.zeros(1, np.uint8), (_ONE_BLOCK[kind],))
-    if blocks.size != size:
+    if size is not None and blocks.size != size:
         message = f"it expands to {blocks.size} bytes, where its index says {size}"
         raise FormatError(message, file=file.path, hint=_HINT)
     return blocks.check(file.path, [file.size])

@@ -6,8 +6,10 @@ The seekable format is that of `contrib/seekable_format` of Zstandard.
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import MAX_BLOCK
@@ -15,7 +17,9 @@ from bushel.kernels import MappedFile
 from bushel.storage.base import File
 from bushel.storage.blocks import Blocks
 
-__all__ = ["begins_zstd", "zstd_blocks"]
+__all__ = ["begins_zstd", "frames_between", "zstd_blocks"]
+
+I64 = npt.NDArray[np.int64]
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
@@ -68,6 +72,34 @@ def zstd_blocks(file: File, number: int) -> Blocks:
         ("zstd",),
     )
     return blocks.check(file.path, [file.size] * (number + 1))
+
+
+def frames_between(file: File, ends: I64, number: int = 0) -> Blocks:
+    """Return a block for each of some frames that follow each other in a file.
+
+    Args:
+        file: The file.
+        ends: int64[frames + 1], where each frame begins, and where the last one ends; inside the file, in order.
+        number: The number of the file among those of the shard.
+
+    Raises:
+        FormatError: The file is damaged, or a frame ends elsewhere.
+    """
+    headers, sizes = _Headers(file), []
+    for begin, end in pairwise(ends.tolist()):
+        found, size = _frame(headers, begin)
+        if found != end:
+            raise _damaged(headers, begin, f"a frame ends at byte {found}, expected {end}")
+        sizes.append(size)
+    count = len(sizes)
+    return Blocks(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]),
+        np.full(count, number, np.int32),
+        ends[:-1].copy(),
+        np.diff(ends),
+        np.zeros(count, np.uint8),
+        ("zstd",),
+    ).check(file.path, [file.size] * (number + 1))
 
 
 def _seek_table(file: File) -> list[tuple[int, int, int]] | None:

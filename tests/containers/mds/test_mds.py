@@ -164,13 +164,13 @@ def test_an_index_of_something_else_is_not_taken(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "xsv"}, "shard 0: its format is 'xsv'"),
-        ({"samples": 2}, "a shard of 2 samples begins with"),
+        ({"samples": 2}, "a file of 2 samples begins with"),
         ({"samples": 1 << 47}, "samples begins with"),
         ({"samples": 1 << 60}, "not an index of MDS"),
         ({"column_names": ["n"]}, "one name, one encoding and one size each"),
         ({"column_sizes": [8, -1]}, "not an index of MDS"),
-        ({"column_sizes": [8, 1 << 40]}, "its columns need at least"),
-        ({"column_sizes": [8, 4]}, "its columns have 12 bytes, expected 16"),
+        ({"column_sizes": [8, 1 << 40]}, "its fields need at least"),
+        ({"column_sizes": [8, 4]}, "its fields have 12 bytes, expected 16"),
         ({"raw_data": {"basename": "../x", "bytes": 1}}, "is not the name of a file in this folder"),
         ({"raw_data": {"basename": 3, "bytes": 1}}, "not an index of MDS"),
         ({"raw_data": {"basename": "y", "bytes": 1}}, "lists the shard 'y', which is not there"),
@@ -209,7 +209,7 @@ def test_a_bomb_takes_no_memory(compression: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [images_list([b"ab"])[:-1], b"\1\0", b"\xff\xff\xff\xff", images_list([b"a"]) + b"b"])
 def test_damaged_lists(value: bytes, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="column 'x', sample 0: its .* elements do not fit"):
+    with pytest.raises(FormatError, match="field 'x', sample 0: its .* elements do not fit"):
         bushel.open(write(tmp_path / "x", {"x": "jpeg_array"}, [[{"x": value}]]))
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from bushel._index.table import Shard, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Report
-from bushel.containers.mds.described import HINT, INDEX, Entry, compared, load_entries
-from bushel.containers.mds.layout import Layout, elements_of
+from bushel.containers.json_index import INDEX, load_index
+from bushel.containers.mds.described import HINT, Entry, compared, parse_entries
 from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.sized_values import elements_of, offset_table, values_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, inside, open_file
@@ -83,7 +84,9 @@ class _Mds:
     def _fields(self, entry: Entry, file: File, number: int, options: ReadOptions) -> dict[str, PlainField]:
         """Return where the values of each column lie, in the file of this number."""
         fields = {}
-        for column, (offset, length) in Layout(entry, file).columns():
+        sizes = [size or None for size in entry.column_sizes]  # the original takes 0 for a variable size
+        found = values_of(file, *offset_table(file, entry.samples), sizes)
+        for column, (offset, length) in enumerate(found):
             field = _field(entry, column, options, file)
             encoding = entry.column_encodings[column]
             place = PlainField(field.type, offset, length, file=number)
@@ -125,7 +128,7 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
     Raises:
         FormatError: It is damaged, or lists a shard of another format.
     """
-    entries = load_entries(folder)
+    entries = load_index(folder, parse_entries)
     if entries is None:
         return None
     there: dict[str, set[str]] = {}
@@ -147,7 +150,7 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
 
 
 def _entry(shard: Shard) -> Entry:
-    entries = load_entries(shard.root)
+    entries = load_index(shard.root, parse_entries)
     if entries is None or shard.name not in entries:
         raise FormatError(f"it does not list the shard {shard.name!r} any more", file=str(shard.path(1)), hint=HINT)
     return entries[shard.name]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator
-from functools import lru_cache
 from importlib import import_module
 from typing import Annotated, Any, Protocol
 
@@ -13,12 +12,11 @@ import msgspec
 
 from bushel.containers.base import Report
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, File, as_path, open_file
+from bushel.storage import File
 from bushel.storage.packed import COMPRESSIONS
 
-__all__ = ["HINT", "INDEX", "Data", "Entry", "compared", "load_entries"]
+__all__ = ["HINT", "Data", "Entry", "compared", "parse_entries"]
 
-INDEX = "index.json"
 HINT = "write the dataset again, or fetch its index.json and shards anew"
 _CHUNK = 1 << 22
 
@@ -65,25 +63,16 @@ class _Hash(Protocol):
     def hexdigest(self) -> str: ...
 
 
-def load_entries(folder: AnyPath) -> dict[str, Entry] | None:
-    """Return the shards of the index.json of a folder by the names of their files; None if it is of another format.
+def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
+    """Return the shards of an index.json by the names of their files; None if it is of another format.
+
+    Args:
+        data: Its bytes.
+        path: The file, for messages.
 
     Raises:
         FormatError: It is damaged, or lists a shard of another format.
     """
-    file = open_file(folder / INDEX)
-    if not file.mtime_ns:  # nothing says whether the file is the same as before
-        return _parsed(file.read(0, file.size), file.path)
-    return _parsed_file(file.path, file.size, file.mtime_ns)
-
-
-@lru_cache(maxsize=4)
-def _parsed_file(path: str, size: int, mtime_ns: int) -> dict[str, Entry] | None:
-    """Return the shards of an index.json, which is parsed once for all shards."""
-    return _parsed(open_file(as_path(path)).read(0, size), path)
-
-
-def _parsed(data: bytes, path: str) -> dict[str, Entry] | None:
     try:
         plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,0 +1,38 @@
+"""An index.json that describes all shards of a folder: it is parsed once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from bushel.storage import AnyPath, as_path, open_file
+
+__all__ = ["INDEX", "load_index"]
+
+INDEX = "index.json"
+
+T = TypeVar("T")
+_Parse = Callable[[bytes, str], T]
+
+
+def load_index(folder: AnyPath, parse: _Parse[T]) -> T:
+    """Return what an index.json says.
+
+    Args:
+        folder: The folder that it is in.
+        parse: Maps its bytes and its path to the result, which is kept until the file changes.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    file = open_file(folder / INDEX)
+    if not file.mtime_ns:  # nothing says whether the file is the same as before
+        return parse(file.read(0, file.size), file.path)
+    found: T = _parsed(parse, file.path, file.size, file.mtime_ns)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
+    return parse(open_file(as_path(path)).read(0, size), path)
