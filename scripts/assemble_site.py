@@ -66,6 +66,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-tfrecord.md": "tfrecord",
         "format-mds.md": "mds",
         "format-litdata.md": "litdata",
+        "format-arrayrecord.md": "arrayrecord",
         "format-folder.md": "folder",
         "format-megatron.md": "megatron",
         "format-npy.md": "npy",

@@ -109,6 +109,11 @@ def litdata(root: Path) -> dict[str, Any]:
     return {}
 
 
+def arrayrecord(root: Path) -> dict[str, Any]:
+    shutil.copy(FOREIGN / "arrayrecord-plain" / "train.array_record-00000-of-00002", root / "train.array_record")
+    return {}
+
+
 MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "MXNet": (mxnet, {"set.rec": 20, "small.rec": 20, "grey.rec": 20, "cut-part-00002.rec": 5}),
     "GulpIO": (
@@ -125,6 +130,7 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "Granular": (granular, {"bag": 9, "sharded": 9}),
     "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
     "LitData": (litdata, {"litdata": 24, "out": 24}),
+    "ArrayRecord": (arrayrecord, {"train.array_record": 12}),
     "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
 }
 """What each section finds, and the datasets that it leaves, with their samples."""
@@ -181,6 +187,9 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert results['bushel.open("mds")[3]']["label"] == results['bushel.open("mds", pickle=True)'][3]["label"]
     elif section == "LitData":
         assert results['bushel.open("litdata")[3]']["__key__"] == "3"
+    elif section == "ArrayRecord":
+        stored = results['bushel.open("train.array_record").read([3, 1], decode=False)']
+        assert [sample["__key__"] for sample in stored] == ["3", "1"]
     elif section == "TFRecord":
         assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
         [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]

@@ -198,6 +198,8 @@ def test_formats() -> None:
     assert run_page("docs/format-mds.md", {}) == 4
     shutil.copytree(FOREIGN / "litdata-plain", "litdata")
     assert run_page("docs/format-litdata.md", {}) == 3
+    shutil.copy(FOREIGN / "arrayrecord-default" / "train.array_record-00000-of-00002", "train.array_record")
+    assert run_page("docs/format-arrayrecord.md", {}) == 2
     shutil.copytree(FOREIGN / "folder" / "photos", "photos")
     assert run_page("docs/format-folder.md", {}) == 4
 

@@ -32,7 +32,7 @@ __all__ = ["CONTAINER"]
 
 I64 = npt.NDArray[np.int64]
 
-_HINT = "write the dataset again, or fetch its index.json and chunks anew"
+_HINT = "write the dataset again, or fetch its index.json and chunks again"
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype([("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")])
 _MAGIC = b"LDFZ01\0\0"

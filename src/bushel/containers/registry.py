@@ -82,6 +82,7 @@ _TFRECORD = (
     ".tfrecord.gz",
     ".tfrecords.gz",
 )
+_ARRAY_RECORD = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 
 _registered: dict[str, _Registration] = {
@@ -93,6 +94,7 @@ _registered: dict[str, _Registration] = {
     "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
     "mds": _Registration(_own("mds"), file_names=("index.json",)),
     "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
+    "arrayrecord": _Registration(_own("arrayrecord"), _ARRAY_RECORD),
     "zip": _Registration(_own("zip"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),

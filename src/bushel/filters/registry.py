@@ -35,6 +35,7 @@ _MODULES: Mapping[str, str] = {
     "snappy": "snappy",
     "snappy-tags": "snappy",
     "parquet": "parquet",
+    "riegeli": "riegeli",
 }
 """The built-in filters by the modules that define them, which are imported on first use."""
 

@@ -18,7 +18,7 @@ from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import elements_of, offset_table, values_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, inside, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, inside, open_file
 from bushel.storage.packed import packed_blocks
 
 __all__ = ["CONTAINER"]
@@ -66,7 +66,7 @@ class _Mds:
         if (path / INDEX).exists():
             return _listed(path)
         streams = sorted(entry.name for entry in path.iterdir() if (entry / INDEX).exists())
-        found = [_listed(path / name) for name in streams]
+        found = [_listed(below(path, name)) for name in streams]
         return [shard for own in found if own for shard in own] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:

@@ -1,0 +1,64 @@
+"""The values of a chunk of Riegeli: compressed data behind their size, which headers of blocks of 64 KiB may interrupt.
+
+The side input is the name of the compression, one byte, and the number of bytes before the first header, as u32.
+https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bushel.filters import brotli, snappy, zstd
+from bushel.filters.base import Filter
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["BLOCK", "FILTERS", "HEADER", "KINDS", "read_number", "side_of"]
+
+BLOCK, HEADER = 1 << 16, 24
+"""Bytes of a block of Riegeli, and of the header at its start."""
+
+KINDS = {ord("z"): "zstd", ord("b"): "brotli", ord("s"): "snappy"}
+"""Filters by the bytes that stand for compressions; 0 is none."""
+
+
+_FILTERS = {**zstd.FILTERS, **brotli.FILTERS, **snappy.FILTERS}
+
+
+def side_of(kind: int, offset: int) -> bytes:
+    """Return the side input of data that begin at an offset of a file."""
+    return bytes([kind]) + (BLOCK - offset % BLOCK).to_bytes(4, "little")
+
+
+def read_number(data: Buffer, at: int = 0) -> tuple[int, int]:
+    """Return a varint and the position behind it.
+
+    Raises:
+        ValueError: It is truncated or has more than 64 bits.
+    """
+    view, value = memoryview(data), 0
+    for number, byte in enumerate(view[at : at + 10]):
+        value |= (byte & 0x7F) << 7 * number
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return value, at + number + 1
+    raise ValueError("a number is truncated or has more than 64 bits")
+
+
+def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
+    view, plan = memoryview(stored).cast("B"), memoryview(side or b"")
+    if len(plan) != 5 or plan[0] not in KINDS:
+        raise ValueError("the side input does not name a compression and the next header")
+    cut = int.from_bytes(plan[1:], "little")
+    if cut < len(view):
+        parts = [view[:cut], *(view[at + HEADER : at + BLOCK] for at in range(cut, len(view), BLOCK))]
+        view = memoryview(b"".join(parts))
+    size, start = read_number(view)
+    if size != len(out):
+        raise ValueError(f"it says that it expands to {size} bytes")
+    return _FILTERS[KINDS[plan[0]]].expand(view[start:], out, None)
+
+
+FILTERS = {"riegeli": Filter("riegeli", _expand)}
