@@ -79,7 +79,8 @@ def test_unknown_fields_get_a_proposal() -> None:
         column_of("lable", FIELDS)
     with pytest.raises(SpecError, match=r"did you mean 'image\.height'"):
         column_of("image.hight", FIELDS)
-    assert [each.name for each in usual_columns(FIELDS)] == ["image.width", "image.height", "label", "caption"]
+    usual = [each.name for each in usual_columns(FIELDS)]
+    assert usual == ["image.width", "image.height", "label", "caption", "tokens.length"]
     for name in possible_columns(FIELDS):
         column_of(name, FIELDS)
 

@@ -30,6 +30,8 @@ from bushel._runtime.order import (
     make_order,
 )
 from bushel.loader.bucketed import Bucketed, bucketed_order
+from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
+from bushel.loader.packed import Packed, pieces_of
 from bushel.loader.sampling import balanced_order, weighted_order
 
 I64 = npt.NDArray[np.int64]
@@ -56,7 +58,13 @@ def bucketed(lengths: list[float], samples: int, seed: int, **given: Any) -> Buc
     return made
 
 
-KINDS: dict[str, Callable[..., Order | Bucketed]] = {
+def packed(lengths: list[int], samples: int, seed: int, **given: Any) -> Packed:
+    pieces = pieces_of(np.array(lengths, np.int64), given["tokens"], given["longer"])
+    bases: dict[str, Any] = {"exact": Exact, "sequential": Sequential}
+    return Packed(bases[given["base"]](samples, seed), pieces, given["tokens"], given["window"], 0)
+
+
+KINDS: dict[str, Callable[..., Order | Bucketed | Packed]] = {
     "exact": Exact,
     "blocks": Blocks,
     "sequential": Sequential,
@@ -64,6 +72,7 @@ KINDS: dict[str, Callable[..., Order | Bucketed]] = {
     "weighted": weighted,
     "balanced": balanced,
     "bucketed": bucketed,
+    "packed": packed,
 }
 
 
@@ -122,16 +131,33 @@ def test_derive_gives_the_published_keys(vector: dict[str, Any]) -> None:
 def test_orders_give_the_published_samples(vector: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {name: vector[name] for name in ("samples", "seed", "size", "window") if name in vector}
     arguments |= {name: tuple(vector[name]) for name in ("sizes", "shares") if name in vector}
-    given = ("weights", "classes", "lengths", "batch_size", "batch_tokens", "drop_last")
+    given = ("weights", "classes", "lengths", "batch_size", "batch_tokens", "drop_last", "tokens", "longer", "base")
     arguments |= {name: vector[name] for name in given if name in vector}
     order = KINDS[vector["order"]](**arguments)
     if isinstance(order, Bucketed):
         assert np.diff(order.epoch(vector["epoch"]).ends, prepend=0).tolist() == vector["batches"]
+    if isinstance(order, Packed):
+        windows = [order.at(vector["epoch"], number) for number in range(order.windows)]
+        assert [size for own in windows for size in np.diff(own.ends, prepend=own.start).tolist()] == vector["rows"]
     there = order.take(vector["epoch"], np.array(vector["positions"], np.int64))
     assert there.tolist() == vector["samples_there"]
 
 
+@pytest.mark.parametrize("vector", vectors("chunks"), ids=lambda v: f"{v['chunks']}-{v['tokens']}")
+def test_chunks_have_the_published_pieces(vector: dict[str, Any]) -> None:
+    shape = np.array(vector["lengths"], np.uint32), vector["tokens"], vector["overlap"], 0
+    bases: dict[str, Any] = {"exact": Exact, "sequential": Sequential}
+    if vector["chunks"] == "megatron":
+        order: Chunks = MegatronChunks(Megatron(vector["rows"]), *shape, vector["seed"])
+    else:
+        order = Chunked(bases[vector["chunks"]](len(vector["lengths"]), vector["seed"]), *shape)
+    own = order.pieces(vector["epoch"], np.arange(order.rows(vector["epoch"])))
+    pieces = np.stack([own.documents, own.begins, own.begins + own.counts], axis=1).tolist()
+    assert [pieces[start:end] for start, end in itertools.pairwise([0, *own.ends])] == vector["pieces"]
+
+
 def test_the_document_has_vectors_of_every_order() -> None:
+    assert Counter(vector["chunks"] for vector in vectors("chunks")).keys() == {"exact", "sequential", "megatron"}
     assert Counter(vector["order"] for vector in vectors("order")).keys() == KINDS.keys()
     assert len(vectors("words")) >= 2
 

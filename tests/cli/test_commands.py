@@ -40,6 +40,26 @@ def test_convert(data: Path, tmp_path: Path, container: str) -> None:
     assert run("verify", tmp_path / "out", "-q") == ""
 
 
+def test_convert_with_a_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tokenizer_here.py").write_text(
+        "import numpy as np\ndef encode(text): return np.array([len(text), 7])\nten = 10\n"
+    )
+    with bushel.Writer("texts", {"text": "utf8"}, container="bag") as writer:
+        writer.append({"text": "three words here"})
+    options = ("--rename", "text=tokens", "--spec", "text=array", "--transform")
+    run("convert", "texts", "tokens", "-c", "bag", *options, "tokens=tokenizer_here:encode")
+    made = bushel.open("tokens")
+    assert made[0]["tokens"].tolist() == [16, 7]
+    assert made.column("tokens.length").tolist() == [2]
+    for name, says in (
+        ("tokenizer_here:dog", "no attribute 'dog'"),
+        ("tokenizer_here:ten", "not a function"),
+        ("no", ""),
+    ):
+        assert says in fails("convert", "texts", "other", "-c", "bag", *options, f"tokens={name}")
+
+
 def test_convert_options(data: Path, tmp_path: Path) -> None:
     [done] = lines(
         run(

@@ -109,7 +109,7 @@ def test_bad_samples_are_replaced_by_samples_that_are_not_longer(ds: bushel.Data
     [
         ({"batch_tokens": 28}, ValueError, r"longer than 28, up to 29 \(tokens.length; the longest is sample 'k"),
         ({"batch_tokens": None}, ValueError, "any size"),
-        ({"bucket_by": "note.length"}, KeyError, "bushel index"),
+        ({"bucket_by": "tokens.ndim"}, KeyError, "bushel index"),
         ({"bucket_by": "tokens.lengt"}, KeyError, "did you mean 'tokens.length'"),
         ({"bucket_by": [1, 2]}, ValueError, "2 lengths for 120"),
         ({"bucket_by": np.full(COUNT, -1)}, ValueError, "0 or more"),

@@ -17,7 +17,11 @@ COUNT = 60
 def ds(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
     root = tmp_path_factory.mktemp("sampling") / "data"
     with bushel.Writer(
-        root, {"label": "int", "w": "float", "name": "utf8"}, container="tar", shard_samples=25
+        root,
+        {"label": "int", "w": "float", "name": "utf8"},
+        container="tar",
+        shard_samples=25,
+        columns=["label", "w", "name"],
     ) as writer:
         for number in range(COUNT):
             own = {} if number % 10 == 9 else {"name": "rare" if number % 10 == 0 else "usual"}

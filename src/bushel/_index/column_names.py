@@ -161,7 +161,7 @@ def possible_columns(fields: Spec) -> list[str]:
 
 
 def usual_columns(fields: Spec) -> list[ColumnOf]:
-    """Return the columns that writers record: numbers, texts (only those that are short), and sizes of images."""
+    """Return the columns that writers record: numbers, short texts, sizes of images, and lengths of arrays."""
     names = []
     for name, field in fields.items():
         kind = _kind(field)
@@ -171,7 +171,15 @@ def usual_columns(fields: Spec) -> list[ColumnOf]:
             names += [f"{name}.width", f"{name}.height"]
         elif kind in ("value", "length") and not field.codec.startswith("gzip"):
             names.append(name)
+        elif kind == "array" and not _has_one_length(field.codec):
+            names.append(f"{name}.length")
     return [column_of(name, fields) for name in names]
+
+
+def _has_one_length(codec: str) -> bool:
+    """Return whether all arrays of a codec have the same length, which its type says."""
+    _, _, shape = codec.partition("(")[2].rstrip(")").partition(",")
+    return shape.split(",")[0].strip().isdecimal()
 
 
 def _listed(fields: Iterable[str]) -> str:

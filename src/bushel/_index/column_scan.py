@@ -169,6 +169,8 @@ class _Scan:
         if value is not None and (values := self._numbers() or self._texts()) is not None:
             found[value.name] = values
             rest.remove(value)
+        if rest and rest[0].reading == "array" and (arrays := self._arrays(rest)) is not None:
+            return found | arrays
         images = [each for each in rest if each.reading == "image"]
         if images:
             found |= self._images(images, workers)
@@ -221,6 +223,38 @@ class _Scan:
         if ((text[offsets[:-1][offsets[:-1] < len(text)]] & 0xC0) == 0x80).any():
             return None  # a text begins inside a character
         return of_texts(text, offsets, ~short)
+
+    # Arrays
+
+    def _arrays(self, wanted: Sequence[ColumnOf]) -> dict[str, Column] | None:
+        """Return what headers of arrays say, of which a kernel compares those of equal size; None if it cannot."""
+        column, layout = self._column, get_codec(self._column.codec).layout
+        if not callable(layout) or not isinstance(self._mapped, MappedFile) or not self._whole.all():
+            return None
+        sizes, examples, which = np.unique(column.length, return_index=True, return_inverse=True)
+        layouts: dict[int, ArrayLayout] = {}
+        for size, example in zip(sizes.tolist(), self._stored(examples, None), strict=True):
+            try:
+                found = None if example is None else layout(example)
+            except BushelError:
+                return None
+            if not isinstance(found, ArrayLayout):
+                return None
+            layouts[size] = found
+        forms = NumberForms({size: one.header for size, one in layouts.items()})
+        table = NumberTable([(0, column.rows, [(self._mapped, self._offset, column.length, None, "bytes", forms)])], 1)
+        nothing = np.zeros(column.rows + 1, np.int64)
+        bad, _ = table.gather_rows(0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:])
+        if bad is not None:
+            return None  # arrays of the same size have other shapes or types
+        made = {}
+        for each in wanted:
+            values = [_of_array(one.shape, one.dtype, each.part) for one in layouts.values()]
+            if values and all(type(value) is int for value in values):
+                made[each.name] = numbers("int", np.array(values, np.int64)[which], None)
+            else:
+                made[each.name] = of_objects([values[place] for place in which.tolist()])
+        return made
 
     # Images
 

@@ -20,6 +20,7 @@ __all__ = [
     "BUCKETS",
     "LIMIT",
     "ORDER_VERSION",
+    "PACKS",
     "TOGETHER",
     "Balanced",
     "Blocks",
@@ -119,8 +120,8 @@ class Permutation:
 
 # part of the key, so that no two uses share one
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
-BUCKETS, TOGETHER = 7, 8
-"""Uses of the keys of batches of similar samples: their order, and the samples of a bucket."""
+BUCKETS, TOGETHER, PACKS = 7, 8, 9
+"""Uses of the keys of batches of similar samples (their order, and the samples of a bucket), and of rows of packs."""
 
 
 def _check(samples: int, seed: int) -> None:

@@ -25,7 +25,7 @@ from bushel.cli.options import (
     Workers,
     pairs,
 )
-from bushel.cli.packoptions import allowed_errors
+from bushel.cli.packoptions import allowed_errors, functions
 from bushel.cli.runs import PartOptions, tell_of_errors, written
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def command(
     rename: Annotated[list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")] = None,
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
+    ] = None,
+    transform: Annotated[
+        list[str] | None,
+        Option(
+            "--transform",
+            help="FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be repeated.",
+        ),
     ] = None,
     jpeg: TileJpeg = None,
     seek: Seek = False,
@@ -73,6 +80,7 @@ def command(
     Examples:
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
+      bushel convert texts/ tokens/ --rename text=tokens --spec text=array --transform tokens=tokenizer:encode
     """
     mode, form = modes.mode(), keys.form()
     parts.check()
@@ -89,6 +97,7 @@ def command(
             fields=None if fields is None else [name for name in fields.split(",") if name],
             rename=pairs(rename, "--rename"),
             spec=pairs(spec, "--spec"),
+            transforms=functions(transform, "--transform"),
             jpeg=cast("Jpeg", jpeg),
             seek=seek or None,
             columns=index_columns,

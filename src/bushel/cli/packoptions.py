@@ -5,13 +5,17 @@ An option without effect is an error.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from bushel.cli.command import Option
+from bushel.cli.options import pairs
 
 if TYPE_CHECKING:
     from bushel.sources import Clip, Frames, Source, Stream
@@ -23,6 +27,7 @@ __all__ = [
     "VideoOptions",
     "allowed_errors",
     "check_options",
+    "functions",
     "given_options",
     "image_types",
 ]
@@ -259,3 +264,26 @@ def allowed_errors(text: str) -> int | float | None:
     except ValueError:
         message = f"{text!r} is not a number, a share such as 1%, or all"
         raise click.BadParameter(message, param_hint="--max-errors") from None
+
+
+def functions(items: list[str] | None, option: str) -> dict[str, Transform] | None:
+    """Import the functions that `FIELD=MODULE:FUNCTION` options name. Modules of the current folder are found, too.
+
+    Raises:
+        BadParameter: An option has another form, or there is no such module or function.
+    """
+    found: dict[str, Transform] = {}
+    for field, name in pairs(items, option).items():
+        module, _, path = name.partition(":")
+        sys.path.insert(0, "")
+        try:
+            found[field] = attrgetter(path)(import_module(module))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise click.BadParameter(
+                f"{name!r} should be MODULE:FUNCTION, such as tokenizer:encode: {error}", param_hint=option
+            ) from None
+        finally:
+            sys.path.remove("")
+        if not callable(found[field]):
+            raise click.BadParameter(f"{name!r} is not a function", param_hint=option)
+    return found or None

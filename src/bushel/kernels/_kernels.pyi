@@ -147,6 +147,9 @@ from bushel.kernels._numbers import (
     decode_numbers as decode_numbers,
 )
 from bushel.kernels._order import (
+    pack_rows as pack_rows,
+)
+from bushel.kernels._order import (
     permute as permute,
 )
 from bushel.kernels._resize import (

@@ -114,6 +114,7 @@ class NumberTable:
         out: NDArray[Any],
         offsets: NDArray[np.int64],
         fill: bytes | None,
+        skip: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64] | None, bool]:
         """Gather one column of samples into rooms of different sizes.
 
@@ -123,13 +124,15 @@ class NumberTable:
             out: A writable C-contiguous array.
             offsets: int64[n + 1], in bytes: the room of sample ``i`` is ``out[offsets[i]:offsets[i + 1]]``.
             fill: Fills the rest of each room, over and over. None: a content must have the size of its room.
+            skip: int64[n], bytes of each content before those that fill its room; any may follow these. None for
+                whole contents.
 
         Returns:
             bad and waited, as `gather` for one column.
 
         Raises:
             IndexError: There is no such column.
-            ValueError: Offsets are not ascending, or not inside ``out``.
+            ValueError: Offsets are not ascending, or not inside ``out``; or there are both ``fill`` and ``skip``.
             ExtentError, OSError: As `gather`.
         """
     def measure(self, column: int, samples: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Kernels for orders: permutations. `_kernels` documents their rules."""
+"""Kernels for orders: permutations, and the rows of packs. `_kernels` documents their rules."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,4 +22,20 @@ def permute(
         IndexError: A value is out of range.
         ValueError: ``size`` is out of range, or ``tweak`` has another length.
         TypeError: An array has another dtype or shape.
+    """
+
+def pack_rows(sizes: NDArray[np.uint32], capacity: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Divide items among rows of one capacity by first fit decreasing, as docs/order.md specifies.
+
+    Args:
+        sizes: uint32[n], each at most ``capacity``.
+        capacity: The largest sum of the sizes in a row, 1 to 2**31 - 1.
+
+    Returns:
+        int64[n], the items of the first row in ascending order, then those of the second one, and so on; and
+        int64[rows], the number of items up to the end of each row.
+
+    Raises:
+        ValueError: ``capacity`` is out of range, or a size is larger.
+        TypeError: ``sizes`` has another dtype or shape.
     """

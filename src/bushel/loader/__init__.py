@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
     from bushel._runtime.parallel import Threads, cpu_count, map_all, parallel_map
     from bushel.loader.bad_samples import BadSample
+    from bushel.loader.chunked import Megatron
     from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
     from bushel.loader.map_view import MapView
@@ -28,6 +29,7 @@ __all__ = [
     "LoaderState",
     "LoaderStats",
     "MapView",
+    "Megatron",
     "Mixed",
     "Mixture",
     "Padded",
@@ -55,6 +57,7 @@ __getattr__ = lazy_names(
         "LoaderState": "loader.state",
         "LoaderStats": "loader.stats",
         "MapView": "loader.map_view",
+        "Megatron": "loader.chunked",
         "Mixed": "_runtime.order",
         "Mixture": "loader.mixture",
         "Sequential": "_runtime.order",

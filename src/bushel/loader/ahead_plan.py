@@ -8,12 +8,15 @@ does not read much that is not needed. Extents that share a request with no othe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import Blocks, Order, Sequential
-from bushel.loader.bucketed import Bucketed
+from bushel._runtime.order import Blocks, Sequential
+
+if TYPE_CHECKING:
+    from bushel.loader.orders import AnyOrder
 
 __all__ = ["FIRST_BATCHES", "AheadRequest", "Grouping", "plan_ahead"]
 
@@ -135,7 +138,7 @@ class Grouping:
     most_bytes: int
 
     @classmethod
-    def of(cls, order: Order | Bucketed, stored_bytes: int, limit: int) -> Grouping | None:
+    def of(cls, order: AnyOrder, stored_bytes: int, limit: int) -> Grouping | None:
         """Return the groups of an order; None if its batches have no neighbours in common.
 
         Args:
@@ -144,10 +147,11 @@ class Grouping:
             limit: Bytes that may be held in memory. Groups take 7/8 of it, so that a part of the next one fits.
         """
         most = limit // 8 * 7
-        if isinstance(order, Sequential):
+        base = getattr(order, "base", order)  # of packs, whose windows are not in it
+        if isinstance(base, Sequential):
             return cls(0, min(most, _STORED_BYTES))
-        if isinstance(order, Blocks):
-            return cls(order.size * order.window, most)
+        if isinstance(base, Blocks):
+            return cls(max(base.size * base.window, getattr(order, "window", 0)), most)
         return cls(1 << 62, most) if stored_bytes <= most else None
 
     def first_batches(self, nbytes: int) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,12 @@ class BucketPlan:
     world_size: int = 1
     drop_last: bool = False
     pad: Pad = None
+
+    is_even: ClassVar[bool] = True
+    """Whether all epochs have equally many steps."""
+
+    unit: ClassVar[str] = "samples"
+    """What positions count."""
 
     def __post_init__(self) -> None:
         check_plan(self.rank, self.world_size, self.pad, drop_last=self.drop_last)
@@ -109,6 +116,11 @@ class _Epoch:
 
     plan: BucketPlan
     epoch: int
+
+    @property
+    def order(self) -> Bucketed:
+        """The order of the samples."""
+        return self.plan.order
 
     def left(self, consumed: int) -> I64:
         """Return the positions at which the batches end that are left after `consumed` positions."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Ragged", "Sample", "collate", "is_masked"]
+__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Ragged", "Sample", "collate", "common_type", "is_masked"]
 
 Sample = dict[str, Any]
 Batch = dict[str, Any]
@@ -84,7 +84,7 @@ class Padded:
         if not axes:
             raise ValueError("numbers have no length to be padded: leave out the rule")
         shape = self.shape_for([max(array.shape[axis] for array in arrays) for axis in range(axes)])
-        dtype = _common_type(arrays)
+        dtype = common_type(arrays)
         batch = np.empty((len(arrays), *shape), dtype)
         batch[...] = self.padding(dtype)
         for row, array in zip(batch, arrays, strict=True):
@@ -120,7 +120,7 @@ class Ragged:
             raise ValueError(f"arrays that differ in more than their length: {', '.join(_forms(values))}")
         offsets = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(array) for array in arrays], out=offsets[1:])
-        return {"values": np.concatenate(arrays, dtype=_common_type(arrays), casting="unsafe"), "offsets": offsets}
+        return {"values": np.concatenate(arrays, dtype=common_type(arrays), casting="unsafe"), "offsets": offsets}
 
 
 FieldCollate = Literal["list", "stack"] | Padded | Ragged | Callable[[Sequence[Any]], Any]
@@ -246,7 +246,7 @@ def is_masked(value: Any) -> bool:
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 
-def _common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
+def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
     """Return the type, in native byte order, that holds all numbers of some arrays.
 
     Raises:

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from bushel._dataset.shards import kinds
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel.errors import StateError
-from bushel.loader.bucketed import Bucketed
+
+if TYPE_CHECKING:
+    from bushel.loader.orders import AnyOrder
 
 __all__ = ["blocks_of_state", "blocks_that_fit", "expansion", "warn_if_costly"]
 
@@ -107,6 +109,8 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
 
 def blocks_of_state(version: str, own: Any) -> Any:
     """Return an order of blocks with the size and window that a state names; any other order as it is."""
+    if (base := getattr(own, "base", None)) is not None:  # of packs or chunks, whose version ends with that of the base
+        return replace(own, base=blocks_of_state(version.partition(";")[2].rpartition(")/")[0], base))
     named = _BLOCKS.fullmatch(version)
     if named is None or not isinstance(own, Blocks):
         return own
@@ -116,7 +120,7 @@ def blocks_of_state(version: str, own: Any) -> Any:
         raise StateError(f"the state has the order {version!r}, which is impossible: {error}") from error
 
 
-def warn_if_costly(order: Order | Bucketed, dataset: Any, fields: Any) -> None:
+def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
     """Warn of an order that expands more than ten times the bytes that it returns, and name one that does better.
 
     The tables of remote shards are looked at if they are loaded.
@@ -126,12 +130,13 @@ def warn_if_costly(order: Order | Bucketed, dataset: Any, fields: Any) -> None:
         dataset: The dataset.
         fields: `fields=` of the loader, whose `__post_init__` calls this.
     """
-    if (costs := expansion(dataset, fields, fetch=False)) is None or (own := _cost(costs, order)) <= COSTLY:
+    base: Any = getattr(order, "base", order)
+    if (costs := expansion(dataset, fields, fetch=False)) is None or (own := _cost(costs, base)) <= COSTLY:
         return
-    kind = order.version.partition("(")[0].partition("/")[0]
+    kind = base.version.partition("(")[0].partition("/")[0]
     message = f"the order {kind!r} expands up to {own:,.0f} times the bytes that it returns"
-    usual = Blocks(order.samples)
-    better = Blocks(order.samples, 0, *costs.best_blocks(usual.size, usual.window))
+    usual = Blocks(base.samples)
+    better = Blocks(base.samples, 0, *costs.best_blocks(usual.size, usual.window))
     if own > 2 * (cost := _cost(costs, better)):
         message += f'; shuffle="blocks" expands {cost:,.1f} times'
     elif own > 2 * (cost := costs.in_stored_order):
@@ -139,7 +144,7 @@ def warn_if_costly(order: Order | Bucketed, dataset: Any, fields: Any) -> None:
     warnings.warn(f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER)
 
 
-def _cost(costs: Expansion, order: Order | Bucketed) -> float:
+def _cost(costs: Expansion, order: Order) -> float:
     if isinstance(order, Sequential):
         return costs.in_stored_order
     return costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random

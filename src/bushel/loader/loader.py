@@ -17,6 +17,7 @@ from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.loadable import Loadable, source_of
 from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
+from bushel.loader.pack_options import shape_of
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
@@ -60,12 +61,25 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             such as `tokens.length`, or an array with a number for each sample. All ranks have equally many batches.
         batch_tokens: With `bucket_by`: the number of samples in a batch, multiplied by the longest of them, is at most
             this number.
+        pack_by: Let documents share rows of a fixed length: the column of the index with their lengths, such as
+            `tokens.length`, or a mapping of columns to the tokens that each of their units takes, such as
+            `{"tokens.length": 1, "images": 576}`. `batch_size` is the number of rows. The first column names the field
+            that is packed. See docs/loading.md for what a batch has.
+        pack_tokens: With `pack_by`: the number of tokens in a row.
+        pack_longer: With `pack_by`: what to do with documents that are longer than a row: `"error"`; `"cut"` to use
+            their first tokens; or `"split"` to use their parts, each like a document.
+        chunk_by: Join documents, one after another, and cut them into rows: the column of the index with their lengths,
+            such as `tokens.length`. `batch_size` is the number of rows. `shuffle` is the order of the documents;
+            `bushel.loader.Megatron()` is that of Megatron-LM.
+        chunk_tokens: With `chunk_by`: the number of tokens in a row.
+        overlap: With `chunk_by`: the number of tokens that a row has in common with the one before it.
         fields: The fields to read, as for `Dataset.read`; None for all.
         drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank. With
             `bucket_by`: those at the end of each bucket.
         pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
-            and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With
-            `bucket_by`, it gives whole batches to all ranks at the last step, which are divided otherwise.
+            and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With packs
+            this is done with rows. With `bucket_by`, it gives whole batches to all ranks at the last step, which are
+            divided otherwise.
         decode: Whether to decode fields. False gives stored bytes.
         keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
         orient: Whether to rotate and mirror images as their Exif orientation says, before any transform. A codec such
@@ -119,8 +133,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     Raises:
         SpecError: A transform or a collate rule is for a field that the dataset does not have.
         TypeError: An argument has a wrong type.
-        ValueError: An argument is out of its range, or a sample is longer than `bucket_by` allows.
-        KeyError: There is no column of the name in `weights`, `balance` or `bucket_by`.
+        ValueError: An argument is out of its range, or a sample is longer than `bucket_by` or `pack_by` allows.
+        KeyError: There is no column of the name in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by`.
 
     Examples:
         >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True, seed=0)
@@ -173,11 +187,12 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             excluded,
             batched=not self._is_single,
             keys=self.keys,
+            shape=shape_of(self, source),
         )
 
     def __len__(self) -> int:
         """Number of batches of this rank in a whole epoch, also after a part of one was resumed (see `steps_left`)."""
-        return self._plan.at(0).steps()
+        return self._plan.at(self._place().epoch).steps()
 
     @property
     def steps_left(self) -> int:
@@ -199,7 +214,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed {self.seed}, "
             f"rank {self.rank} of {self.world_size}, {self._workers} workers{processes}; "
-            f"epoch {self.epoch}, {self._progress.samples} of {plan.order.samples} samples consumed>"
+            f"epoch {self.epoch}, {self._progress.samples} of {plan.at(self.epoch).order.samples} {plan.unit} consumed>"
         )
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
@@ -282,9 +297,11 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         own = self._plan.order
         if self.shuffle == "blocks":
             own = blocks_of_state(loaded.version, own)
-        loaded.check(version=own.version, fingerprint=self._fingerprint, samples=own.samples)
-        order: Any = replace(own, seed=loaded.seed)
-        self._plan, self._pipeline = replace(self._plan, order=order), replace(self._pipeline, order=order)
+        loaded.check(version=own.version, fingerprint=self._fingerprint)
+        order: Any = own.reseeded(loaded.seed) if hasattr(own, "reseeded") else replace(own, seed=loaded.seed)
+        plan = replace(self._plan, order=order)
+        loaded.check_samples(plan.at(loaded.epoch).order.samples)
+        self._plan, self._pipeline = plan, replace(self._pipeline, order=order)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
 
@@ -306,8 +323,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         if steps and not whole:
             raise ValueError(f"skip({steps}): the epochs of this loader have no batches")
         if steps >= left:
-            epochs, steps = divmod(steps - left, whole) if whole else (0, 0)
-            place = Progress.at(place.epoch + 1 + epochs)
+            steps, place = steps - left, Progress.at(place.epoch + 1)
+            while whole and steps >= (whole := self._plan.at(place.epoch).all_steps()):
+                epochs = steps // whole if self._plan.is_even else 1
+                steps, place = steps - epochs * whole, Progress.at(place.epoch + epochs)
         consumed = self._plan.at(place.epoch).consumed(place.samples, steps)
         self._go_to(Progress.at(place.epoch, consumed))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -19,10 +19,12 @@ from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.order import Shuffle
 from bushel.loader.bad_samples import BadSample, OnError
 from bushel.loader.bucketed import BatchSizes
+from bushel.loader.chunked import Megatron
 from bushel.loader.collate import Collate, Sample
 from bushel.loader.loadable import Loadable
 from bushel.loader.mixture import Mixture
 from bushel.loader.outputs import To
+from bushel.loader.packed import Longer
 from bushel.loader.plan import Pad
 from bushel.transforms.by_field import Transforms
 
@@ -92,7 +94,7 @@ class OrderOptions:
     dataset: Loadable | Mixture
     batch_size: BatchSizes = None
     _: KW_ONLY
-    shuffle: Shuffle = None
+    shuffle: Shuffle | Megatron = None
     weights: str | npt.ArrayLike | None = None
     balance: str | None = None
     bucket_by: str | npt.ArrayLike | None = None
@@ -104,8 +106,20 @@ class OrderOptions:
     exclude: str | os.PathLike[str] | Iterable[str | BadSample] = ()
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RowOptions:
+    """What makes documents share the rows of the batches of a `Loader`."""
+
+    pack_by: str | Mapping[str, float] | None = None
+    pack_tokens: int | None = None
+    pack_longer: Longer = "error"
+    chunk_by: str | None = None
+    chunk_tokens: int | None = None
+    overlap: int = 0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LoaderOptions(BatchOptions, ReadOptions, OrderOptions):
+class LoaderOptions(BatchOptions, ReadOptions, RowOptions, OrderOptions):
     """The options of `Loader`, which documents them."""
 
 

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,21 +17,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import LIMIT, Balanced, Order, Weighted
+from bushel._runtime.order import LIMIT, Balanced, Weighted
 from bushel.errors import BushelError
 from bushel.loader.bad_samples import ErrorReport, Failure, OnError, named
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
-from bushel.loader.collate import Collate, Sample, collate
+from bushel.loader.collate import Batch, Collate, Sample, collate
 from bushel.loader.loadable import Source, describe, failure_of
 from bushel.loader.micro_batch import MicroBatch, count_bytes, generator, micro_batches, stored_bytes
 from bushel.loader.plan import BatchPlan
 from bushel.loader.replacing import decoded_one_by_one, following, nothing_left, one_by_one
+from bushel.loader.row_batches import collate_rows
+from bushel.loader.rows import RowShape
 from bushel.loader.sample_transforms import SampleTransforms
 from bushel.spec import KEY
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
-    from bushel.loader.bucketed import Bucketed
+    from bushel.loader.orders import AnyOrder
     from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Clock", "Fetched", "Finished", "Pipeline", "draws_of", "raise_first", "transformed"]
@@ -116,10 +118,11 @@ class Pipeline:
         excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
         batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
         keys: Whether batches and samples have keys.
+        shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
     """
 
     dataset: Source
-    order: Order | Bucketed
+    order: AnyOrder
     fields: Any = None
     decode: bool = True
     transforms: SampleTransforms = SampleTransforms()
@@ -129,6 +132,7 @@ class Pipeline:
     excluded: frozenset[int] = frozenset()
     batched: bool = True
     keys: bool = True
+    shape: RowShape | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -142,7 +146,8 @@ class Pipeline:
 
     def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
         """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
-        return BatchArrays(len(plan.samples), factory) if self.batched and not callable(self.collate) else None
+        by_field = self.batched and not callable(self.collate) and self.shape is None
+        return BatchArrays(len(plan.samples), factory) if by_field else None
 
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
@@ -152,7 +157,8 @@ class Pipeline:
             names = tuple(name for name, elements in fields.items() if elements is not False)
         transformed = frozenset(name for one in self.transforms.fields for name in one.fields)
         numbers = None
-        if self.batched and not callable(self.collate) and self.transforms.sample is None:
+        by_field = self.batched and self.shape is None and self.transforms.sample is None
+        if by_field and not callable(self.collate):
             numbers = gathered_numbers(self.dataset, self.fields, self.collate or {}, transformed, decode=self.decode)
         return ArrayFactory(self.collate, pool, numbers, names)
 
@@ -289,27 +295,38 @@ class Pipeline:
         if arrays is not None and gathered and any(isinstance(sample, Failure) for sample in decoded):
             decoded, gathered = arrays.scatter(decoded), frozenset()
         filled: list[Sample | None] = []
+        rows = None if plan.rows is None else plan.rows.copied()
         for place, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
                 filled.append(sample)
                 continue
             self._report(int(plan.samples[place]), sample, report)
-            replace = self.on_error == "replace"
-            filled.append(self._replacement(plan, place, arrays, report, clock) if replace else None)
+            if self.on_error != "replace":
+                filled.append(None)
+                continue
+            replacement, begin = self._replacement(plan, place, arrays, report, clock)
+            filled.append(replacement)
+            if rows is not None:
+                rows.begins[place] = begin
         samples = [sample for sample in filled if sample is not None]
         batch: Any = filled if self.keys else [sample and without_key(sample) for sample in filled]
-        if self.batched:
+        if rows is not None:
+            batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock) if samples else None
+        elif self.batched:
             stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
             names = arrays.names if arrays is not None and gathered else ()
             batch = self._collate(plan, samples, stacked, names, clock) if samples else None
         return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded)
 
     def _collate(
-        self, plan: BatchPlan, samples: list[Sample], stacked: Mapping[str, Any], names: Sequence[str], clock: Clock
+        self, plan: BatchPlan, filled: Sequence[Sample | None], stacked: Batch, names: Sequence[str], clock: Clock
     ) -> Any:
         start = perf_counter()
+        samples = [sample for sample in filled if sample is not None]
         if callable(self.collate):
             batch = self.collate(samples if self.keys else [without_key(sample) for sample in samples])
+        elif plan.rows is not None and self.shape is not None:
+            batch = collate_rows(filled, plan.rows, self.shape, self.collate)
         else:
             batch = collate(samples, self.collate, stacked)
         if (
@@ -326,15 +343,20 @@ class Pipeline:
 
     def _replacement(
         self, plan: BatchPlan, place: int, arrays: BatchArrays | None, report: ErrorReport, clock: Clock
-    ) -> Sample:
-        """Return the next good sample of the epoch after a place of the batch. The start follows the end."""
+    ) -> tuple[Sample | None, int]:
+        """Return the next good sample of the epoch after a place of the batch. The start follows the end.
+
+        In a pack, it comes with its first token there, and is None if no document fits into the row instead.
+        """
         for one in following(self.order, plan.epoch, int(plan.positions[place])):
             stored = self.fetch(one, clock).samples
             draws = draws_of(self.order, one)
             [sample] = self.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place, draws)
             if not isinstance(sample, Failure):
-                return sample
+                return sample, 0 if one.rows is None else int(one.rows.begins[0])
             self._report(int(one.samples[0]), sample, report)
+        if plan.rows is not None:
+            return None, 0
         raise nothing_left(self.order, plan.epoch, report)
 
     def _report(self, sample: int, failure: Failure, report: ErrorReport) -> None:
@@ -358,7 +380,7 @@ def transformed(call: Call | None, batch: Any, seed: int, plan: BatchPlan) -> An
     if call is None:
         return batch
     if call.random:
-        batch = call.function(batch, rng=generator(seed, plan.epoch, LIMIT + int(plan.positions[0])))
+        batch = call.function(batch, rng=generator(seed, plan.epoch, LIMIT + plan.first))
     else:
         batch = call.function(batch)
     if batch is None:
@@ -366,9 +388,10 @@ def transformed(call: Call | None, batch: Any, seed: int, plan: BatchPlan) -> An
     return batch
 
 
-def draws_of(order: Order | Bucketed, plan: BatchPlan) -> I64 | None:
+def draws_of(order: AnyOrder, plan: BatchPlan) -> I64 | None:
     """Return what the random numbers of transforms depend on: the positions if samples repeat within an epoch."""
-    return plan.positions if isinstance(order, Weighted | Balanced) else None
+    own = getattr(order, "base", order)
+    return plan.positions if isinstance(own, Weighted | Balanced) else None
 
 
 def raise_first(decoded: Iterable[Any]) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import Order
+from bushel.loader.rows import Rows
 
 __all__ = ["BatchPlan", "Pad", "Plan", "check_plan"]
 
@@ -34,12 +35,19 @@ class BatchPlan:
         positions: int64[n], positions of the order.
         samples: int64[n], the samples at these positions.
         consumed: Positions of the epoch that all ranks have consumed after this batch.
+        rows: How the samples share the rows of the batch; None if each has its own.
     """
 
     epoch: int
     positions: I64
     samples: I64
     consumed: int
+    rows: Rows | None = None
+
+    @property
+    def first(self) -> int:
+        """A number that no other batch of the epoch has: the first of its positions."""
+        return int(self.positions[0]) if self.rows is None else self.rows.first
 
 
 def check_plan(rank: int, world_size: int, pad: Pad, *, drop_last: bool) -> None:
@@ -78,6 +86,12 @@ class Plan:
     drop_last: bool = False
     pad: Pad = None
     steps_per_read: int = 1
+
+    is_even: ClassVar[bool] = True
+    """Whether all epochs have equally many steps."""
+
+    unit: ClassVar[str] = "samples"
+    """What positions count."""
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bushel._runtime.order import Exact, Order, check_mixed, make_order
+from bushel._runtime.order import Exact, Order, Shuffle, check_mixed, make_order
 from bushel.errors import UnsupportedError
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
+from bushel.loader.chunk_plan import ChunkPlan
+from bushel.loader.chunked import Megatron
 from bushel.loader.expansion import blocks_that_fit
 from bushel.loader.loadable import Loadable
 from bushel.loader.mixture import Mixture
+from bushel.loader.pack_options import check_alone, order_of_chunks, order_of_packs
+from bushel.loader.pack_plan import PackPlan
 from bushel.loader.plan import Plan
 from bushel.loader.sampling import order_of_buckets, sampled_order
 
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
+    from bushel.loader.orders import AnyPlan
 
 __all__ = ["plan_of"]
 
@@ -26,7 +32,7 @@ _MOST_UNREAD = 1 << 30
 """Bytes that an exact order may read before its first batch, to find where the samples of a remote dataset are."""
 
 
-def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
+def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
     """Return the plan that the options ask for.
 
     Args:
@@ -40,6 +46,15 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
         UnsupportedError: An exact order of a large remote dataset whose samples have unknown places.
     """
     rank, world_size = options.rank or 0, options.world_size or 1
+    check_alone(options)
+    if options.pack_by is not None:
+        size = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
+        packed = order_of_packs(options, source, lambda samples: _order(options, source, samples))
+        return PackPlan(packed, size, rank, world_size, options.drop_last, options.pad)
+    if options.chunk_by is not None:
+        size = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
+        chunks = order_of_chunks(options, source, lambda samples: _order(options, source, samples))
+        return ChunkPlan(chunks, size, rank, world_size, options.drop_last, options.pad)
     if options.bucket_by is not None:
         if isinstance(options.dataset, Mixture) or options.weights is not None or options.balance is not None:
             raise ValueError("bucket_by= has an order of its own: leave out weights= and balance=, and do not mix")
@@ -48,7 +63,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
             options.bucket_by,
             options.batch_size,
             options.batch_tokens,
-            options.shuffle,
+            _shuffle(options),
             drop_last=options.drop_last,
             seed=options.seed,
         )
@@ -58,23 +73,24 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan | BucketPlan:
     size, steps_per_read = 1, _SAMPLES_PER_READ
     if options.batch_size is not None:
         size, steps_per_read = check_count("batch_size", options.batch_size, least=1), 1
-    order = _order(options, source)
+    order = _order(options, source, len(source))
     if isinstance(order, Exact):
         _check_known(source)
     return Plan(order, size, rank, world_size, options.drop_last, options.pad, steps_per_read)
 
 
-def _order(options: LoaderOptions, source: Loadable) -> Order:
+def _order(options: LoaderOptions, source: Loadable, samples: int) -> Order:
+    """Return the order of this many samples that the options ask for."""
     own = options.dataset.order if isinstance(options.dataset, Mixture) else None
     if options.weights is None and options.balance is None:
         if own is None and options.shuffle == "blocks":
-            return blocks_that_fit(source, options.seed, options.fields)
+            return replace(blocks_that_fit(source, options.seed, options.fields), samples=samples)
         if own is None:
-            return make_order(options.shuffle, len(source), options.seed)
-        return check_mixed(own, options.shuffle, options.seed)
+            return make_order(_shuffle(options), samples, options.seed)
+        return check_mixed(own, _shuffle(options), options.seed)
     if own is not None:
         raise ValueError("a mixture has its own order: leave out weights= and balance=")
-    return sampled_order(source, options.weights, options.balance, options.shuffle, options.seed)
+    return sampled_order(source, options.weights, options.balance, _shuffle(options), options.seed)
 
 
 def _check_known(source: Loadable) -> None:
@@ -85,3 +101,10 @@ def _check_known(source: Loadable) -> None:
             f"an exact order would read {unread:,} bytes first, to find where the samples are: run `bushel index` "
             'once, with --index to keep the index in another place; or use shuffle="blocks"'
         )
+
+
+def _shuffle(options: LoaderOptions) -> Shuffle:
+    """Return `shuffle=`, which is not the order of Megatron where that has no meaning."""
+    if isinstance(options.shuffle, Megatron):
+        raise TypeError("Megatron is an order of chunks: give chunk_by=, such as chunk_by='tokens.length'")
+    return options.shuffle

@@ -23,14 +23,13 @@ from bushel.loader.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
-from bushel.loader.plan import Plan
 from bushel.loader.run import PrefetchWindow
 from bushel.loader.runners import run_batches
 from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
 from bushel.storage.expansion_cache import expansion_cache
 
 if TYPE_CHECKING:
-    from bushel.loader.bucket_plan import BucketPlan
+    from bushel.loader.orders import AnyPlan
 
 __all__ = ["run_processes", "serve"]
 
@@ -40,7 +39,7 @@ _PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent e
 
 def run_processes(
     pipeline: Pipeline,
-    plan: Plan | BucketPlan,
+    plan: AnyPlan,
     epoch: int,
     consumed: int,
     report: ErrorReport,
@@ -151,7 +150,7 @@ class _Job:
     """
 
     pipeline: Pipeline
-    plan: Plan | BucketPlan
+    plan: AnyPlan
     epoch: int
     consumed: int
     number: int

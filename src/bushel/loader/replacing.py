@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import Balanced, Mixed, Order, Weighted
+from bushel._runtime.order import Balanced, Mixed, Weighted
 from bushel.errors import TooManyErrors
 from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.collate import Sample
 from bushel.loader.loadable import Source, failure_of
 from bushel.loader.plan import BatchPlan
+from bushel.loader.rows import Rows
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel.loader.bucketed import Bucketed
+    from bushel.loader.orders import AnyOrder
 
 __all__ = ["decoded_one_by_one", "following", "nothing_left", "one_by_one"]
 
@@ -73,20 +74,30 @@ def decoded_one_by_one(
     return found
 
 
-def following(order: Order | Bucketed, epoch: int, position: int) -> Iterator[BatchPlan]:
+def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]:
     """Yield the samples that may replace the one at a position of an epoch, each as a batch."""
     from bushel.loader.bucketed import Bucketed
+    from bushel.loader.chunked import Chunked, MegatronChunks
+    from bushel.loader.packed import Packed
 
+    if isinstance(order, Packed):
+        for piece in order.smaller(epoch, position):
+            samples, begins = order.pieces.documents(np.array([piece], np.int64))
+            rows = Rows(np.ones(1, np.int64), begins, np.full(1, order.pieces.limit, np.int64), position)
+            yield BatchPlan(epoch, np.array([position], np.int64), samples, 0, rows)
+        return
     if isinstance(order, Bucketed):
         for sample in order.similar(epoch, position):
             yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)
         return
+    if isinstance(order, Chunked | MegatronChunks):
+        raise TypeError("documents of chunks cannot be replaced, which a loader refuses when it is made")
     for number in range(position + 1, position + order.samples):
         positions = np.array([number % order.samples], np.int64)
         yield BatchPlan(epoch, positions, order.take(epoch, positions), 0)
 
 
-def nothing_left(order: Order | Bucketed, epoch: int, report: ErrorReport) -> TooManyErrors:
+def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErrors:
     """Return the error that no sample is left to replace another."""
     from bushel.loader.bucketed import Bucketed
 

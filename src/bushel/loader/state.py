@@ -77,13 +77,12 @@ class LoaderState:
             _count(state, "samples"),
         )
 
-    def check(self, *, version: str, fingerprint: str, samples: int) -> None:
+    def check(self, *, version: str, fingerprint: str) -> None:
         """Check that the state fits the loader that will continue from it.
 
         Args:
             version: The version of the loader's order.
             fingerprint: The fingerprint of its dataset.
-            samples: The number of samples in an epoch.
 
         Raises:
             StateError: The state belongs to another dataset or another order.
@@ -98,6 +97,13 @@ class LoaderState:
                 f"the state belongs to the order {self.version!r}, but this loader has {version!r}. Give the same "
                 f"shuffle= as then, or finish the epoch with the release of bushel that saved the state"
             )
+
+    def check_samples(self, samples: int) -> None:
+        """Check that no more was consumed than an epoch has.
+
+        Raises:
+            StateError: More was.
+        """
         if self.samples > samples:
             raise StateError(f"the state says {self.samples} samples consumed, but an epoch has only {samples}")
 

@@ -199,7 +199,8 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             [5, 2]
         """
         loaded = LoaderState.from_dict(state)
-        loaded.check(version=self._version, fingerprint=self._fingerprint, samples=LIMIT)
+        loaded.check(version=self._version, fingerprint=self._fingerprint)
+        loaded.check_samples(LIMIT)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
 

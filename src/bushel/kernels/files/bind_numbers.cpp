@@ -107,7 +107,7 @@ public:
     }
 
     nb::object gather_rows(std::size_t column, nb::handle samples, nb::handle out, nb::handle offsets,
-                           nb::handle fill) const {
+                           nb::handle fill, nb::handle skip) const {
         check_column(column);
         const auto chosen = array_argument<const std::int64_t>(samples, "samples");
         const auto starts = array_argument<const std::int64_t>(offsets, "offsets");
@@ -119,6 +119,16 @@ public:
             Py_ssize_t size;
             if (PyBytes_AsStringAndSize(fill.ptr(), &data, &size) != 0) throw nb::python_error();
             targets.fill.assign(data, static_cast<std::size_t>(size));
+        }
+        if (!skip.is_none()) {
+            const auto before = array_argument<const std::int64_t>(skip, "skip");
+            if (before.size() != chosen.size() || !fill.is_none()) {
+                throw nb::value_error("skip: expected as many as samples, and no fill");
+            }
+            if (std::any_of(before.data(), before.data() + before.size(), [](std::int64_t size) { return size < 0; })) {
+                throw nb::value_error("skip: expected 0 or more");
+            }
+            targets.skip.assign(before.data(), before.data() + before.size());
         }
         for (std::size_t i = 0; i < chosen.size(); ++i) {
             const std::int64_t begin = starts.data()[i], end = starts.data()[i + 1];
@@ -282,7 +292,7 @@ void bind_numbers(nb::module_ &module) {
         .def(nb::init<nb::handle, std::size_t>(), nb::arg("shards"), nb::arg("columns"))
         .def("gather", &Table::gather, nb::arg("samples"), nb::arg("targets"))
         .def("gather_rows", &Table::gather_rows, nb::arg("column"), nb::arg("samples"), nb::arg("out"),
-             nb::arg("offsets"), nb::arg("fill").none())
+             nb::arg("offsets"), nb::arg("fill").none(), nb::arg("skip") = nb::none())
         .def("measure", &Table::measure, nb::arg("column"), nb::arg("samples"))
         .def("prefetch", &Table::prefetch, nb::arg("samples"));
 }

@@ -191,7 +191,11 @@ public:
             const auto step = static_cast<std::int64_t>(targets_.fill.size());
             const bool copied = values_.places.column(row).kind == NumberKind::bytes;
             const std::int64_t size = copied ? values_.contents[row] : number, room = targets_.room[first_ + row];
-            good = step && copied ? size <= room && (room - size) % step == 0 : size == room;
+            if (!targets_.skip.empty()) {
+                good = copied && room <= size && targets_.skip[first_ + row] <= size - room;
+            } else {
+                good = step && copied ? size <= room && (room - size) % step == 0 : size == room;
+            }
         }
         if (!good) bad_[row] = true, values_.length[row] = -1;
         return good;
@@ -219,6 +223,12 @@ public:
             std::uint8_t own[longest_text];  // so that the bytes that are checked are those that are used
             if (content) std::memcpy(own, data + before, static_cast<std::size_t>(content));
             bad_[row] = !sum_fits(column, row, own, content, form) || !convert(column.kind, own, content, out);
+            return;
+        }
+        if (!targets_.skip.empty()) {
+            const auto room = static_cast<std::size_t>(targets_.room[first_ + row]);
+            if (room) copy_and_load(out, data + before + targets_.skip[first_ + row], room, next);
+            bad_[row] = !sum_fits(column, row, data + before, content, form);
             return;
         }
         if (content) copy_and_load(out, data + before, static_cast<std::size_t>(content), next);

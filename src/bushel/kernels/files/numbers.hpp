@@ -56,6 +56,9 @@ struct NumberTargets {
     std::vector<std::uint8_t *> out;
     std::vector<std::int64_t> room;  // bytes
     std::string fill;                // fills the rest of the room, over and over; empty: there must be no rest
+    // bytes of each content that come before those that fill its room, and any may come after them; empty: each content
+    // is gathered whole
+    std::vector<std::int64_t> skip;
 };
 
 // Gather the values of one column. Samples whose values cannot be gathered, for any reason, are appended to `bad` by

@@ -1,0 +1,265 @@
+"""The order of chunks: documents one after another, cut into rows of a fixed number of tokens.
+
+The rows of an epoch are numbered in the order in which they come; `docs/order.md` specifies which tokens each has.
+Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Order, Sequential
+from bushel._runtime.parallel import cpu_count, map_all
+from bushel._runtime.public import public
+
+__all__ = ["Chunked", "Chunks", "Megatron", "MegatronChunks", "RowPieces", "cut"]
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+
+_WINDOW = 256  # documents whose tokens are counted together
+_AT_A_TIME = 256  # windows
+_KEPT = 2  # epochs whose counts are remembered
+_SEPARATE = 0.80  # of an epoch: a last part of Megatron's data that is smaller is not shuffled with the others
+
+
+@dataclass(frozen=True, slots=True)
+class RowPieces:
+    """The pieces of documents in some rows.
+
+    Attributes:
+        ends: int64[rows], the number of pieces up to the end of each row.
+        draws: int64[pieces], the position of each document in the order of documents.
+        documents: int64[pieces], the documents.
+        begins: int64[pieces], the first token of each piece in its document.
+        counts: int64[pieces], the tokens of each piece, 1 or more.
+        lengths: int64[pieces], the tokens of its document.
+    """
+
+    ends: I64
+    draws: I64
+    documents: I64
+    begins: I64
+    counts: I64
+    lengths: I64
+
+
+def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, I64]:
+    """Cut rows out of documents that follow each other.
+
+    Args:
+        starts: int64[n], ascending, the place of the first token of each document.
+        ends: int64[n], the place after the last token of each.
+        rows: int64[rows], the place of the first token of each row.
+        tokens: Tokens of a row.
+
+    Returns:
+        int64[rows], the number of pieces up to the end of each row; and for each piece, int64[pieces]: the number of
+        its document in `starts`, its first token there, and its number of tokens.
+    """
+    first = np.searchsorted(ends, rows, side="right")
+    sizes = np.searchsorted(starts, rows + tokens, side="left") - first
+    row = np.repeat(np.arange(len(rows)), sizes)
+    which = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + first[row]
+    begins = np.maximum(rows[row] - starts[which], 0)
+    counts = np.minimum(rows[row] + tokens, ends[which]) - starts[which] - begins
+    kept = counts > 0  # a document may have no tokens
+    return np.cumsum(np.bincount(row[kept], minlength=len(rows))), which[kept], begins[kept], counts[kept]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunked:
+    """Documents in the order of a base, cut into rows.
+
+    Attributes:
+        base: The order of the documents.
+        lengths: uint32[documents], the tokens of each.
+        tokens: Tokens of a row.
+        overlap: Tokens that a row has in common with the one before it; fewer than `tokens`.
+        checksum: CRC-32 of the lengths.
+    """
+
+    base: Order
+    lengths: U32
+    tokens: int
+    overlap: int
+    checksum: int
+    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the base."""
+        return self.base.seed
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters, CRC-32 of the lengths, and version. A loader refuses a saved state of another version."""
+        return f"chunked({self.tokens},{self.overlap},{self.checksum:08x};{self.base.version})/{ORDER_VERSION}"
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all epochs have equally many rows."""
+        return isinstance(self.base, Sequential | Exact | Blocks)
+
+    def reseeded(self, seed: int) -> Chunked:
+        """Return the same order with another seed."""
+        return replace(self, base=replace(self.base, seed=seed))
+
+    def rows(self, epoch: int) -> int:
+        """Return the number of rows of an epoch. The tokens after the last whole row are left out."""
+        total = int(self.lengths.sum(dtype=np.int64) if self.is_even else self.tokens_before(epoch)[-1])
+        return max(0, total - self.overlap) // (self.tokens - self.overlap)
+
+    def tokens_before(self, epoch: int) -> I64:
+        """Return int64[windows + 1]: the tokens of an epoch before each window of documents, and in all."""
+        for of_epoch, kept in self._counts:
+            if of_epoch == epoch:
+                return kept
+        windows = -(-self.base.samples // _WINDOW)
+
+        def count(first: int) -> I64:
+            last = min(self.base.samples, (first + _AT_A_TIME) * _WINDOW)
+            lengths = self.lengths[self.base.take(epoch, np.arange(first * _WINDOW, last, dtype=np.int64))]
+            return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
+
+        found = np.zeros(windows + 1, np.int64)
+        if windows:
+            parts = map_all(count, range(0, windows, _AT_A_TIME), workers=cpu_count())
+            np.cumsum(np.concatenate(parts), out=found[1:])
+        self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
+        return found
+
+    def pieces(self, epoch: int, rows: I64) -> RowPieces:
+        """Return the pieces of some rows of an epoch."""
+        before, first = self.tokens_before(epoch), rows * (self.tokens - self.overlap)
+        lows = np.searchsorted(before, first, side="right") - 1
+        highs = np.searchsorted(before, first + self.tokens, side="left")
+        windows = np.unique(np.concatenate([np.arange(low, high) for low, high in zip(lows, highs, strict=True)]))
+        draws = (windows[:, None] * _WINDOW + np.arange(_WINDOW)).reshape(-1)
+        draws = draws[draws < self.base.samples].astype(np.int64)
+        documents = self.base.take(epoch, draws)
+        ends = np.cumsum(self.lengths[documents], dtype=np.int64)
+        # where each window begins, instead of after the last window that is taken
+        number = np.searchsorted(windows, draws // _WINDOW)
+        ends += (before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]]))[number]
+        row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
+        chosen = documents[which]
+        return RowPieces(row_ends, draws[which], chosen, begins, counts, self.lengths[chosen].astype(np.int64))
+
+
+def _window_ends(number: I64) -> I64:
+    """Return the place of the last document of each window, given the number of the window of each document."""
+    return np.append(np.flatnonzero(np.diff(number)), len(number) - 1)
+
+
+@public("bushel.loader")
+@dataclass(frozen=True, slots=True)
+class Megatron:
+    """The order of Megatron-LM's GPT datasets, for `Loader(chunk_by=...)`.
+
+    All passes through the documents are one epoch. The documents of all passes are shuffled together, and so are the
+    rows; if the last pass is needed for less than 80 % of its rows, it is shuffled by itself.
+
+    Attributes:
+        rows: Number of rows that training needs (`num_samples`): there are as many passes as that takes. None for one.
+
+    Examples:
+        >>> from bushel.loader import Megatron
+        >>> Megatron(rows=10_000).rows
+        10000
+    """
+
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 1):
+            raise ValueError(f"rows={self.rows!r}: expected 1 or more, or None for one pass")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MegatronChunks:
+    """Documents in the order of Megatron-LM, cut into rows, which are shuffled.
+
+    It keeps 20 bytes for each document of each pass, and 8 for each row.
+
+    Attributes:
+        order: The order, as the user gives it.
+        lengths: uint32[documents], the tokens of each.
+        tokens: Tokens of a row.
+        overlap: Tokens that a row has in common with the one before it: 1 with `add_extra_token_to_sequence`.
+        checksum: CRC-32 of the lengths.
+        seed: 0 to 2**32 - 1.
+    """
+
+    order: Megatron
+    lengths: U32
+    tokens: int
+    overlap: int
+    checksum: int
+    seed: int = 0
+    is_even: bool = True
+    _made: list[tuple[int, I64, I64, I64]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def base(self) -> Exact:
+        """An order that reads documents at random, as this one does."""
+        return Exact(len(self.lengths), self.seed)
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters, CRC-32 of the lengths, and version. A loader refuses a saved state of another version."""
+        rows = self.order.rows or "one pass"
+        return f"megatron({self.tokens},{self.overlap},{rows},{self.checksum:08x})/{ORDER_VERSION}"
+
+    def reseeded(self, seed: int) -> MegatronChunks:
+        """Return the same order with another seed."""
+        return replace(self, seed=seed)
+
+    def rows(self, epoch: int) -> int:
+        """Return the number of rows of an epoch."""
+        step = self.tokens - self.overlap
+        return max(0, self._passes() * int(self.lengths.sum(dtype=np.int64)) - self.overlap) // step
+
+    def pieces(self, epoch: int, rows: I64) -> RowPieces:
+        """Return the pieces of some rows of an epoch."""
+        documents, ends, shuffled = self._indices(epoch)
+        first = shuffled[rows] * (self.tokens - self.overlap)
+        row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
+        chosen = documents[which]
+        return RowPieces(row_ends, which, chosen, begins, counts, self.lengths[chosen].astype(np.int64))
+
+    def _passes(self) -> int:
+        """Return the number of passes through the documents."""
+        step, each = self.tokens - self.overlap, int(self.lengths.sum(dtype=np.int64))
+        needed = (self.order.rows or 0) * step + self.overlap
+        return max(1, -(-needed // each)) if each and self.order.rows else 1
+
+    def _indices(self, epoch: int) -> tuple[I64, I64, I64]:
+        """Return the documents as they come, the place after the last token of each, and the rows as they come."""
+        for of_epoch, *kept in self._made:
+            if of_epoch == epoch:
+                return kept[0], kept[1], kept[2]
+        step, passes, each = self.tokens - self.overlap, self._passes(), int(self.lengths.sum(dtype=np.int64))
+        rows, alone = self.rows(epoch), 0
+        before = ((passes - 1) * each - self.overlap) // step  # rows of all passes but the last
+        if passes > 1 and (self.order.rows or 0) - before < int(_SEPARATE * ((each - self.overlap) // step)):
+            alone = 1
+        draw = np.random.RandomState(self.seed + epoch)
+        parts = [np.tile(np.arange(len(self.lengths), dtype=np.int32), own) for own in (passes - alone, alone) if own]
+        for part in parts:
+            draw.shuffle(part)
+        documents = np.concatenate(parts).astype(np.int64)
+        ranges = [np.arange(before), np.arange(before, rows)] if alone else [np.arange(rows)]
+        for own in ranges:
+            draw.shuffle(own)
+        shuffled = np.concatenate(ranges)
+        ends = np.cumsum(self.lengths[documents], dtype=np.int64)
+        self._made[:] = [(epoch, documents, ends, shuffled)]
+        return documents, ends, shuffled
+
+
+Chunks: TypeAlias = Chunked | MegatronChunks

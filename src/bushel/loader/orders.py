@@ -1,0 +1,19 @@
+"""All orders of a loader. Those that need the lengths of samples are imported by loaders that ask for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from bushel._runtime.order import Order
+
+if TYPE_CHECKING:
+    from bushel.loader.bucket_plan import BucketPlan
+    from bushel.loader.bucketed import Bucketed
+    from bushel.loader.chunk_plan import ChunkPlan
+    from bushel.loader.chunked import Chunks
+    from bushel.loader.pack_plan import PackPlan
+    from bushel.loader.packed import Packed
+    from bushel.loader.plan import Plan
+
+    AnyOrder: TypeAlias = Order | Bucketed | Packed | Chunks
+    AnyPlan: TypeAlias = Plan | BucketPlan | PackPlan | ChunkPlan

@@ -1,0 +1,228 @@
+"""The order of packs: documents that share rows of a fixed number of tokens.
+
+The documents come in the order of a base, a permutation for example, of which each window is packed by itself, by first
+fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies all of it.
+Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._runtime.order import ORDER_VERSION, PACKS, Order, Permutation, Sequential, derive
+from bushel._runtime.parallel import cpu_count, map_all
+from bushel.loader.rows import WHOLE
+
+__all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+
+Longer = Literal["error", "cut", "split"]
+"""What to do with documents that are longer than a row."""
+
+_ROWS = 512  # of a window, about: the last ones of each are not full
+_LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds
+_KEPT = 2  # windows, and counts of epochs, that are remembered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The pieces of documents that are packed: each document as one, or the parts of long ones.
+
+    Attributes:
+        costs: uint32[pieces], the tokens that each piece takes in a row.
+        limit: The most tokens of a piece that is a part of its document; `WHOLE` if all pieces are whole documents.
+        firsts: int64[documents + 1], the first piece of each document; None if each document is one piece.
+    """
+
+    costs: U32
+    limit: int = WHOLE
+    firsts: I64 | None = None
+
+    def __len__(self) -> int:
+        """Number of pieces."""
+        return len(self.costs)
+
+    def documents(self, pieces: I64) -> tuple[I64, I64]:
+        """Return the document of each piece, and the first token of the piece in it."""
+        if self.firsts is None:
+            return pieces, np.zeros_like(pieces)
+        found = np.searchsorted(self.firsts, pieces, side="right") - 1
+        return found, (pieces - self.firsts[found]) * self.limit
+
+    def pieces(self, document: int) -> range:
+        """Return the pieces of a document."""
+        if self.firsts is None:
+            return range(document, document + 1)
+        return range(int(self.firsts[document]), int(self.firsts[document + 1]))
+
+
+def pieces_of(lengths: npt.NDArray[Any], tokens: int, longer: Longer) -> Pieces:
+    """Return the pieces of documents.
+
+    Args:
+        lengths: Whole numbers [documents], 0 or more.
+        tokens: Tokens of a row, 1 to 2**31 - 1.
+        longer: What to do with documents that have more tokens. With `"error"` there must be none.
+    """
+    if longer == "error" or not len(lengths) or int(lengths.max()) <= tokens:
+        return Pieces(lengths.astype(np.uint32))
+    if longer == "cut":
+        return Pieces(np.minimum(lengths, tokens).astype(np.uint32), tokens)
+    counts = np.maximum(-(-lengths.astype(np.int64) // tokens), 1)
+    firsts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(counts, out=firsts[1:])
+    costs = np.full(int(firsts[-1]), tokens, np.uint32)
+    costs[firsts[1:] - 1] = lengths - (counts - 1) * tokens
+    return Pieces(costs, tokens, firsts)
+
+
+def usual_window(costs: U32, tokens: int) -> int:
+    """Return the number of pieces in a window: a power of two, for about 512 rows or more."""
+    mean = max(1.0, float(costs.sum(dtype=np.uint64)) / max(1, len(costs)))
+    window = _LEAST
+    while window < _MOST and window * mean < _ROWS * tokens:
+        window *= 2
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The rows of one window.
+
+    Attributes:
+        start: Position of its first piece.
+        pieces: int64[n], the pieces of the first row, then those of the second one, and so on.
+        ends: int64[rows], the position after the last piece of each row.
+    """
+
+    start: int
+    pieces: I64
+    ends: I64
+
+    @property
+    def starts(self) -> I64:
+        """int64[rows], the position of the first piece of each row."""
+        return np.concatenate([np.array([self.start], np.int64), self.ends[:-1]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Rows of documents. A position is that of a piece: those of a row follow each other, and the rows of a window.
+
+    Attributes:
+        base: The order in which pieces are divided into windows.
+        pieces: The pieces.
+        tokens: The tokens of a row.
+        window: Number of pieces in a window; the last one may have fewer.
+        checksum: CRC-32 of the costs.
+    """
+
+    base: Order
+    pieces: Pieces
+    tokens: int
+    window: int
+    checksum: int
+    _windows: list[tuple[int, int, Window]] = field(default_factory=list, init=False, repr=False)
+    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def samples(self) -> int:
+        """Pieces in an epoch."""
+        return self.base.samples
+
+    @property
+    def seed(self) -> int:
+        """The seed of the base."""
+        return self.base.seed
+
+    @property
+    def windows(self) -> int:
+        """Number of windows in an epoch."""
+        return -(-self.samples // self.window)
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters, CRC-32 of the costs, and version. A loader refuses a saved state of another version."""
+        cut = "" if self.pieces.limit == WHOLE else ",cut" if self.pieces.firsts is None else ",split"
+        own = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
+        return f"packed({own};{self.base.version})/{ORDER_VERSION}"
+
+    def reseeded(self, seed: int) -> Packed:
+        """Return the same order with another seed."""
+        return replace(self, base=replace(self.base, seed=seed))
+
+    def at(self, epoch: int, number: int) -> Window:
+        """Return the rows of a window of an epoch."""
+        for of_epoch, of_number, kept in self._windows:
+            if (of_epoch, of_number) == (epoch, number):
+                return kept
+        pieces = self._in_window(epoch, number)
+        order, ends = kernels.pack_rows(self.pieces.costs[pieces], self.tokens)
+        if not isinstance(self.base, Sequential):  # the first rows of first fit decreasing have the longest documents
+            key = derive(ORDER_VERSION, PACKS, len(ends), self.seed, epoch, number)
+            rows = Permutation(len(ends), key).take(np.arange(len(ends), dtype=np.int64))
+            starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[rows]
+            sizes = ends[rows] - starts
+            ends = np.cumsum(sizes)
+            order = order[np.repeat(starts - (ends - sizes), sizes) + np.arange(len(order), dtype=np.int64)]
+        start = number * self.window
+        made = Window(start, pieces[order], ends + start)
+        self._windows[:] = [(epoch, number, made), *self._windows[: _KEPT - 1]]
+        return made
+
+    def row_counts(self, epoch: int) -> I64:
+        """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
+
+        This plans the whole epoch, in threads: 10 million documents take about a second.
+        """
+        for of_epoch, kept in self._counts:
+            if of_epoch == epoch:
+                return kept
+        numbers = range(self.windows)
+
+        def rows(number: int) -> int:
+            return len(kernels.pack_rows(self.pieces.costs[self._in_window(epoch, number)], self.tokens)[1])
+
+        counts = map_all(rows, numbers, workers=cpu_count()) if len(numbers) > 1 else map(rows, numbers)
+        found = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(np.fromiter(counts, np.int64, len(numbers)), out=found[1:])
+        self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
+        return found
+
+    def take_pieces(self, epoch: int, positions: I64) -> I64:
+        """Return the pieces at positions of an epoch: int64[n] to int64[n]."""
+        if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
+            raise IndexError(f"positions {positions.min()} to {positions.max()} of {self.samples} pieces")
+        numbers = positions // self.window
+        found = np.empty_like(positions)
+        for number in np.unique(numbers).tolist():
+            own, chosen = self.at(epoch, number), numbers == number
+            found[chosen] = own.pieces[positions[chosen] - own.start]
+        return found
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples whose pieces are at positions of an epoch: int64[n] to int64[n]."""
+        return self.pieces.documents(self.take_pieces(epoch, positions))[0]
+
+    def smaller(self, epoch: int, position: int) -> Iterator[int]:
+        """Yield the pieces that are not larger than the one at a position: those after it, then those before it."""
+        [size] = self.pieces.costs[self.take_pieces(epoch, np.array([position], np.int64))].tolist()
+        own, first = self.at(epoch, position // self.window), position // self.window
+        place = position - own.start
+        others = (self.at(epoch, number).pieces for number in (*range(first + 1, self.windows), *range(first)))
+        for pieces in itertools.chain([own.pieces[place + 1 :]], others, [own.pieces[:place]]):
+            yield from pieces[self.pieces.costs[pieces] <= size].tolist()
+
+    def _in_window(self, epoch: int, number: int) -> I64:
+        """Return the pieces of a window, in the order of the base."""
+        start = number * self.window
+        return self.base.take(epoch, np.arange(start, min(start + self.window, self.samples), dtype=np.int64))
