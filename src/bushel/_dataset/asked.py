@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from bushel._index.file_spec import asked_for, without_code
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.codecs.registry import from_file, is_withheld
+from bushel.containers import get_container
+from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec
 
@@ -42,21 +44,38 @@ class Asked:
         Raises:
             SpecError: A declared field is a sequence and the stored one is not, or the reverse.
         """
-        fields = {name: self._extents(extents) for name, extents in index.fields.items()}
+        fields = {name: self._extents(index.container, extents) for name, extents in index.fields.items()}
         if all(fields[name] is extents for name, extents in index.fields.items()):
             return index
-        return replace(index, fields=fields)
+        changed = [name for name, extents in fields.items() if extents.field != index.fields[name].field]
+        columns = {
+            name: own
+            for name, own in index.columns.items()
+            if not any(f"{name}.".startswith(f"{one}.") for one in changed)
+        }
+        return replace(index, fields=fields, columns=columns)
 
-    def _extents(self, extents: FieldExtents) -> FieldExtents:
+    def _extents(self, container: str, extents: FieldExtents) -> FieldExtents:
         known, shown = extents.field, self.field(extents.field)
         if known.name not in self.spec:
             codec = asked_for(extents.codec) if self.pickle else from_file(extents.codec)
         else:  # a container that has the types of its fields does not look at the spec
-            codec = extents.codec if shown == known else shown.codec
+            codec = extents.codec if shown == known else _stored_codec(container, shown)
             if shown.sequence != known.sequence:
                 stored = "a sequence" if known.sequence else "not a sequence"
                 raise SpecError(f"field {shown.name!r} is stored as {known.type}, which is {stored}")
         return extents if (codec, shown) == (extents.codec, known) else replace(extents, field=shown, codec=codec)
+
+
+def _stored_codec(container: str, field: Field) -> str:
+    """Return the codec with which a container stores a field, and that of the field where it cannot store it."""
+    known = get_container(container)
+    if not isinstance(known, WritableContainer):
+        return field.codec
+    try:
+        return known.layout({field.name: field}, WriteOptions(known.needs_keys)).columns[0].codec
+    except SpecError:
+        return field.codec
 
 
 AS_FILES_SAY = Asked()

@@ -87,8 +87,9 @@ def open(
         config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if there is one, or a
             default.
         split: Name of the split of such a dataset; not needed if there is one.
-        spec: Types of fields that the files do not contain: of records without a sidecar, or of tar members whose
-            extension says too little. Names that a tar stores with an extension are found by it.
+        spec: Types of fields, which replace those of these names; other fields stay. For what the files do not
+            contain: of records without a sidecar, or of tar members whose extension says too little. Names that a tar
+            stores with an extension are found by it.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
             a dataset without a fresh index.
         verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
@@ -103,8 +104,8 @@ def open(
         FileNotFoundError: `source` does not exist.
         FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
             says which file, where, and what to run next.
-        SpecError: A type in `spec` is unknown; or two shards give different names to the same class number; or the
-            dataset does not have the configuration or the split, or has several.
+        SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give different names to the
+            same class number; or the dataset does not have the configuration or the split, or has several.
         UnsupportedError: `source` can only be read forward; open it with `open_stream`. A `.tar.gz`, `.tgz` or
             `.tar.zst` can be read at random once `bushel index` has made an index of it.
 
@@ -141,6 +142,10 @@ def open(
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
         recover = damaged == "warn"
         shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
+        if fields is not None:
+            from bushel._dataset.declared import check_declared
+
+            check_declared(fields, [shard.index for shard in shards], str(paths[0]))
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete))
         dataset.labels  # noqa: B018 - raises if shards differ
     except FormatError as error:

@@ -26,9 +26,8 @@ from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers import get_container
 from bushel.containers.base import HasOwnIndex, ReadOptions
-from bushel.errors import CorruptError, FormatError, SpecError
+from bushel.errors import CorruptError, FormatError
 from bushel.kernels import ExtentError, crc32
-from bushel.spec import Spec
 from bushel.storage import AnyPath, Extents, File, below, is_local, is_object, open_file, read_many
 from bushel.storage.base import FROM_TAG
 
@@ -149,7 +148,7 @@ def table_to_read(
         FormatError: The shard is damaged, or `require` is set and it has no table that fits.
     """
     table = stored_table(shard, note=keep and options.spec is None)
-    if table is not None and table.fits and options.spec is None and not lacks_checksums(table.index, options):
+    if table is not None and table.fits and _serves(table.index, options):
         return TableToRead(table.index, stored=True)
     if require:
         raise FormatError(
@@ -243,7 +242,9 @@ def build_table(container: str, shard: Shard, options: ReadOptions, known: Shard
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    index = Asked(options.spec or {}, options.pickle).table(_read_structure(container, shard, options, known))
+    from bushel._dataset.declared import read_structure
+
+    index = Asked(options.spec or {}, options.pickle).table(read_structure(container, shard, options, known))
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
 
@@ -254,22 +255,19 @@ def build_table(container: str, shard: Shard, options: ReadOptions, known: Shard
     return replace(index, labels=labels_of_fields(known.labels, index.fields))
 
 
-def _read_structure(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
-    if options.spec is None and known is not None:
-        spec: Spec = {name: column.field for name, column in known.fields.items()}
-        try:
-            index = get_container(container).index(shard, replace(options, spec=spec))
-        except (FormatError, SpecError) as error:
-            _log.info("%s: %s; the names and types of the stale index are not used", shard.sidecar, error)
-        else:
-            if index.fields.keys() >= spec.keys():
-                return index
-    return get_container(container).index(shard, options)
-
-
 def _has_own_index(container: str, shard: Shard) -> bool:
     own = get_container(container)
     return isinstance(own, HasOwnIndex) and own.has_own_index(shard)
+
+
+def _serves(index: ShardIndex, options: ReadOptions) -> bool:
+    """Return whether a table has the declared fields, and the checksums that are asked for."""
+    if options.spec is not None:
+        from bushel._dataset.declared import has_declared
+
+        if not has_declared(index, options.spec):
+            return False
+    return not lacks_checksums(index, options)
 
 
 def lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:

@@ -131,28 +131,33 @@ class Naming:
 
     Args:
         spec: Fields that the user declared. A field is looked up under its own name and under the extension that
-            Bushel writes it with; a sequence field `frames: jpg[]` under `frames.<number>.jpg`.
+            Bushel writes it with; a sequence field `frames: jpg[]` under `frames.<number>.jpg`. If several fields fit
+            an extension, the first one has it.
     """
 
     def __init__(self, spec: Spec | None = None) -> None:
-        self._plain: dict[str, Place] = {}
-        self._sequences: list[tuple[re.Pattern[str], Field, str]] = []
-        for field in (spec or {}).values():
+        self._plain: dict[str, tuple[int, Place]] = {}
+        self._sequences: list[tuple[int, re.Pattern[str], Field, str]] = []
+        plain: list[tuple[int, Place]] = []
+        for rank, field in enumerate((spec or {}).values()):
             extension, stored = extension_of(field)
             if field.sequence:
                 pattern = re.compile(rf"{re.escape(field.name)}\.([0-9]{{1,18}})\.{re.escape(extension)}")
-                self._sequences.append((pattern, field, stored))
+                self._sequences.append((rank, pattern, field, stored))
             else:
-                self._plain[extension] = Place(field, stored)
-                self._plain.setdefault(field.name, Place(field, stored))
+                plain.append((rank, Place(field, stored)))
+                self._plain.setdefault(extension, plain[-1])
+        for each in plain:
+            self._plain.setdefault(each[1].field.name, each)
 
     def __call__(self, extension: str) -> Place:
         """Return the place of a member with this extension (as `field_name` gives it)."""
-        if (place := self._plain.get(extension)) is not None:
-            return place
-        for pattern, field, stored in self._sequences:
-            if match := pattern.fullmatch(extension):
+        most, place = self._plain.get(extension, (len(self._plain) + len(self._sequences), None))
+        for rank, pattern, field, stored in self._sequences:
+            if rank < most and (match := pattern.fullmatch(extension)):
                 return Place(field, stored, int(match[1]))
+        if place is not None:
+            return place
         codec = codec_of_extension(extension)
         return Place(Field(extension, codec), codec)
 

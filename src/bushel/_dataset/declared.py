@@ -1,0 +1,83 @@
+"""The fields that the caller of `bushel.open` declares: they replace those of these names, and the others stay."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel.containers import get_container
+from bushel.containers.base import ReadOptions, Shard
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Spec
+
+__all__ = ["check_declared", "has_declared", "read_structure"]
+
+_log = logging.getLogger("bushel")
+
+
+def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
+    """Return whether a table has the declared fields, so that they need other codecs at most."""
+    asked = (spec or {}).values()
+    return all(
+        (own := index.fields.get(each.name)) is not None and own.field.sequence == each.sequence for each in asked
+    )
+
+
+def read_structure(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
+    """Read the structure of a shard, with the declared fields, and the names and types of a known table.
+
+    Raises:
+        FormatError: The shard is damaged.
+        SpecError: The declared fields do not fit it.
+    """
+    if known is not None:
+        declared = options.spec or {}
+        others = {name: extents.field for name, extents in known.fields.items() if name not in declared}
+        try:
+            index = get_container(container).index(shard, replace(options, spec={**declared, **others}))
+        except (FormatError, SpecError) as error:
+            _log.info("%s: %s; the names and types of the known index are not used", shard.sidecar, error)
+        else:
+            if declared:  # a field whose values have a declared name now is gone
+                kept = [name for name in index.fields if name not in others or _same(name, known, index)]
+                return index.select(kept)
+            if index.fields.keys() >= others.keys():
+                return index
+    return get_container(container).index(shard, options)
+
+
+def _same(name: str, known: ShardIndex, index: ShardIndex) -> bool:
+    return has_values(index.fields[name]) or not has_values(known.fields[name])
+
+
+def has_values(extents: FieldExtents) -> bool:
+    """Return whether any sample has the field."""
+    if extents.starts is None:
+        return bool((extents.length != MISSING).any())
+    absent = extents.absent
+    return bool(len(extents.offset)) or (absent is not None and not bool(np.all(absent)))
+
+
+def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
+    """Check that the dataset has the fields that the caller of `bushel.open` declares.
+
+    Raises:
+        SpecError: No sample has one of them.
+    """
+    if not any(index.samples for index in tables):
+        return
+    for name in spec:
+        if any((own := index.fields.get(name)) is not None and has_values(own) for index in tables):
+            continue
+        from bushel._runtime.near_names import did_you_mean
+
+        there = {each: None for index in tables for each, own in index.fields.items() if has_values(own)}
+        meant = did_you_mean(name, list(there))
+        raise SpecError(
+            f"spec= names the field {name!r}, which no sample of {path} has; its fields are {', '.join(there)}"
+            + (f": {meant}" if meant else "")
+        )

@@ -1,0 +1,72 @@
+"""`bushel.open(path, spec=…)` replaces the fields that it names, and keeps the others."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bushel
+from bushel.errors import SpecError
+
+SPEC = {"image": "bytes", "label": "int", "name": "utf8"}
+
+
+@pytest.fixture(params=["tar", "ffrecord", "recordio", "bag"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    with bushel.Writer(tmp_path / "ds", SPEC, container=request.param, shard_samples=2, sync=False) as writer:
+        for number in range(5):
+            writer.append({"image": b"x%d" % number, "label": number, "name": f"n{number}"}, key=f"k{number}")
+    return tmp_path / "ds"
+
+
+def test_the_others_stay(folder: Path) -> None:
+    ds = bushel.open(folder, spec={"image": "utf8"})
+    assert ds.spec == {**SPEC, "image": "utf8"}
+    assert [ds[4][name] for name in SPEC] == ["x4", 4, "n4"]
+    assert ds.read([3])[0] == {"__key__": "k3", "image": "x3", "label": 3, "name": "n3"}
+    assert ds.info.checksums
+    assert pickle.loads(pickle.dumps(ds))[1]["image"] == "x1"  # noqa: S301 - written above
+
+
+def test_values_in_the_index_are_not_used_for_another_type(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x.tar", {"label": "int"}, sync=False) as writer:
+        writer.append({"label": 7}, key="a")
+    ds = bushel.open(tmp_path / "x.tar", spec={"label": "utf8"})
+    assert ds[0]["label"] == "7"
+    assert ds.read([0])[0]["label"] == "7"
+    with pytest.raises(KeyError, match="is not in the index"):  # which has numbers
+        ds.column("label")
+    assert bushel.open(tmp_path / "x.tar", spec={"label": "float"})[0]["label"] == 7.0
+    assert bushel.open(tmp_path / "x.tar")[0]["label"] == 7
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_field_that_is_not_there(folder: Path, bare: bool) -> None:
+    if bare:
+        shutil.rmtree(folder / ".bushel", ignore_errors=True)
+    with pytest.raises(SpecError, match=r"spec= names the field 'labl', which no sample of .* did you mean 'label"):
+        bushel.open(folder, spec={"labl": "int"}, index="memory")
+
+
+def test_names_for_a_tar_that_was_scanned(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"image": "jpg", "label": "int", "frames": "bytes[]"}
+    with bushel.Writer(tmp_path / "x.tar", spec, sync=False) as writer:
+        writer.append({"image": b"j", "label": 1, "frames": [b"1", b"2"]}, key="a")
+    shutil.rmtree(tmp_path / ".bushel")
+    scanned = {"frames.000000.bin": "bytes", "frames.000001.bin": "bytes", "image.jpg": "jpg", "label.cls": "int"}
+    for _ in range(2):  # a scan stores its names
+        assert {name: bushel.open(tmp_path / "x.tar").spec.get(name) for name in scanned}.keys() == scanned.keys()
+        ds = bushel.open(tmp_path / "x.tar", spec={"image": "jpg", "frames": "bytes[]"})
+        assert set(ds.spec) == {"image", "frames", "label.cls"}
+        stored = ds.read([0], decode=False)[0]
+        assert (stored["image"], stored["frames"], stored["label.cls"]) == (b"j", [b"1", b"2"], b"1")
+
+
+def test_an_empty_dataset(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x.tar", {"label": "int"}, sync=False):
+        pass
+    assert len(bushel.open(tmp_path / "x.tar", spec={"other": "int"})) == 0
