@@ -29,7 +29,7 @@ def test_the_others_stay(folder: Path) -> None:
     assert [ds[4][name] for name in SPEC] == ["x4", 4, "n4"]
     assert ds.read([3])[0] == {"__key__": "k3", "image": "x3", "label": 3, "name": "n3"}
     assert ds.info.checksums
-    assert pickle.loads(pickle.dumps(ds))[1]["image"] == "x1"  # noqa: S301 - written above
+    assert pickle.loads(pickle.dumps(ds))[1]["image"] == "x1"
 
 
 def test_values_in_the_index_are_not_used_for_another_type(tmp_path: Path) -> None:

@@ -28,12 +28,14 @@ class ObjectClaim:
         holder: This process.
         tag: The version of the object (its ETag), or None if the store has none.
         ours: False in a fork, and after another machine has taken the claim over.
+        renewals: Number of signs of life. In S3 the tag is that of the content, so each has another content.
     """
 
     path: ObjectPath
     holder: Holder
     tag: str | None
     ours: bool = True
+    renewals: int = 0
 
     def is_ours(self) -> bool:
         """Return whether the object is still the one of this claim.
@@ -55,6 +57,7 @@ class ObjectClaim:
 
     def renew(self) -> None:
         """Give a sign of life."""
+        self.renewals += 1
         if self.ours and not _replace(self.path, self.holder, self.tag, self) and self.is_ours():
             _replace(self.path, self.holder, self.tag, self)  # the answer to an earlier request was lost
 
@@ -173,18 +176,19 @@ def _replace(path: ObjectPath, holder: Holder, tag: str | None, claim: ObjectCla
     from obstore.exceptions import NotSupportedError, PreconditionError
 
     store = store_of(path.root, retries=False)
+    data = holder.encode() + b" " * (claim.renewals % 64)
 
     def put() -> bool:
         try:
-            mode = {"e_tag": tag, "version": None}
-            claim.tag = obstore.put(store, path.key, holder.encode(), mode=mode).get("e_tag")
+            mode = {"e_tag": tag} if tag is not None else "overwrite"
+            claim.tag = obstore.put(store, path.key, data, mode=mode).get("e_tag")
         except (PreconditionError, FileNotFoundError):
             return False
         except NotSupportedError:
             found = _load(path)
             if found is None or found.tag != tag:
                 return False
-            claim.tag = obstore.put(store, path.key, holder.encode(), use_multipart=False).get("e_tag")
+            claim.tag = obstore.put(store, path.key, data, use_multipart=False).get("e_tag")
         return True
 
     with translated(str(path)):

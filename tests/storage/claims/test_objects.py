@@ -1,0 +1,147 @@
+"""Claims in object stores: conditional puts, and a lease by the clock of the store."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.storage.objects.conditional_store import Kept, keeping
+
+import bushel
+from bushel._dataset.claiming import claim_target
+from bushel.storage import as_path
+from bushel.storage.claims import LEASE_SECONDS, Claim, Holder, claims_in, this_process
+from bushel.storage.claims.objects import take_object
+from bushel.storage.objects.location import ObjectPath
+
+PATH = ObjectPath.parse("s3://bucket/out/.bushel/writers/dataset.claim")
+KEY = "bucket/out/.bushel/writers/dataset.claim"
+THERE = replace(this_process(), token="other", host="other", machine="1", boot="2")
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Kept]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with keeping(monkeypatch) as kept:
+        yield kept
+
+
+def leave(store: Kept, holder: Holder, seconds: float) -> None:
+    """Leave the claim of a holder whose last sign of life was some time ago."""
+    store.objects[KEY] = holder.encode(), store.now - seconds
+
+
+def test_the_second_writer_is_refused(store: Kept) -> None:
+    with Claim(PATH, "target"):
+        with pytest.raises(bushel.InUseError, match="target.*process"):
+            Claim(PATH, "target")
+        assert list(store.objects) == [KEY]
+    assert not store.objects
+    Claim(PATH, "target").release()
+
+
+def test_requests_of_a_claim(store: Kept) -> None:
+    with claim_target(as_path("s3://bucket/out"), single=False):
+        taken = [asked.partition(" ")[0] for asked in store.asked]
+    released = [asked.partition(" ")[0] for asked in store.asked[len(taken) :]]
+    assert taken == ["PUT", "LIST"]
+    assert released == ["GET", "DELETE"]
+
+
+def test_threads_at_once(store: Kept) -> None:
+    taken: list[Claim] = []
+    refused: list[BaseException] = []
+
+    def take() -> None:
+        try:
+            taken.append(Claim(PATH, "target"))
+        except bushel.InUseError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(taken), len(refused)) == (1, 7)
+    taken[0].release()
+    assert not store.objects
+
+
+def test_another_machine_has_a_lease(store: Kept) -> None:
+    leave(store, THERE, LEASE_SECONDS / 2)
+    with pytest.raises(bushel.InUseError, match="on other.* If that machine is gone, try again 60 seconds after"):
+        Claim(PATH, "target")
+    leave(store, THERE, LEASE_SECONDS * 2)
+    with Claim(PATH, "target") as claim:
+        claim.check()
+    assert not store.objects
+
+
+@pytest.mark.parametrize("left", [b"", b"{}", b"[1"])
+def test_what_is_no_claim_has_a_lease_too(store: Kept, left: bytes) -> None:
+    store.objects[KEY] = left, store.now
+    with pytest.raises(bushel.InUseError):
+        Claim(PATH, "target")
+    store.objects[KEY] = left, store.now - 2 * LEASE_SECONDS
+    Claim(PATH, "target").release()
+
+
+def test_a_claim_that_was_taken_over_is_noticed(store: Kept) -> None:
+    claim = Claim(PATH, "target")
+    leave(store, THERE, 0)
+    with pytest.raises(bushel.InUseError, match="has lost its claim"):
+        claim.check()
+    claim.release()
+    assert KEY in store.objects
+
+
+def test_a_renewal_stops_those_who_take_it_over(store: Kept) -> None:
+    """The ETag of S3 is that of the content, so each renewal has another content."""
+    claim = take_object(PATH, THERE)
+    assert claim is not None
+    assert not isinstance(claim, Holder)
+    tags = [store.tag(KEY)]
+    for _ in range(2):
+        store.now += 1
+        claim.renew()
+        tags.append(store.tag(KEY))
+        assert store.objects[KEY][1] == store.now
+    assert len(set(tags)) == 3
+    assert claim.is_ours()
+    with pytest.raises(bushel.InUseError, match="on other"):
+        Claim(PATH, "target")
+    claim.release()
+    assert not store.objects
+
+
+def test_a_renewal_does_not_take_back_what_is_lost(store: Kept) -> None:
+    claim = take_object(PATH, this_process())
+    assert claim is not None
+    assert not isinstance(claim, Holder)
+    leave(store, THERE, 0)
+    before = dict(store.objects)
+    claim.renew()
+    assert store.objects == before
+    assert not claim.ours
+
+
+def test_claims_in_a_folder(store: Kept) -> None:
+    with Claim(PATH, "target") as claim, Claim(PATH.with_name("x.tar.claim"), "target"):
+        assert list(claims_in(PATH.parent, claim)) == ["x.tar.claim"]
+
+
+def test_two_writers(store: Kept) -> None:
+    with bushel.Writer("s3://bucket/out", {"n": "int"}, container="tar") as writer:
+        writer.append({"n": 1}, key="a")
+        for mode in ("create", "append", "resume"):
+            with pytest.raises(bushel.InUseError, match="s3://bucket/out"):
+                bushel.Writer("s3://bucket/out", {"n": "int"}, container="tar", mode=mode)
+        with pytest.raises(bushel.InUseError):
+            bushel.pack([{"n": 2}], "s3://bucket/out", container="tar", spec={"n": "int"}, parts=2)
+    assert len(bushel.open("s3://bucket/out")) == 1
+    assert not [key for key in store.objects if "writers" in key]
