@@ -11,12 +11,13 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
 
-__all__ = ["PUT_BACK", "check_as_listed", "compared", "still_there", "warn_unlisted"]
+__all__ = ["check_as_listed", "compared", "still_there", "warn_unlisted"]
 
 _SHOWN = 3
 _AT_ONCE = 32
 """Number of files on a server that are looked for at the same time."""
-PUT_BACK = (
+
+_PUT_BACK = (
     "put the files back; or run `bushel index`, after which the dataset is what is left; or open it with partial=True"
 )
 
@@ -46,7 +47,7 @@ def compared(
     """
     names = manifest_and_names(path, shards)[1]
     gone, unlisted = _differences(manifest, names)
-    advice = _WRITE_AGAIN if are_parts(path, shards) else PUT_BACK
+    advice = _WRITE_AGAIN if are_parts(path, shards) else _PUT_BACK
     if gone and not partial:
         raise _gone(gone, path, advice)
     samples = sum(entry.samples for entry in manifest.shards)

@@ -233,14 +233,13 @@ def _as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool
     shards, local = found.shards, isinstance(path, Path)
     incomplete: Incomplete | None = None
     unlisted: tuple[str, ...] = ()
-    if not local and is_object(path) and not path.listable:  # these are the shards of the manifest
-        from bushel._dataset.as_listed import PUT_BACK, still_there
+    first = shards[0]
+    if partial and not local and is_object(path) and not path.listable:  # these are the shards of the manifest
+        from bushel._dataset.as_listed import still_there
 
-        there = still_there(shards) if partial else shards
-        incomplete = None if len(there) == len(shards) else Incomplete(str(path), advice=PUT_BACK)
-        return Found(found.container, there, incomplete=incomplete)
-    manifest = load(shards[0].sidecar.parent / "manifest.json")
-    state = manifest if shards[0].sidecars == FOLDER else load(marker_path(path, ""))
+        shards = still_there(shards)
+    manifest = load(first.sidecar.parent / "manifest.json")
+    state = manifest if first.sidecars == FOLDER else load(marker_path(path, ""))
     if manifest is not None and manifest.container != found.container:
         manifest = None
     if manifest is not None and list(map(_NAME, manifest.shards)) != list(map(_NAME, shards)):

@@ -6,7 +6,7 @@ What a column lacks (a text that is too long for it, a damaged value) is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -68,11 +68,12 @@ class KnownFields:
     """Tells which fields need not be read.
 
     Args:
-        verified: For each shard whether bytes are compared with checksums: then all fields are read.
+        verifies: Returns, given the number of a shard, whether bytes are compared with checksums: then all fields are
+            read.
     """
 
-    def __init__(self, verified: Sequence[bool]) -> None:
-        self._verified = verified
+    def __init__(self, verifies: Callable[[int], bool]) -> None:
+        self._verifies = verifies
         self._exact: dict[tuple[int, str], bool] = {}
 
     def sample(
@@ -106,7 +107,7 @@ class KnownFields:
 
     def _has(self, number: int, index: ShardIndex, name: str) -> bool:
         if (exact := self._exact.get((number, name))) is None:
-            exact = self._exact[number, name] = not self._verified[number] and exact_kind(index, name) is not None
+            exact = self._exact[number, name] = not self._verifies(number) and exact_kind(index, name) is not None
         return exact
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bushel._dataset.decoding import Sample, samples_of
 from bushel._dataset.read_errors import unreadable
-from bushel._dataset.shards import OpenShard, ShardRows
+from bushel._dataset.shards import Listing, OpenShard, ShardRows
 from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, plan_read
 from bushel._index.table import MISSING, FieldExtents
 from bushel.codecs import get_codec
@@ -55,7 +55,9 @@ class Reader(ShardRows):
         super().__init__(shards)
         self.verify, self.incomplete = verify, incomplete
         self._verified = self.promised() if verify is None else [verify] * len(self.shards)
-        self._verifies_any = any(self._verified)
+        remote = verify is None and not isinstance(shards, Listing) and any(not shard.local for shard in shards)
+        self._unvalidated = remote  # whether servers may have given files without ETag and time
+        self._verifies_any = remote or any(self._verified)
         self._pool = FilePool()
         self._known_fields: KnownFields | None = None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
@@ -72,7 +74,7 @@ class Reader(ShardRows):
 
     def verifies(self, number: int) -> bool:
         """Return whether bytes of a shard are compared with their checksums, where these are known."""
-        return self._verified[number]
+        return self._verified[number] or (self._unvalidated and self.shards[number].unvalidated)
 
     def file(self, shard: int, number: int) -> File:
         """Return an open file or block file of a shard, given the numbers of both."""
@@ -100,7 +102,7 @@ class Reader(ShardRows):
                 break
             try:
                 stored = self.file(number, own.file).read(int(own.offset[row]), int(own.length[row]))
-                if self._verified[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
+                if self.verifies(number) and own.crc32 is not None and crc32(stored) != own.crc32[row]:
                     plain = False
                     break
                 sample[name] = get_codec(own.codec).decode(stored)
@@ -157,14 +159,14 @@ class Reader(ShardRows):
         if self._known_fields is None:
             from bushel._dataset.known_values import KnownFields
 
-            self._known_fields = KnownFields(self._verified)
+            self._known_fields = KnownFields(self.verifies)
         return self._known_fields
 
     def checked(self, groups: Sequence[Group]) -> frozenset[int]:
         """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
         if not self._verifies_any:
             return frozenset()
-        return frozenset(group.number for group in groups if self._verified[group.number])
+        return frozenset(group.number for group in groups if self.verifies(group.number))
 
     def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
         """Plan the read of a batch, divided by shard. With `parts`, clips are read in part where that suffices."""

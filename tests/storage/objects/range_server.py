@@ -30,6 +30,7 @@ class Server:
         asked: (method, path, range) of every request so far.
         fault: Answers instead of the server, where it wants to.
         tags: Whether answers carry ETags.
+        times: Whether they carry times of modification.
         wake: Set when the server ends, so that faults that wait for long do not.
     """
 
@@ -38,6 +39,7 @@ class Server:
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     fault: Fault | None = None
     tags: bool = True
+    times: bool = True
     wake: threading.Event = field(default_factory=threading.Event)
 
     def gets(self, name: str) -> list[str | None]:
@@ -99,7 +101,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(length))
         if path is not None:
-            self.send_header("Last-Modified", formatdate(path.stat().st_mtime, usegmt=True))
+            if self.server.state.times:
+                self.send_header("Last-Modified", formatdate(path.stat().st_mtime, usegmt=True))
             if self.server.state.tags:
                 self.send_header("ETag", f'"{hashlib.md5(data).hexdigest()}"')
         if span is not None:
