@@ -58,6 +58,15 @@ def test_chunks_of_all_kinds(level: str | None, tmp_path: Path) -> None:
     assert bushel.verify(path).ok
 
 
+def test_a_chunk_that_litdata_has_expanded(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", FORMATS, [ROWS])
+    index = json.loads((path / "index.json").read_text())
+    index["chunks"][0]["filename"] = "chunk-0-0.zstd.bin"
+    index["config"] |= {"compression": "zstd", "compression_level": "chunk"}
+    (path / "index.json").write_text(json.dumps(index))
+    assert [each["n"] for each in bushel.open(path)] == list(range(11))
+
+
 def test_all_formats(tmp_path: Path) -> None:
     photo, pixels = jpeg(1, 8, 9), np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
     values: dict[str, tuple[str, bytes, Any]] = {
@@ -119,6 +128,7 @@ def test_pickles_only_if_asked_for(tmp_path: Path) -> None:
         ({"compression": "lz4"}, "its compression is 'lz4', expected zstd"),
         ({"data_format": ["str"]}, "2 leaves have 1 formats"),
         ({"data_format": ["str", "evil"]}, r"leaf 'n' has the unknown format 'evil' .*spec=\{'n': 'bytes'\}"),
+        ({"data_format": ["str", "no_header_numpy:" + "9" * 5000]}, "leaf 'n' has the unknown format"),
         ({"data_format": ["str", "no_header_numpy:99"]}, "unknown format 'no_header_numpy:99'"),
         ({"data_spec": None}, "there is no data_spec"),
         ({"data_spec": "[2, {}]"}, "version 2"),
@@ -154,7 +164,8 @@ def test_damaged_tables_of_frames(at: int, value: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", [None, "sample", "chunk"])
 @pytest.mark.parametrize(
-    "change", [{"chunk_size": 5}, {"chunk_size": 1 << 39}, {"filename": "x"}, {"filename": "../x"}]
+    "change",
+    [{"chunk_size": 5}, {"chunk_size": 1 << 39}, {"filename": "x"}, {"filename": "../x"}, {"filename": "x" * 5000}],
 )
 def test_an_index_that_does_not_fit(level: str | None, change: dict[str, Any], tmp_path: Path) -> None:
     path = write(tmp_path / "x", FORMATS, [ROWS], level=level)

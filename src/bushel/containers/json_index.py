@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from bushel.storage import AnyPath, as_path, open_file
+from bushel.storage import AnyPath, as_path, below, open_file
 
-__all__ = ["INDEX", "load_index"]
+__all__ = ["INDEX", "Listing", "load_index"]
 
 INDEX = "index.json"
+
+_MOST_FOLDERS = 32
 
 T = TypeVar("T")
 _Parse = Callable[[bytes, str], T]
@@ -36,3 +38,25 @@ def load_index(folder: AnyPath, parse: _Parse[T]) -> T:
 @lru_cache(maxsize=8)
 def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
     return parse(open_file(as_path(path)).read(0, size), path)
+
+
+class Listing:
+    """The names of the files in a folder and its sub-folders, each of which is listed once, when it is needed.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: AnyPath) -> None:
+        self._folder = folder
+        self._known: dict[str, frozenset[str]] = {"": frozenset(entry.name for entry in folder.iterdir())}
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file or folder of this path, which is relative to the folder, with `/`."""
+        above, _, own = name.rpartition("/")
+        if above not in self._known:
+            there = name.count("/") <= _MOST_FOLDERS and self.has(above)
+            path = below(self._folder, above) if there else None
+            names = () if path is None or not path.is_dir() else (entry.name for entry in path.iterdir())
+            self._known[above] = frozenset(names)
+        return own in self._known[above]

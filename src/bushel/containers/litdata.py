@@ -6,6 +6,7 @@ layout is that of litdata (`streaming/writer.py`, `item_loader.py`, `framed_zstd
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,12 +21,12 @@ from bushel._index.table import Shard, ShardIndex
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.containers.base import ReadOptions
-from bushel.containers.json_index import INDEX, load_index
+from bushel.containers.json_index import INDEX, Listing, load_index
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import check_ends, elements_of, offset_table, values_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
 from bushel.storage.packed import packed_blocks
 
 __all__ = ["CONTAINER"]
@@ -37,6 +38,7 @@ _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype([("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")])
 _MAGIC = b"LDFZ01\0\0"
 _MOST_DEPTH = 64
+_PACKED = ".zstd.bin"
 _ONLY_LEAF = "data"
 _TOKENS = "TokensLoader"
 _CODECS = {
@@ -101,19 +103,24 @@ class _Litdata:
     file_names: tuple[str, ...] = (INDEX,)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the chunks that the index.json of a folder lists."""
+        """Return the chunks that the index.json of a folder lists.
+
+        LitData's reader replaces a compressed chunk by the expanded one, which is read then.
+        """
         folder = path.parent if path.name == INDEX else path
         if not folder.is_dir() or not (folder / INDEX).exists():
             return None
         found = load_index(folder, _parsed)
         if found is None:
             return None
-        there = {entry.name for entry in folder.iterdir()}
-        gone = next((name for name in found.chunks if name not in there and not below(folder, name).exists()), None)
-        if gone is not None:
-            message = f"it lists the chunk {gone!r}, which is not there"
-            raise FormatError(message, file=str(folder / INDEX), hint=_HINT)
-        return [Shard(folder, name, (name, INDEX)) for name in found.chunks]
+        there, shards = Listing(folder), []
+        for name in found.chunks:
+            file = name if there.has(name) else _expanded(name)
+            if file is None or not there.has(file):
+                message = f"it lists the chunk {name!r}, which is not there"
+                raise FormatError(message, file=str(folder / INDEX), hint=_HINT)
+            shards.append(Shard(folder, name, (file, INDEX)))
+        return shards
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the leaves of the items of one chunk lie. A compressed chunk is expanded for that."""
@@ -123,7 +130,8 @@ class _Litdata:
             raise FormatError(message, file=str(shard.path(1)), hint=_HINT)
         stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
         try:
-            blocks, begin, span = _items(stored, items, dataset.config)
+            plain = shard.files[0] != shard.name or dataset.config.compression is None
+            blocks, begin, span = _items(stored, items, None if plain else dataset.config.compression_level or "chunk")
             file = stored if blocks is None else BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)
             fields = _fields(dataset, file, begin, span, options, 0 if blocks is None else len(shard.files))
         except ExtentError as error:
@@ -191,13 +199,18 @@ def _walk(tree: Any, path: tuple[str, ...]) -> Iterator[str]:
         yield from _walk(child, (*path, str(key)))
 
 
-def _items(file: File, items: int, config: _Config) -> tuple[Blocks | None, I64, I64]:
+def _expanded(name: str) -> str | None:
+    """Return the name of the expanded file of a compressed chunk."""
+    return f"{name.removesuffix(_PACKED)}.bin" if name.endswith(_PACKED) else None
+
+
+def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I64, I64]:
     """Return the blocks of a chunk, None if it is not compressed, and where its items begin, and their bytes."""
     if file.size >= _FRAMED.size and file.read(0, len(_MAGIC)) == _MAGIC:
         return _framed(file, items)
-    if config.compression is None:
+    if level is None:
         return None, *offset_table(file, items)
-    if config.compression_level == "sample":
+    if level == "sample":
         from bushel.storage.zstd_frames import frames_between
 
         begin, span = offset_table(file, items)
@@ -253,7 +266,7 @@ def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:
     """
     kind, _, parameter = format_.partition(":")
     codec = _CODECS.get(format_, _CODECS.get(kind))
-    if kind in ("no_header_numpy", "no_header_tensor") and parameter.isdecimal():
+    if kind in ("no_header_numpy", "no_header_tensor") and re.fullmatch("[0-9]{1,4}", parameter):
         dtype = (LITDATA_DTYPES if kind.endswith("numpy") else TORCH_DTYPES).get(int(parameter))
         codec = "bytes" if dtype == "bfloat16" else dtype and f"array({dtype},-1)"
     elif kind == "jpeg_array":

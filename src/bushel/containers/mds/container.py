@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from bushel._index.table import Shard, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Report
-from bushel.containers.json_index import INDEX, load_index
+from bushel.containers.json_index import INDEX, Listing, load_index
 from bushel.containers.mds.described import HINT, Entry, compared, parse_entries
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import elements_of, offset_table, values_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, inside, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
 from bushel.storage.packed import packed_blocks
 
 __all__ = ["CONTAINER"]
@@ -131,21 +131,15 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
     entries = load_index(folder, parse_entries)
     if entries is None:
         return None
-    there: dict[str, set[str]] = {}
-    shards = []
+    there, shards = Listing(folder), []
     for name, entry in entries.items():
-        above, _, own = name.rpartition("/")
-        if above not in there:
-            parent = inside(folder, above) if above else folder
-            there[above] = {each.name for each in parent.iterdir()} if parent.is_dir() else set()
-        packed = None if entry.zip_data is None else entry.zip_data.name
-        if own not in there[above]:
-            if packed is None or packed.rpartition("/")[2] not in there[above]:
-                raise FormatError(
-                    f"it lists the shard {name!r}, which is not there", file=str(folder / INDEX), hint=HINT
-                )
-            name = packed
-        shards.append(Shard(folder, entry.raw_data.name, (name, INDEX)))
+        file = name
+        if not there.has(name):
+            if entry.zip_data is None or not there.has(entry.zip_data.name):
+                message = f"it lists the shard {name!r}, which is not there"
+                raise FormatError(message, file=str(folder / INDEX), hint=HINT)
+            file = entry.zip_data.name
+        shards.append(Shard(folder, name, (file, INDEX)))
     return shards
 
 
