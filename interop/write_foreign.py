@@ -56,11 +56,14 @@ def shown(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def mds(out: Path, compression: str) -> Iterator[dict[str, Any]]:
-    """Write all encodings of mosaicml-streaming but pickles."""
+def import_streaming() -> Any:
+    """Import mosaicml-streaming, which imports torchvision for datasets that are not used here.
+
+    It gets a stand-in where torchvision was built for another torch.
+    """
     try:
-        import torchvision  # noqa: F401 - streaming imports it for datasets that are not used here
-    except (ImportError, RuntimeError):  # it was built for another torch
+        import torchvision  # noqa: F401
+    except (ImportError, RuntimeError):
         for name in (
             "torchvision",
             "torchvision.transforms",
@@ -71,8 +74,16 @@ def mds(out: Path, compression: str) -> Iterator[dict[str, Any]]:
             sys.modules[name].__spec__ = ModuleSpec(name, None)
         sys.modules["torchvision.datasets"].VisionDataset = object  # type: ignore[attr-defined]
         sys.modules["torchvision.transforms.functional"].to_tensor = None  # type: ignore[attr-defined]
+    import streaming
+
+    return streaming
+
+
+def mds(out: Path, compression: str) -> Iterator[dict[str, Any]]:
+    """Write all encodings of mosaicml-streaming but pickles."""
     from PIL import Image
-    from streaming import LocalDataset, MDSWriter, StreamingDataset
+
+    streaming = import_streaming()
 
     columns = {
         **{"blob": "bytes", "caption": "str", "embed": "ndarray:float32:8", "label": "int", "score": "float64"},
@@ -81,7 +92,9 @@ def mds(out: Path, compression: str) -> Iterator[dict[str, Any]]:
         **{"raw": "pil", "photo": "png", "photos": "list[png]", "jpegs": "jpeg_array"},
     }
     names = {} if compression in ("", "plain") else {"compression": compression}
-    with MDSWriter(out=str(out), columns=columns, hashes=["sha1", "xxh64"], size_limit=1 << 16, **names) as writer:
+    with streaming.MDSWriter(
+        out=str(out), columns=columns, hashes=["sha1", "xxh64"], size_limit=1 << 16, **names
+    ) as writer:
         for number in range(SAMPLES):
             image = Image.fromarray(np.arange(12, dtype=np.uint8).reshape(2, 2, 3) * (number % 20))
             stored = io.BytesIO()
@@ -96,7 +109,8 @@ def mds(out: Path, compression: str) -> Iterator[dict[str, Any]]:
             writer.write(values(number) | own)
     with tempfile.TemporaryDirectory() as copy:  # shards are expanded there, and the compressed ones deleted
         local = shutil.copytree(out, Path(copy) / "mds")
-        dataset = StreamingDataset(local=str(local), batch_size=1) if names else LocalDataset(str(local))
+        reader = streaming.StreamingDataset if names else streaming.LocalDataset
+        dataset = reader(local=str(local), **({"batch_size": 1} if names else {}))
         for number in range(SAMPLES):
             yield dataset[number]
 

@@ -1,0 +1,98 @@
+"""Benchmark of formats that are read in place: shuffled epochs beside each one's own loader, and the index beside cat.
+
+python benchmarks/foreign.py --out foreign.json     20,000 samples of 8 KB, in memory
+python benchmarks/foreign.py --small                a tenth of them, fewer rounds
+
+Every loader runs in its own process, in turns; the first epoch of each is not counted. CPU time is that of the process
+and its children. The packages are those of `python interop/environments.py foreign`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
+
+KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain")
+SCRIPT = Path(__file__).resolve().parent / "peers" / "peer_foreign.py"
+ENVIRONMENT = "foreign"
+
+
+def run(python: Path, *arguments: str) -> str:
+    """Run the script, and return what it prints."""
+    command = [str(python), str(SCRIPT), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def epoch(python: Path, work: str, kind: str, folder: Path, _: int) -> Timing:
+    """Measure an epoch."""
+    found = json.loads(run(python, work, kind, str(folder)).splitlines()[-1])
+    return Timing(found["items"], found["wall"], found["cpu"])
+
+
+def index(folder: Path, _: int) -> Timing:
+    """Measure opening a dataset without a table; the items are bytes."""
+    import bushel
+
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    wall, cpu = time.perf_counter(), time.process_time()
+    bushel.open(folder, index="memory", spec={"data": "bytes"} if "record" in folder.name else None)
+    return Timing(size, time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def cat(folder: Path, _: int) -> Timing:
+    """Measure `cat` of the same files."""
+    paths = [path for path in folder.iterdir() if path.is_file()]
+    wall = time.perf_counter()
+    subprocess.run(["cat", *paths], stdout=subprocess.DEVNULL, check=True)
+    return Timing(sum(path.stat().st_size for path in paths), time.perf_counter() - wall, None)
+
+
+def main() -> int:
+    """Measure, and print or save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true", help="a tenth of the samples, and fewer rounds")
+    parser.add_argument("--rounds", type=int, help="default: 5")
+    parser.add_argument("--only", action="append", choices=KINDS)
+    parser.add_argument("--out", type=Path, help="file for the results as JSON")
+    options = parser.parse_args()
+    python = interpreter(ENVIRONMENT)
+    if not python.exists():
+        console.print(how_to_make(ENVIRONMENT))
+        return 1
+    samples, rounds = (2_000, 2) if options.small else (20_000, 5)
+    rounds = options.rounds or rounds
+    results: dict[str, dict[str, Rate]] = {}
+    for kind in options.only or KINDS:
+        folder = SCRATCH / f"foreign-{samples}" / kind
+        if not folder.exists():
+            run(python, "write", kind, str(folder), str(samples))
+        copy = folder.with_name(f"{kind}-bushel")  # its table is not in the way of the other's reader
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        own = {
+            "its own loader": partial(epoch, python, "read", kind, folder),
+            "Bushel": partial(epoch, Path(sys.executable), "bushel", kind, copy),
+        }
+        results[f"{kind}: epochs"] = in_turns(own, rounds)
+        show(f"{kind}: epochs", "samples", results[f"{kind}: epochs"], ["its own loader"])
+        shutil.rmtree(copy / ".bushel", ignore_errors=True)
+        whole = {"cat": partial(cat, copy), "Bushel": partial(index, copy)}
+        results[f"{kind}: index"] = in_turns(whole, rounds)
+        show(f"{kind}: index", "bytes", results[f"{kind}: index"], ["cat"])
+    save(options.out, results, {})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
