@@ -12,6 +12,7 @@ from tests.containers.read_in_place import FOREIGN, check_expected, expected
 
 import bushel
 from bushel.codecs import get_codec
+from bushel.errors import FormatError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
 PHOTOS = FOREIGN / "folder" / "photos"
@@ -96,3 +97,98 @@ def test_more_files_than_may_be_open(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [each["image"] for each in read] == wanted
+
+
+class TestMetadata:
+    """`metadata.csv`, `metadata.jsonl` and `metadata.parquet` of Hugging Face's imagefolder."""
+
+    def photos(self, folder: Path, *names: str) -> dict[str, bytes]:
+        return {name: photo(folder / name, 10 * number) for number, name in enumerate(names)}
+
+    def test_csv(self, tmp_path: Path) -> None:
+        photos = self.photos(tmp_path, "b.jpg", "a.jpg", "sub/c.jpg")
+        text = (
+            'file_name,text,stars,score,note\nb.jpg,"two\nlines",3,1,x\nsub/c.jpg,"say ""hi""",,2.5,\na.jpg,3,1,1e3,y\n'
+        )
+        (tmp_path / "metadata.csv").write_text(text, newline="")
+        ds = bushel.open(tmp_path)
+        assert ds.spec == {"image": "jpg", "text": "utf8", "stars": "int", "score": "float", "note": "utf8"}
+        assert list(ds.keys) == ["b", "sub/c", "a"]
+        assert [bytes(each["image"]) for each in ds.read(range(3), ["image"], decode=False)] == [
+            photos["b.jpg"],
+            photos["sub/c.jpg"],
+            photos["a.jpg"],
+        ]
+        shown = [{name: sample[name] for name in sample if name not in ("image", "__key__")} for sample in ds]
+        assert shown == [
+            {"text": "two\nlines", "stars": 3, "score": 1.0, "note": "x"},
+            {"text": 'say "hi"', "score": 2.5, "note": ""},
+            {"text": "3", "stars": 1, "score": 1000.0, "note": "y"},
+        ]
+        assert list(ds.where("score > 2").keys) == ["sub/c", "a"]
+        batch = next(iter(bushel.Loader(ds, 3, fields=["image", "score"])))
+        assert (batch["image"].shape, batch["score"].tolist()) == ((3, 8, 8, 3), [1.0, 2.5, 1000.0])
+
+    def test_json_lines_of_several_folders(self, tmp_path: Path) -> None:
+        self.photos(tmp_path, "x/1.png.jpg", "y/1.jpg", "y/2.jpg")
+        (tmp_path / "x/metadata.jsonl").write_text('{"file_name": "1.png.jpg", "boxes": [[1, 2, 3, 4]], "ok": true}\n')
+        (tmp_path / "y/metadata.jsonl").write_text('{"file_name": "2.jpg", "boxes": null}\n\n{"file_name": "1.jpg"}')
+        ds = bushel.open(tmp_path)
+        assert list(ds.keys) == ["x/1", "y/2", "y/1"]
+        assert (ds[0]["boxes"], ds[0]["ok"], set(ds[1])) == ([[1, 2, 3, 4]], True, {"__key__", "image"})
+
+    def test_files_without_a_row_are_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        self.photos(tmp_path, "1.jpg", "2.jpg", "3.jpg")
+        (tmp_path / "metadata.csv").write_text("file_name,n\n2.jpg,1\n")
+        assert len(bushel.open(tmp_path)) == 1
+        assert "do not name 2 of its files, which are not read" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("name", "text", "message"),
+        [
+            ("metadata.csv", "file,n\n1.jpg,1\n", "names the columns"),
+            ("metadata.csv", "file_name,n\n1.jpg\n", "row 0 does not have 2 values"),
+            ("metadata.csv", "file_name,n\n1.jpg,1,2\n", "row 0 does not have 2 values"),
+            ("metadata.csv", 'file_name,n\n1.jpg,"1\n', "not a CSV file"),
+            ("metadata.csv", "file_name,n\n../1.jpg,1\n", "not the name of a file"),
+            ("metadata.csv", "file_name,n\n9.jpg,1\n", "name '9.jpg', which is not there"),
+            ("metadata.csv", "file_name,image\n1.jpg,1\n", "have a column 'image'"),
+            ("metadata.csv", "file_name,n\n1.jpg,1\nn.txt,2\n", "of several kinds"),
+            ("metadata.jsonl", '{"file_name": "1.jpg"}\n{"file', "line 2 is not JSON"),
+            ("metadata.jsonl", "[1]\n", "line 1 is not an object"),
+            ("metadata.jsonl", '{"n": 1}\n', "row 0 has the file_name None"),
+            ("metadata.jsonl", "[" * 100000, "line 1 is not JSON"),
+        ],
+    )
+    def test_damage(self, tmp_path: Path, name: str, text: str, message: str) -> None:
+        self.photos(tmp_path, "1.jpg")
+        (tmp_path / "n.txt").write_text("text")
+        (tmp_path / name).write_text(text)
+        with pytest.raises(FormatError, match=message) as found:
+            bushel.open(tmp_path)
+        assert name in str(found.value)
+
+    def test_a_column_that_cannot_be_stored(self, tmp_path: Path) -> None:
+        self.photos(tmp_path, "1.jpg")
+        (tmp_path / "metadata.jsonl").write_text('{"file_name": "1.jpg", "n": 123456789012345678901234567890}\n')
+        ds = bushel.open(tmp_path)
+        assert ds[0]["n"] == 123456789012345678901234567890
+
+
+def test_many_small_files_are_opened_for_each_read(tmp_path: Path) -> None:
+    photos = {
+        f"{number % 7}/{number:05}": photo(tmp_path / f"{number % 7}/{number:05}.jpg", number % 256)
+        for number in range(300)
+    }
+    ds = bushel.open(tmp_path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    found = ds.read(range(len(ds)), ["image"], decode=False)
+    assert {sample["__key__"]: bytes(sample["image"]) for sample in found} == photos
+    assert ds["3/00010"]["image"].shape == (8, 8, 3)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    (tmp_path / "3/00010.jpg").write_bytes(b"x" * 5)
+    with pytest.raises(FormatError, match=r"00010\.jpg: the file has changed since .* opened: 5 bytes, then"):
+        ds.read([ds.position("3/00010")])
+    (tmp_path / "0/00000.jpg").unlink()
+    with pytest.raises(FileNotFoundError, match=r"00000\.jpg"):
+        ds.read([ds.position("0/00000")])

@@ -1,4 +1,4 @@
-"""Plain files of a folder, read where they lie: photos in folders of classes, or files that share a name.
+"""Plain files of a folder, read where they lie: photos in folders of classes or with metadata; files that share names.
 
 docs/format-folder.md has the rules. Every file is a block of one block file, so a field may lie in any number of files.
 The table holds class numbers.
@@ -6,9 +6,12 @@ The table holds class numbers.
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -16,15 +19,18 @@ from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import I64, MISSING, U8, FieldExtents, FileStamp, Keys, Shard, ShardIndex
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.containers.base import ReadOptions
+from bushel.containers.folder_metadata import METADATA, metadata_rows, values_of
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, list_names
+from bushel.storage import AnyPath, Blocks, leads_out, list_names
 
 __all__ = ["CONTAINER"]
 
-_NO_SAMPLES = frozenset({"classes.txt", "metadata.csv", "metadata.jsonl", "metadata.parquet", "Thumbs.db"})
+_NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _KINDS = (("image", holds_image, "image"), ("clip", holds_clip, None), ("audio", holds_sound, None))
 _LABEL = "label"
+
+_log = logging.getLogger("bushel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,8 @@ class _Folder:
         if not path.is_dir():
             return None
         names = _listed(path)
-        return [Shard(path, "", tuple(names))] if any(map(_media, names)) else None
+        media = any(_media(name) for name in names if not _is_metadata(name))
+        return [Shard(path, "", tuple(names))] if media else None
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: the folder itself says which files there are."""
@@ -46,6 +53,9 @@ class _Folder:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of the files: a block for each, and a sample for those that share a name."""
         stamps = _stamps(shard)
+        metadata = [name for name in shard.files if _is_metadata(name)]
+        if metadata:
+            return _with_metadata(shard, metadata, stamps, options)
         samples: dict[str, dict[str, int]] = {}
         for number, name in enumerate(shard.files):
             stem, extension = _split(name)
@@ -79,10 +89,67 @@ class _Folder:
 CONTAINER = _Folder()
 
 
+def _with_metadata(
+    shard: Shard, metadata: Sequence[str], stamps: tuple[FileStamp, ...], options: ReadOptions
+) -> ShardIndex:
+    """Return the table of files that metadata name: a sample for each row, whose columns are fields."""
+    number_of = {name: number for number, name in enumerate(shard.files)}
+    place = str(shard.path(number_of[metadata[0]]))
+    rows = metadata_rows(shard.root, metadata)
+    if options.report is not None:
+        options.report(0)
+    numbers = [number_of.get(row.file, -1) for row in rows]
+    if -1 in numbers:
+        missing = rows[numbers.index(-1)].file
+        raise FormatError(f"the metadata name {missing!r}, which is not there", file=place)
+    kinds = {_media(row.file) for row in rows}
+    [kind] = kinds if len(kinds) == 1 else [None]
+    if kind is None:
+        shown = ", ".join(sorted(str(each) for each in kinds))
+        raise FormatError(f"the metadata name files of several kinds: {shown}", file=place)
+    named = set(numbers)
+    if others := sum(1 for number, name in enumerate(shard.files) if number not in named and _media(name)):
+        _log.warning("%s: the metadata do not name %d of its files, which are not read", shard.root, others)
+    blocks = [_blocks(stamps)]
+    field = _declared(Field(kind, _codec_of(kind, {_split(row.file)[1] for row in rows})), options)
+    columns = {kind: _extents(field, numbers, blocks[0], len(stamps))}
+    values = {}
+    for name in dict.fromkeys(name for row in rows for name in row.values):
+        if name == kind:
+            raise FormatError(f"the metadata have a column {name!r}, as the files", file=place)
+        own = values_of(name, rows, place)
+        blocks.append(blocks_in_table(own.data))
+        number = len(stamps) + len(blocks) - 1
+        columns[name] = FieldExtents(Field(name, own.codec), own.codec, number, own.offset, own.length)
+        if own.column is not None:
+            values[name] = own.column
+    keys = Keys.of(_split(row.file)[0] for row in rows)
+    table = ShardIndex(len(rows), stamps, columns, CONTAINER.name, keys, columns=values, blocks=tuple(blocks))
+    return table.check(str(shard.root))
+
+
+def _is_metadata(name: str) -> bool:
+    return name.endswith(METADATA) and name.rpartition("/")[2] in METADATA
+
+
 def _listed(path: AnyPath) -> list[str]:
-    """Return the names of the files below a folder that may be samples, relative to it, sorted by code point."""
-    names = (name.replace(os.sep, "/") for name in list_names(path))
-    return sorted(name for name in names if not f"/{name}".count("/.") and name.rpartition("/")[2] not in _NO_SAMPLES)
+    """Return the names of the files below a folder that may be samples or metadata, sorted by code point."""
+    names = _walk(str(path), "") if isinstance(path, Path) else list_names(path)
+    return sorted(
+        name
+        for name in names
+        if not name.startswith(".") and "/." not in name and name.rpartition("/")[2] not in _NO_SAMPLES
+    )
+
+
+def _walk(folder: str, above: str) -> Iterator[str]:
+    """Yield the names of files below a local folder. A million names take a second."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _walk(entry.path, f"{above}{entry.name}/")
+            else:
+                yield above + entry.name
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -94,16 +161,28 @@ def _split(name: str) -> tuple[str, str]:
 
 def _media(name: str) -> str | None:
     """Return the field of a media file: `image`, `clip` or `audio`; None for other files."""
-    codec = codec_of_extension(_split(name)[1])
+    return _media_of(_split(name)[1])
+
+
+@lru_cache(maxsize=1024)
+def _media_of(extension: str) -> str | None:
+    codec = codec_of_extension(extension)
     return next((field for field, holds, _ in _KINDS if holds(codec)), None)
 
 
 def _stamps(shard: Shard) -> tuple[FileStamp, ...]:
-    stamps = []
+    if not isinstance(shard.root, Path):
+        stats = (shard.path(number).stat() for number in range(len(shard.files)))
+        return tuple(
+            FileStamp(name, int(stat.st_size), int(stat.st_mtime_ns))
+            for name, stat in zip(shard.files, stats, strict=True)
+        )
+    root = os.fspath(shard.root)
+    found = []
     for number, name in enumerate(shard.files):
-        stat = shard.path(number).stat()
-        stamps.append(FileStamp(name, int(stat.st_size), int(stat.st_mtime_ns)))
-    return tuple(stamps)
+        own = os.stat(str(shard.path(number)) if leads_out(name) else f"{root}/{name}")
+        found.append(FileStamp(name, own.st_size, own.st_mtime_ns))
+    return tuple(found)
 
 
 def _fields(
@@ -114,12 +193,12 @@ def _fields(
     If each sample is one media file of the same kind, its field is that kind, and folders are classes. Otherwise each
     extension is a field, as in a tar.
     """
-    kinds = {_media(shard.files[next(iter(own.values()))]) if len(own) == 1 else None for own in samples.values()}
+    several = len(samples) < len(shard.files)
+    found = {} if several else {extension: None for own in samples.values() for extension in own}
+    kinds = {_media_of(extension) for extension in found}
     [kind] = kinds if len(kinds) == 1 else [None]
     if kind is not None:
-        codecs = {codec_of_extension(next(iter(own))) for own in samples.values()}
-        several = next(codec for field, _, codec in _KINDS if field == kind) or sorted(codecs)[0]
-        field = Field(kind, codecs.pop() if len(codecs) == 1 else several)
+        field = Field(kind, _codec_of(kind, found))
         classes = tuple(sorted({key.partition("/")[0] for key in keys})) if all("/" in key for key in keys) else ()
         return {kind: (_declared(field, options), [next(iter(samples[key].values())) for key in keys])}, classes
     extensions = sorted({extension for own in samples.values() for extension in own if extension})
@@ -130,6 +209,13 @@ def _fields(
         )
         for name in extensions
     }, ()
+
+
+def _codec_of(kind: str, extensions: Iterable[str]) -> str:
+    """Return the codec of media files of one kind: that of all, or one that reads all of them."""
+    codecs = sorted({codec_of_extension(extension) for extension in extensions})
+    several = next(codec for field, _, codec in _KINDS if field == kind)
+    return codecs[0] if len(codecs) == 1 or several is None else several
 
 
 def _declared(field: Field, options: ReadOptions) -> Field:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bushel._runtime.lazy_names import lazy_names
 from bushel.storage.base import AnyPath, ExtentError, Extents, File
 from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known, path_of_stream, prefetch
-from bushel.storage.names import below, inside, remove_tree
+from bushel.storage.names import below, inside, leads_out, remove_tree
 from bushel.storage.reading import gather, read_many
 from bushel.storage.whole import (
     copy_whole,
@@ -66,6 +66,7 @@ __all__ = [
     "is_compressed",
     "is_local",
     "is_object",
+    "leads_out",
     "leave_workplace",
     "list_names",
     "make_folder",

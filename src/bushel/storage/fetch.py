@@ -19,6 +19,7 @@ from bushel.storage.blocks import IN_TABLE
 from bushel.storage.coalesce import coalesce
 from bushel.storage.expansion_cache import Claim, expansion_cache
 from bushel.storage.pieces import PackedBlock, Pieces, pieces_of
+from bushel.storage.small_file import SmallFile
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -192,13 +193,29 @@ def _read_rows(files: Sequence[File], extents: Extents, rows: I64, out: list[byt
     """Read some extents."""
     if not len(rows):
         return
-    kinds = np.array(
-        [0 if isinstance(file, MappedFile) else 1 if isinstance(file, StoredObject) else 2 for file in files]
-    )
+    kinds = np.array(list(map(_kind_of, files)))
     kind = kinds[cast("I32", extents.file)[rows]]
     _read_mapped(files, extents, rows[kind == 0], out)
     _read_objects(files, extents, rows[kind == 1], out)
     _read_others(files, extents, rows[kind == 2], out)
+    _read_small(files, extents, rows[kind == 3], out)
+
+
+def _kind_of(file: File) -> int:
+    if isinstance(file, MappedFile):
+        return 0
+    return 1 if isinstance(file, StoredObject) else 3 if isinstance(file, SmallFile) else 2
+
+
+def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+    """Read files that are opened for each read."""
+    columns = (rows, cast("I32", extents.file)[rows], extents.offset[rows], extents.length[rows])
+    for row, number, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+        try:
+            out[row] = files[number].read(offset, length)
+        except ExtentError as error:
+            error.row = row
+            raise
 
 
 def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:

@@ -1,0 +1,170 @@
+"""The metadata of Hugging Face's imagefolder: a table whose column `file_name` names a file in each row.
+
+https://huggingface.co/docs/datasets/image_dataset#imagefolder. Every folder may have one of `metadata.csv`,
+`metadata.jsonl` and `metadata.parquet`; names are relative to it. Each other column is a field.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bushel._index.columns import Column
+from bushel._index.object_columns import of_objects
+from bushel._index.table import I64, MISSING, U8
+from bushel.codecs import get_codec
+from bushel.errors import FormatError, needed_by
+from bushel.storage import AnyPath, below, leads_out, read_whole
+
+__all__ = ["METADATA", "Row", "Values", "metadata_rows", "values_of"]
+
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+FILE_NAME = "file_name"
+_LARGEST = 1 << 30
+"""Limit in bytes of a file of metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of metadata.
+
+    Attributes:
+        file: Name of its file, relative to the dataset's folder.
+        values: The other columns. A value that is missing is left out.
+    """
+
+    file: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The stored values of a column.
+
+    Attributes:
+        codec: Name of their codec.
+        offset: int64[rows], where each lies in `data`.
+        length: int64[rows], bytes; -1 for a row without the value.
+        data: uint8[total].
+        column: The values as a column of the index; None if they are not scalars.
+    """
+
+    codec: str
+    offset: I64
+    length: I64
+    data: U8
+    column: Column | None
+
+
+def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
+    """Return the rows of files of metadata, in the order of `names`.
+
+    Args:
+        root: The dataset's folder.
+        names: Names of these files, relative to it.
+
+    Raises:
+        FormatError: A file is malformed, or names a file outside its folder.
+        MissingPackageError: A file is Parquet, and pyarrow is not installed.
+    """
+    rows: list[Row] = []
+    for name in names:
+        path, (folder, slash, own) = below(root, name, any_text=True), name.rpartition("/")
+        data = bytes(read_whole(path))
+        if len(data) > _LARGEST:
+            raise FormatError(f"metadata of {len(data)} bytes; {_LARGEST} are the most that is read", file=str(path))
+        for number, found in enumerate(_READERS[own](data, path)):
+            file = found.pop(FILE_NAME, None)
+            if not isinstance(file, str) or leads_out(file):
+                raise FormatError(f"row {number} has the {FILE_NAME} {file!r}, not the name of a file", file=str(path))
+            rows.append(Row(folder + slash + file, {key: each for key, each in found.items() if each is not None}))
+    return rows
+
+
+def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
+    try:
+        reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        rows = list(reader)
+    except (ValueError, csv.Error) as error:
+        raise FormatError(f"not a CSV file: {error}", file=str(path)) from error
+    names = list(reader.fieldnames or ())
+    if FILE_NAME not in names or len(set(names)) < len(names):
+        raise FormatError(f"its first line names the columns {names}: expected {FILE_NAME} and others", file=str(path))
+    for number, row in enumerate(rows):
+        if None in row or None in row.values():
+            raise FormatError(f"row {number} does not have {len(names)} values", file=str(path))
+    for name in names:
+        parse = str if name == FILE_NAME else _number_type([row[name] for row in rows])
+        for row in rows:
+            row[name] = None if row[name] == "" and parse is not str else parse(row[name])
+    return rows
+
+
+def _number_type(texts: Sequence[str]) -> type[int] | type[float] | type[str]:
+    """Return int or float if all texts that are not empty are such numbers, else str."""
+    there = [text for text in texts if text]
+    for kind in (int, float):
+        try:
+            if there and all(str(kind(text)) == text or kind is float for text in there):
+                return kind
+        except ValueError:
+            continue
+    return str
+
+
+def _json_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(data.split(b"\n")):
+        if not line.strip():
+            continue
+        try:
+            row = msgspec.json.decode(line)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"line {number + 1} is not JSON: {error}", file=str(path)) from error
+        if not isinstance(row, dict):
+            raise FormatError(f"line {number + 1} is not an object", file=str(path))
+        rows.append(row)
+    return rows
+
+
+def _parquet_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
+    with needed_by(str(path), "bushel[arrow]"):
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_table
+    try:
+        rows: list[dict[str, Any]] = read_table(io.BytesIO(data)).to_pylist()
+    except (ArrowException, OSError, ValueError) as error:
+        raise FormatError(f"not a Parquet file: {error}", file=str(path)) from error
+    return rows
+
+
+_READERS = dict(zip(METADATA, (_csv_rows, _json_rows, _parquet_rows), strict=True))
+
+
+def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
+    """Return the stored values of a column: `int`, `float` and `utf8`, or `json` for anything else.
+
+    Raises:
+        FormatError: A value cannot be stored.
+    """
+    found = [row.values.get(name) for row in rows]
+    kinds = {type(value) for value in found if value is not None}
+    codec = {frozenset((int,)): "int", frozenset((float,)): "float", frozenset((str,)): "utf8"}.get(
+        frozenset(kinds), "float" if kinds == {int, float} else "json"
+    )
+    encode = get_codec(codec).encode
+    try:
+        stored = [b"" if value is None else bytes(encode(value)) for value in found]
+    except (ValueError, TypeError, OverflowError) as error:
+        raise FormatError(f"column {name!r} of the metadata: {error}", file=path) from error
+    length = np.array([len(each) for each in stored], np.int64)
+    offset = np.cumsum(length) - length
+    length[[value is None for value in found]] = MISSING
+    column = None if codec == "json" and kinds != {bool} else of_objects(found)
+    return Values(codec, offset, length, np.frombuffer(b"".join(stored), np.uint8), column)
