@@ -114,6 +114,15 @@ def arrayrecord(root: Path) -> dict[str, Any]:
     return {}
 
 
+def hugging(root: Path) -> dict[str, Any]:
+    for split in ("train", "test"):
+        source = FOREIGN / "hf-parquet/data/train-00000-of-00001.parquet"
+        (root / "set/data").mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / f"set/data/{split}-00000-of-00001.parquet")
+    image_folder(root / "photos", 4)
+    return {}
+
+
 MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "MXNet": (mxnet, {"set.rec": 20, "small.rec": 20, "grey.rec": 20, "cut-part-00002.rec": 5}),
     "GulpIO": (
@@ -132,6 +141,7 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "LitData": (litdata, {"litdata": 24, "out": 24}),
     "ArrayRecord": (arrayrecord, {"train.array_record": 12}),
     "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
+    "Hugging": (hugging, {"photos": 4}),
 }
 """What each section finds, and the datasets that it leaves, with their samples."""
 
@@ -190,6 +200,11 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     elif section == "ArrayRecord":
         stored = results['bushel.open("train.array_record").read([3, 1], decode=False)']
         assert [sample["__key__"] for sample in stored] == ["3", "1"]
+    elif section == "Hugging":
+        assert len(results['bushel.open("set", split="train").where("label == 1")']) == 5
+        assert results['bushel.open("set", config="default", split="test")[3]']["__key__"] == "3"
+        for one in (value for value in results.values() if isinstance(value, bushel.Loader)):
+            assert [len(batch["label"]) for batch in one] == [8, 8, 8]
     elif section == "TFRecord":
         assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
         [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]

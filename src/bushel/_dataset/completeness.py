@@ -89,7 +89,7 @@ def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     if not shards:
         return None
     if all(shard.root == shards[0].root for shard in shards):
-        return below(shards[0].root, f"{shards[0].sidecars}/manifest.json", any_text=True)
+        return below(shards[0].beside, f"{shards[0].sidecars}/manifest.json", any_text=True)
     above = above_parts(shards)
     return None if above is None else above / FOLDER / "manifest.json"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.claiming import claimed_sources
@@ -11,12 +13,14 @@ from bushel._dataset.completeness import find_incomplete, lists_all, manifest_pa
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.discovery import expand_paths, find
 from bushel._dataset.folders import above_parts
+from bushel._dataset.index_place import index_place, indexed_in
 from bushel._dataset.key_file import has_old_key_file, write_key_file
 from bushel._dataset.listed import write_manifest
 from bushel._dataset.open import checked_spec, each_shard, labels_beside
 from bushel._dataset.reader import Reader
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._dataset.shards import union_of_fields
+from bushel._dataset.tables import stamps_of
 from bushel._index.column_names import column_of
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
@@ -26,12 +30,14 @@ from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callbac
 from bushel._runtime.public import public
 from bushel.containers.base import ReadOptions
 from bushel.spec import Spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, is_object, make_folder
 
 if TYPE_CHECKING:
     from bushel._index.value_scan import Scanned
 
 __all__ = ["index"]
+
+_log = logging.getLogger("bushel")
 
 
 @public()
@@ -47,13 +53,14 @@ def index(
     seek: bool = False,
     columns: str | Iterable[str] = (),
     keys: bool = False,
+    index: Any = None,
     force: bool = False,
     workers: int | None = None,
     pickle: bool = False,
     engine: Any = None,
     progress: ShowProgress = None,
 ) -> Dataset:
-    """Index a dataset and store the index beside it: `.bushel/*.safetensors` and a manifest.
+    """Index a dataset and store the index, beside it or at `index`: `.bushel/*.safetensors` and a manifest.
 
     Data of shards with an index that fits are not read, unless checksums are asked for and they have none. Checksums on
     record are compared with the data of a shard that changed; data that differ are refused without `force`.
@@ -75,6 +82,8 @@ def index(
             fields once.
         keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
             (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
+        index: A folder or URL in which to store the index instead of beside the data, which may be read-only. Open the
+            dataset with the same `index=`. The shards must have different names.
         force: Index every shard again, and accept bytes that differ from the checksums on record.
         workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
@@ -108,8 +117,12 @@ def index(
         contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
         force=force,
     )
-    with claimed_sources(paths):
-        return _index(paths, container, request, wanted, _Workers(workers, engine), callback_of(progress), keys=keys)
+    place = None if index is None else index_place(index)
+    if isinstance(place, Path):
+        make_folder(place)
+    with claimed_sources(paths if place is None else [place]):
+        workers_of = _Workers(workers, engine)
+        return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
 
 
 def _index(
@@ -121,15 +134,22 @@ def _index(
     progress: OnProgress | None,
     *,
     keys: bool,
+    place: AnyPath | None,
 ) -> Dataset:
     found = find(paths, container)
-    place = manifest_path(found.shards)
-    manifest = None if place is None else find_manifest(place)  # it is written again
+    if place is not None:
+        found = replace(found, shards=indexed_in(found.shards, place))
+    listing = manifest_path(found.shards)
+    manifest = None if listing is None else find_manifest(listing)  # it is written again
     if manifest is not None:  # a wrong name is refused before anything is read
         _check_names(request, spec_from_file(manifest.spec))
         manifest = manifest if lists_all(manifest, found.container, found.shards) else None
     incomplete = find_incomplete(paths, found.shards)
     wanted = replace(wanted, labels=labels_beside(found.container, found.shards, manifest))
+    if is_object(found.shards[0].root):
+        stamps = each_shard(found.shards, stamps_of)
+        size = sum(stamp.size for own in stamps for stamp in own)
+        _log.warning("%s: up to %s bytes are read to index it", paths[0], f"{size:,}")
     rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
     rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
     shards = [one.shard for one in rebuilt]

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bushel._dataset.asked import AS_FILES_SAY, Asked, warn_withheld
@@ -66,7 +67,7 @@ def open(
     spec: Mapping[str, str] | None = None,
     config: str | None = None,
     split: str | None = None,
-    index: IndexPolicy = "auto",
+    index: IndexPolicy | Any = "auto",
     verify: bool | None = None,
     pickle: bool = False,
     partial: bool = False,
@@ -91,7 +92,8 @@ def open(
             contain: of records without a sidecar, or of tar members whose extension says too little. Names that a tar
             stores with an extension are found by it.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
-            a dataset without a fresh index.
+            a dataset without a fresh index. A path or URL is the folder in which the index is kept instead of beside
+            the data, which may then be read-only.
         verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
             compares what the container itself promises: the CRC-32 of an ffrecord file's samples, as FFRecord does.
         pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
@@ -124,10 +126,15 @@ def open(
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise _forward_only(source, spec, lacks_index(source))
     fields = None if spec is None else checked_spec(spec)
+    place = None
+    if index not in ("auto", "memory", "require"):
+        from bushel._dataset.index_place import index_place
+
+        index, place = "auto", index_place(index)
     if damaged not in ("warn", "raise"):
         raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
     paths = expand_paths(source)
-    state = None if fields is not None or pickle else folder_state(paths)
+    state = None if fields is not None or pickle or place is not None else folder_state(paths)
     if state is not None:
         from bushel._dataset.listed import keep_list, open_listed
 
@@ -136,6 +143,10 @@ def open(
             return Dataset(listed, verify=verify)
     try:
         found = discover(paths, container, partial=partial)
+        if place is not None:
+            from bushel._dataset.index_place import indexed_in
+
+            found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
         ends = [shard.name for shard in (*found.shards[:1], *found.shards[-1:])]
         if index != "memory" and any(map(needs_index, ends)) and not all(map(_has_index, found.shards)):
             raise _forward_only(source, spec, compressed=True)
@@ -323,8 +334,12 @@ def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], T]) -> Iterato
 def _is_quick(shard: Shard) -> bool:
     if shard.sidecar.exists():
         return True
+    size = 0
     with suppress(OSError):  # a missing file is reported when the shard is opened
-        return sum(int(shard.path(number).stat().st_size) for number in range(len(shard.files))) <= _HERE_BYTES
+        for number in range(len(shard.files)):
+            size += int(shard.path(number).stat().st_size)
+            if size > _HERE_BYTES:
+                return False
     return True
 
 

@@ -45,6 +45,9 @@ I64 = npt.NDArray[np.int64]
 
 _log = logging.getLogger("bushel")
 
+_MANY_FILES, _SMALL = 64, 1 << 20
+"""A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
+
 _AT_ONCE = 32
 """Number of remote indexes that are fetched at once."""
 
@@ -243,6 +246,10 @@ class OpenShard:
             from bushel._dataset.section_tables import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
+        if stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
+            from bushel.storage.small_file import SmallFile
+
+            return SmallFile(str(path), stamp.size, stamp.mtime_ns)
         file = open_known(path, stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
@@ -254,6 +261,12 @@ class OpenShard:
                 hint="open the dataset again",
             )
         return file
+
+    @property
+    def _has_many_files(self) -> bool:
+        """Whether values lie in blocks of many local files, none of which should stay open."""
+        first = len(self.stamps)
+        return first > _MANY_FILES and self.local and all(own.file >= first for own in self.index.fields.values())
 
     def check_readable(self, row: int, position: int) -> None:
         """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""

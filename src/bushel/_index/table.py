@@ -65,18 +65,25 @@ class Shard:
         name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
             is one folder.
         files: Paths relative to `root`, data before tables.
-        sidecars: The folder for sidecar files, relative to `root`; it ends in `.bushel`.
+        sidecars: The folder for sidecar files, relative to `root` or `index`; it ends in `.bushel`.
+        index: The folder that has the folder for sidecar files; None for `root`.
     """
 
     root: AnyPath
     name: str
     files: tuple[str, ...]
     sidecars: str = ".bushel"
+    index: AnyPath | None = None
 
     def path(self, number: int) -> AnyPath:
         """Return the path of one of its files."""
         name = self.files[number]
         return below(self.root, name, any_text=True) if leads_out(name) else self.root / name
+
+    @property
+    def beside(self) -> AnyPath:
+        """The folder that has the folder for sidecar files."""
+        return self.root if self.index is None else self.index
 
     def locate(self, place: Place) -> tuple[str, int]:
         """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
@@ -88,7 +95,8 @@ class Shard:
         own_folder = self.sidecars != ".bushel" or not self.name
         stem = "index" if own_folder else self.name.replace("/", "%2F")
         name = f"{self.sidecars}/{stem}.safetensors"
-        return below(self.root, name, any_text=True) if leads_out(name) else self.root / name
+        root = self.beside
+        return below(root, name, any_text=True) if leads_out(name) else root / name
 
 
 @public("bushel.containers")

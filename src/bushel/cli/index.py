@@ -41,6 +41,10 @@ def command(
             "--keys", help="Write the key file, by which a key of very many samples is found without a table in memory."
         ),
     ] = False,
+    index: Annotated[
+        str | None,
+        Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
+    ] = None,
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
     engine: EngineOfShards = None,
@@ -83,6 +87,7 @@ def command(
             seek=seek,
             columns=columns or (),
             keys=keys,
+            index=index,
             force=force,
             workers=workers,
             engine=engine,

@@ -1,0 +1,48 @@
+"""The folder in which the index of a dataset is kept, if that is not the folder of the data."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from bushel._index.table import Shard
+from bushel.errors import FormatError
+from bushel.storage import AnyPath, as_path
+
+__all__ = ["index_place", "indexed_in"]
+
+_POLICIES = ("auto", "memory", "require")
+
+
+def index_place(index: Any) -> AnyPath:
+    """Return the folder that `index=` names.
+
+    Raises:
+        ValueError: It is a text without a slash, perhaps a misspelt policy.
+    """
+    if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
+        raise ValueError(
+            f"index={index!r} is none of {', '.join(map(repr, _POLICIES))}. To name a folder for the index, write "
+            f"{'./' + index!r}"
+        )
+    return as_path(index)
+
+
+def indexed_in(shards: Sequence[Shard], place: AnyPath) -> list[Shard]:
+    """Return shards whose index is in a folder of its own.
+
+    Raises:
+        FormatError: Two shards have the same name, so that their indexes would be one file.
+    """
+    counts = Counter((shard.sidecars, shard.name) for shard in shards)
+    twice = next((name for (_, name), count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise FormatError(
+            f"two shards have the name {twice!r}: one folder cannot hold the index of both",
+            file=str(place),
+            hint="name a folder for each of their folders, and join the datasets with bushel.concat",
+        )
+    return [replace(shard, index=place) for shard in shards]
