@@ -15,6 +15,7 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.containers.sections import HasSections, Section
 from bushel.errors import FormatError
+from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.objects.heldfile import HeldFile
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def table_of_section(container: str, shard: Shard, section: Section, stamp: File
         raise FormatError(f"the container {container!r} has no sections", file=str(shard.path(0)))
     _log.info("%s: reading %d bytes of section %d", shard.path(0), section.stop - section.start, section.number)
     file = file_of_section(shard, section, stamp)
-    file.hold()
+    if section.stop - section.start <= expansion_cache().limit // 2:
+        file.hold()  # else the container reads it in parts
     index = own.index_section(shard, section, file, ReadOptions())
     keep_table(index, shard, section.number)
     return index

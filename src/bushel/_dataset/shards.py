@@ -48,8 +48,8 @@ _log = logging.getLogger("bushel")
 _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
 
-_AT_ONCE = 32
-"""Number of remote indexes that are fetched at once."""
+_AT_ONCE, _SECTION_BYTES = 32, 512 << 20
+"""Number of remote indexes that are fetched at once; and bytes of sections that are read to make some."""
 
 
 @dataclass(slots=True)
@@ -374,7 +374,9 @@ class ShardRows:
         if len(missing) > 1 and not missing[0].local:
             from bushel._runtime.parallel import map_all
 
-            map_all(lambda shard: shard.index, missing, workers=_AT_ONCE, name="bushel-index")
+            largest = max((each.section.stop - each.section.start for each in missing if each.section), default=1)
+            workers = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
+            map_all(lambda shard: shard.index, missing, workers=workers, name="bushel-index")
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples. A sample without a key has its position as text."""

@@ -72,7 +72,7 @@ class HasSections(Protocol):
         Args:
             shard: The shard.
             section: One of the sections of its outline.
-            file: The open file; the bytes of the section are in memory.
+            file: The open file. The bytes of the section are in memory, unless they are very many.
             options: As for `index`.
 
         Raises:

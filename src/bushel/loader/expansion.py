@@ -20,7 +20,7 @@ from bushel.errors import StateError
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
 
-__all__ = ["blocks_of_state", "blocks_that_fit", "expansion", "warn_if_costly"]
+__all__ = ["blocks_of_state", "blocks_that_fit", "bytes_to_find", "expansion", "warn_if_costly"]
 
 _PARTS = 4
 """Places of a dataset that stand for all of it. The table of the shard at each of them is loaded."""
@@ -105,6 +105,15 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     samples, held = (max(1, int(each)) for each in np.median(np.array(sizes), axis=0))
     together = max(1, min(-(-usual.size // samples), KEPT // 2 // held))
     return samples * together, max(1, min(usual.window, KEPT // 2 // (held * together)))
+
+
+def bytes_to_find(dataset: Any) -> int:
+    """Return how many bytes of a remote dataset are read before all of its samples can be read at random."""
+    if not isinstance(dataset, Dataset) or not dataset.remote:
+        return 0
+    from bushel._dataset.sections import unread_bytes
+
+    return unread_bytes(kinds(reader_of(dataset).shards))
 
 
 def blocks_of_state(version: str, own: Any) -> Any:

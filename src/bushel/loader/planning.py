@@ -12,7 +12,7 @@ from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
 from bushel.loader.chunk_plan import ChunkPlan
 from bushel.loader.chunked import Megatron
-from bushel.loader.expansion import blocks_that_fit
+from bushel.loader.expansion import blocks_that_fit, bytes_to_find
 from bushel.loader.loadable import Loadable
 from bushel.loader.mixture import Mixture
 from bushel.loader.pack_options import check_alone, order_of_chunks, order_of_packs
@@ -95,7 +95,7 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> Order:
 
 def _check_known(source: Loadable) -> None:
     """Refuse an exact order that would read a large dataset to find where samples are, before the first batch."""
-    unread = int(getattr(getattr(source, "info", None), "unread", 0))
+    unread = bytes_to_find(source)
     if unread > _MOST_UNREAD:
         raise UnsupportedError(
             f"an exact order would read {unread:,} bytes first, to find where the samples are: run `bushel index` "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,3 +217,40 @@ def test_blocks_are_those_of_the_files(server: Server) -> None:
     assert isinstance(order, Blocks)
     assert order.size % samples == 0
     assert not any(one.loaded for one in remote.shards)
+
+
+def test_what_the_cache_drops_is_requested_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion_cache(), "_limit", 1000)
+    urls, local = _served(server, "parquet-snappy-v1-dictionary")
+    remote = bushel.open(urls)
+    asked, leaves = len(server.asked), 12
+    assert all(len(one.index.fields) == len(local.spec) for one in remote.shards)
+    assert len(server.asked) - asked <= leaves * sum(3 for _ in urls)  # a request a chunk, not a page
+    order = [*range(0, len(local), 2), *range(1, len(local), 2)]
+    assert _bytes(remote.read(order, decode=False)) == _bytes(local.read(order, decode=False))
+    assert [_bytes([remote.read([row], decode=False)[0]]) for row in (3, 20)] == [
+        _bytes(local.read([row], decode=False)) for row in (3, 20)
+    ]
+
+
+@pytest.mark.parametrize("name", ["hf-parquet", "parquet-snappy-v1-dictionary", "parquet-zstd-v2-dictionary"])
+def test_damage_gives_an_error_that_names_the_url_or_other_values(name: str, server: Server) -> None:
+    data = min((FOREIGN / name).rglob("*.parquet")).read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    rng = random.Random(name)
+    errors = {}
+    for number in range(60):
+        changed = bytearray(data)
+        for _ in range(rng.choice((1, 4, 40))):
+            changed[rng.randrange(footer if number % 2 else 0, len(data))] = rng.randrange(256)
+        if number % 10 == 0:
+            del changed[rng.randrange(len(changed)) :]
+        (server.folder / f"{number}.parquet").write_bytes(changed)
+        try:
+            remote = bushel.open(f"{server.url}/{number}.parquet")
+            for place in range(0, len(remote), 5):
+                remote.read([place], decode=False)
+        except bushel.BushelError as error:
+            errors[f"/{number}.parquet"] = str(error)
+    assert errors
+    assert not {url: text for url, text in errors.items() if url not in text}

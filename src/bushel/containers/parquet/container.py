@@ -72,7 +72,7 @@ class _Parquet:
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
         """Return the table of the row groups of a section."""
         own: _Groups = section.details
-        return _table(Table(file, own.footer, own.features, own.first), own.fields, shard)
+        return _table(Table(ChunkReader(file, own.footer), own.footer, own.features, own.first), own.fields, shard)
 
 
 CONTAINER = _Parquet()
