@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if blocks of 1.3 MB, six frames, were kept."""
-    monkeypatch.setattr(expansion, "_KEPT", 1_300_000)
+    monkeypatch.setattr(expansion, "KEPT", 1_300_000)
 
 
 def order_of(loader: bushel.Loader[Any]) -> str:
@@ -120,7 +120,7 @@ def test_of_a_mixture_too(folder: Path) -> None:
 
 
 def test_only_fields_that_are_read_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_KEPT", 0)
+    monkeypatch.setattr(expansion, "KEPT", 0)
     ds = bushel.open(folder)
     bushel.Loader(ds, 4, shuffle=True, fields={"bin": False})
     with pytest.warns(UserWarning, match="expands"):
