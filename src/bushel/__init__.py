@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from bushel.ingest import PackResult, convert, merge, pack, split
     from bushel.integrations.huggingface import from_hf, to_hf
-    from bushel.integrity import Problem, RepairResult, VerifyResult, repair, verify
+    from bushel.integrity import Diff, FieldDiff, Problem, RepairResult, VerifyResult, diff, repair, verify
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
     from bushel.viewer import Viewer, view
 
@@ -51,6 +51,8 @@ __all__ = [
     "CorruptError",
     "DamagedWarning",
     "Dataset",
+    "Diff",
+    "FieldDiff",
     "FormatError",
     "InUseError",
     "IncompleteWarning",
@@ -76,6 +78,7 @@ __all__ = [
     "__version__",
     "concat",
     "convert",
+    "diff",
     "from_hf",
     "index",
     "jpeg",
@@ -102,6 +105,8 @@ _HOME = {
     "CorruptError": "errors",
     "DamagedWarning": "errors",
     "Dataset": "_dataset.dataset",
+    "Diff": "integrity",
+    "FieldDiff": "integrity",
     "FormatError": "errors",
     "InUseError": "errors",
     "IncompleteWarning": "errors",
@@ -126,6 +131,7 @@ _HOME = {
     "Writer": "_writer.writer",
     "concat": "_dataset.concat",
     "convert": "ingest",
+    "diff": "integrity",
     "from_hf": "integrations.huggingface",
     "index": "_dataset.indexing",
     "merge": "ingest",

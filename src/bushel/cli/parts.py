@@ -19,7 +19,9 @@ def command(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show how far a run in parts is: missing parts, errors, and its driver. Parts whose files are gone are missing.
+    """Show how far a run in parts is: missing parts, errors, and its driver.
+
+    Parts whose files are gone are missing.
 
     Examples:
       bushel parts out/

@@ -1,0 +1,93 @@
+"""`bushel diff`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from bushel.cli.command import Argument, Option
+from bushel.cli.options import Debug, Json, Quiet
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from bushel import Dataset
+
+__all__ = ["command"]
+
+_LISTED = 5
+
+
+def command(
+    left: Annotated[str, Argument(help="The dataset before.")],
+    right: Annotated[str, Argument(help="The dataset after; its container may be another.")],
+    *,
+    values: Annotated[
+        bool, Option("--values", help="Decode values whose bytes differ or cannot be compared by the indexes.")
+    ] = False,
+    all_keys: Annotated[bool, Option("--all", help="List all keys instead of the first five of each kind.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two datasets: samples that only one has, and fields that changed.
+
+    Samples are matched by key, and values are compared by their lengths and checksums in the indexes: no data are read
+    without --values. The exit code is 0 if the datasets are the same, and 1 if anything differs or cannot be compared.
+
+    Examples:
+      bushel diff before/ after/
+      bushel diff train.tar train-bag/ --values
+      bushel diff before/ after/ --all --json
+    """
+    import bushel
+    from bushel.cli.output import count, print_json, print_text, progress_bar
+    from bushel.integrity.diff_datasets import keys_of
+
+    with bushel.open(left) as one, bushel.open(right) as other:
+        with progress_bar("comparing", quiet=quiet) as progress:
+            found = bushel.diff(one, other, values=values, progress=progress)
+
+        def keys(dataset: Dataset, positions: npt.NDArray[np.int64]) -> list[str]:
+            return list(keys_of(dataset, positions if all_keys else positions[:_LISTED]))
+
+        kinds: list[tuple[str, Any, Dataset]] = [("removed", found.removed, one), ("added", found.added, other)]
+        for name, field in found.fields.items():
+            kinds += [
+                (f"{name}: changed", field.changed, one),
+                (f"{name}: other bytes, same value", field.same_value, one),
+                (f"{name}: not known", field.unknown, one),
+            ]
+        rows = [(what, len(positions), keys(dataset, positions)) for what, positions, dataset in kinds]
+    if as_json:
+        print_json(
+            {
+                "left": left,
+                "right": right,
+                "same": found.same,
+                "samples": found.samples,
+                "matched_by": found.by,
+                "matched": len(found.pairs[0]),
+                "removed_fields": found.removed_fields,
+                "added_fields": found.added_fields,
+                "differences": [{"what": what, "samples": number, "keys": own} for what, number, own in rows if number],
+            }
+        )
+        raise click.exceptions.Exit(0 if found.same else 1)
+    for what, number, own in rows:
+        if number:
+            more = ", …" if number > len(own) else ""
+            print_text(f"{what}: {count(number, 'sample')}: {', '.join(own)}{more}")
+    for what, fields in (("only on the left", found.removed_fields), ("only on the right", found.added_fields)):
+        if fields:
+            print_text(f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}")
+    if not quiet:
+        print_text(
+            f"{left} has {count(found.samples[0], 'sample')}, {right} {found.samples[1]:,}; "
+            f"{len(found.pairs[0]):,} matched by {found.by}: {'the same' if found.same else 'not the same'}"
+        )
+        if not values and any(len(field.unknown) for field in found.fields.values()):
+            print_text("--values reads what the indexes cannot compare; `bushel index` records checksums.")
+    raise click.exceptions.Exit(0 if found.same else 1)

@@ -1,0 +1,320 @@
+"""What differs between two datasets: samples that only one has, and fields whose values changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_of, whole_positions
+from bushel._index.key_pairs import equal_hashes
+from bushel._index.table import MISSING, FieldExtents, Keys
+from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+
+__all__ = ["Diff", "FieldDiff", "alike", "diff", "keys_of"]
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_AT_ONCE = 1 << 16
+_DECODED_AT_ONCE = 64
+
+
+@public()
+@dataclass(frozen=True, slots=True)
+class FieldDiff:
+    """The samples that both datasets have, by what became of one field. Each is int64[n], positions on the left.
+
+    Attributes:
+        changed: The values differ: by presence, length or checksum, or when they were decoded.
+        same_value: The bytes differ, but not the values that they decode to. Empty unless values were decoded.
+        unknown: The index cannot tell: the values have one length and no checksum on record, or the two containers
+            store them in different forms.
+
+    Examples:
+        >>> bushel.diff(ds, ds).fields["label"].changed
+        array([], dtype=int64)
+    """
+
+    changed: I64
+    same_value: I64
+    unknown: I64
+
+
+@public()
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What differs between two datasets, the left and the right one.
+
+    Attributes:
+        samples: Number of samples on the left and on the right.
+        by: What samples are matched by: `key`, or `position` if a dataset has no keys.
+        removed: int64[n], positions on the left of samples that the right lacks.
+        added: int64[n], positions on the right of samples that the left lacks.
+        pairs: Positions of the samples that both have, two int64[n], ascending on the left.
+        fields: What became of each field that both have.
+        removed_fields: Fields that only the left has, with their types.
+        added_fields: Fields that only the right has, with their types.
+
+    Examples:
+        >>> found = bushel.diff(ds, ds.fields(["label"]))
+        >>> found.by, found.removed_fields, found.same
+        ('key', {'image': 'jpg'}, False)
+    """
+
+    samples: tuple[int, int]
+    by: str
+    removed: I64
+    added: I64
+    pairs: tuple[I64, I64]
+    fields: Mapping[str, FieldDiff]
+    removed_fields: Mapping[str, str]
+    added_fields: Mapping[str, str]
+
+    @property
+    def same(self) -> bool:
+        """Whether both have the same samples, fields and values, and all of them could be compared."""
+        unequal = any(len(one.changed) or len(one.unknown) for one in self.fields.values())
+        return not (unequal or len(self.removed) or len(self.added) or self.removed_fields or self.added_fields)
+
+
+@public()
+@shows_progress("comparing")
+def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None) -> Diff:
+    """Compare two datasets or views by the lengths and checksums in their indexes. No data are read.
+
+    Samples are matched by key, the n-th with the n-th where a key comes several times; without keys by position.
+
+    Args:
+        left: The one before.
+        right: The one after. Its container may be another.
+        values: Whether to read and decode the values whose bytes differ or cannot be compared. That tells values that
+            are equal in another form, such as labels in a tar and in a bag.
+        progress: A callback for the progress of reading values, or True for a bar.
+
+    Raises:
+        TypeError: They are not datasets.
+        BushelError, OSError: A value cannot be read or decoded, with `values`.
+
+    Examples:
+        >>> found = bushel.diff(ds[:10], ds[2:])
+        >>> len(found.removed), len(found.added), found.same
+        (2, 2, False)
+        >>> found.fields["label"].changed
+        array([], dtype=int64)
+    """
+    for each in (left, right):
+        if not isinstance(each, Dataset):
+            raise TypeError(f"diff compares datasets, not a {type(each).__name__}: open paths with bushel.open")
+    by, pairs = _pairs(left, right)
+    shared = [name for name in left.spec if name in right.spec]
+    fields = _compared_fields(left, right, pairs, shared)
+    if values:
+        fields = _decoded(left, right, pairs, fields, ProgressReporter(callback_of(progress)))
+    return Diff(
+        (len(left), len(right)),
+        by,
+        _without(len(left), pairs[0]),
+        _without(len(right), pairs[1]),
+        pairs,
+        fields,
+        {name: kind for name, kind in left.spec.items() if name not in right.spec},
+        {name: kind for name, kind in right.spec.items() if name not in left.spec},
+    )
+
+
+def _without(total: int, found: I64) -> I64:
+    lone = np.ones(total, np.bool_)
+    lone[found] = False
+    return np.flatnonzero(lone).astype(np.int64)
+
+
+def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
+    """Return what samples are matched by, and the positions of those that match."""
+    if not (left.info.keyed and right.info.keyed):
+        both = np.arange(min(len(left), len(right)), dtype=np.int64)
+        return "position", (both, both)
+    first, second = equal_hashes(_hashes(left), _hashes(right))
+    same = np.ones(len(first), np.bool_)
+    for start in range(0, len(first), _AT_ONCE):  # two keys may have one hash
+        part = slice(start, start + _AT_ONCE)
+        one, other = (_keys(dataset, own[part]) for dataset, own in ((left, first), (right, second)))
+        if one != other:
+            same[part] = [a == b for a, b in zip(one, other, strict=True)]
+    return "key", (first[same], second[same])
+
+
+def _keys(dataset: Dataset, positions: I64) -> list[str]:
+    return reader_of(dataset).keys(whole_positions(dataset, positions))
+
+
+def _hashes(dataset: Dataset) -> npt.NDArray[np.uint64]:
+    """Return the hash of the key of each sample."""
+    reader = reader_of(dataset)
+    hashes = np.empty(int(reader.starts[-1]), np.uint64)
+    for number, shard in enumerate(dataset.shards):
+        start, stop = int(reader.starts[number]), int(reader.starts[number + 1])
+        keys = shard.index.keys or Keys.of(map(str, range(start, stop)))
+        hashes[start:stop] = kernels.hash_keys(keys.text, keys.offsets)  # those in a table are not checked
+    return hashes[whole_positions(dataset, np.arange(len(dataset), dtype=np.int64))]
+
+
+@dataclass(frozen=True)
+class _Values:
+    """One field of all samples of a dataset, without its bytes.
+
+    Attributes:
+        dataset: The dataset.
+        name: The field.
+    """
+
+    dataset: Dataset
+    name: str
+
+    @cached_property
+    def parts(self) -> list[tuple[int, FieldExtents | None]]:
+        """The number of samples and the extents of each shard."""
+        return [(shard.samples, shard.index.fields.get(self.name)) for shard in self.dataset.shards]
+
+    @cached_property
+    def codecs(self) -> set[str]:
+        """The codecs of the stored bytes."""
+        return {own.codec for _, own in self.parts if own is not None}
+
+    @cached_property
+    def checked(self) -> Bools:
+        """bool[samples]: whether the checksums are on record."""
+        known = [np.full(samples, own is not None and own.crc32 is not None) for samples, own in self.parts]
+        return np.concatenate([np.zeros(0, np.bool_), *known])
+
+    @cached_property
+    def counts(self) -> I64:
+        """int64[samples]: number of extents of each; -1 if the sample lacks the field."""
+        found: list[Any] = []
+        for samples, own in self.parts:
+            if own is None:
+                found.append(np.full(samples, -1, np.int64))
+            elif own.starts is None:
+                found.append(np.where(own.length == MISSING, -1, 1))
+            else:
+                counts = np.diff(own.starts)
+                found.append(counts if own.absent is None else np.where(own.absent, -1, counts))
+        return np.concatenate(found or [np.zeros(0, np.int64)])
+
+    @cached_property
+    def starts(self) -> I64:
+        """int64[samples + 1]: where the extents of each sample begin in `elements`."""
+        starts = np.zeros(len(self.counts) + 1, np.int64)
+        np.cumsum(np.maximum(self.counts, 0), out=starts[1:])
+        return starts
+
+    @cached_property
+    def elements(self) -> tuple[I64, npt.NDArray[np.uint32]]:
+        """Length and checksum (0 if it is unknown) of all extents, in order."""
+        lengths, sums = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)]
+        for _, own in self.parts:
+            if own is not None:
+                there = own.length != MISSING
+                lengths.append(own.length[there])
+                crc32 = np.zeros(own.rows, np.uint32) if own.crc32 is None else own.crc32
+                sums.append(crc32[there])
+        return np.concatenate(lengths), np.concatenate(sums)
+
+
+def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]) -> dict[str, FieldDiff]:
+    """Compare fields of samples of two datasets by what their indexes know.
+
+    Args:
+        left: The left dataset.
+        right: The right dataset.
+        pairs: Positions of the samples on the left and on the right.
+        names: The fields.
+    """
+    whole = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
+    found = {}
+    for name in names:
+        one, other = _Values(left, name), _Values(right, name)
+        sizes, bytes_ = _equal(one, other, *whole)
+        known = one.checked[whole[0]] & other.checked[whole[1]]
+        empty = (one.counts[whole[0]] <= 0) & (other.counts[whole[1]] <= 0) & sizes
+        same = empty | (sizes & bytes_ & known)
+        if one.codecs != other.codecs:  # other bytes may be the same value, but a missing value is no other form of one
+            present = (one.counts[whole[0]] >= 0) & (other.counts[whole[1]] >= 0)
+            unknown = ~same & present
+        else:
+            unknown = ~same & sizes & ~known
+        found[name] = FieldDiff(pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown])
+    return found
+
+
+def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, Bools]:
+    """Return whether number and lengths, and whether the checksums, of the extents of pairs of samples are equal."""
+    sizes = one.counts[left] == other.counts[right]
+    sums = sizes.copy()
+    for start in range(0, len(left), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        alike = start + np.flatnonzero(sizes[part] & (one.counts[left[part]] > 0))
+        if not len(alike):
+            continue
+        counts = one.counts[left[alike]]
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1]), dtype=np.int64) - np.repeat(ends - counts, counts)
+        places = [np.repeat(each.starts[own[alike]], counts) + within for each, own in ((one, left), (other, right))]
+        first = ends - counts
+        for equal, number in ((sizes, 0), (sums, 1)):
+            a, b = one.elements[number][places[0]], other.elements[number][places[1]]
+            equal[alike] = np.logical_and.reduceat(a == b, first)
+    return sizes, sums
+
+
+def _decoded(
+    left: Dataset, right: Dataset, pairs: tuple[I64, I64], known: Mapping[str, FieldDiff], report: ProgressReporter
+) -> dict[str, FieldDiff]:
+    """Decode the values that are not known to be the same."""
+    partner = dict(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
+    total, done = sum(len(one.changed) + len(one.unknown) for one in known.values()), 0
+    found = {}
+    for name, one in known.items():
+        positions = np.sort(np.concatenate([one.changed, one.unknown]))
+        same = np.zeros(len(positions), np.bool_)
+        for start in range(0, len(positions), _DECODED_AT_ONCE):
+            own = positions[start : start + _DECODED_AT_ONCE].tolist()
+            both = left.read(own, [name]), right.read([partner[position] for position in own], [name])
+            same[start : start + len(own)] = [_same_value(*pair, name) for pair in zip(*both, strict=True)]
+            done += len(own)
+            report.report(Progress(done, total, "samples", samples=done))
+        found[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
+    report.finish()
+    return found
+
+
+def _same_value(one: dict[str, Any], other: dict[str, Any], name: str) -> bool:
+    if (name in one) != (name in other):
+        return False
+    return name not in one or alike(one[name], other[name])
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Return whether two decoded values are equal: arrays also in shape and dtype, NaN equal to NaN."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        arrays = np.asarray(one), np.asarray(other)
+        floats = arrays[0].dtype.kind in "fc"
+        return arrays[0].dtype == arrays[1].dtype and bool(np.array_equal(*arrays, equal_nan=floats))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+    return bool(one == other) or (one != one and other != other)
+
+
+def keys_of(dataset: Dataset, positions: I64) -> Iterator[str]:
+    """Yield the keys of samples, or their positions if they have none."""
+    for start in range(0, len(positions), _AT_ONCE):
+        yield from _keys(dataset, positions[start : start + _AT_ONCE])
