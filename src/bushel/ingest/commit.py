@@ -24,7 +24,7 @@ from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import stamps_of
 from bushel._index.saving import save_index
 from bushel._index.sidecar import FOLDER, ManifestShard, load_index
-from bushel.errors import InUseError, StateError, TooManyErrors, noted_in
+from bushel.errors import FormatError, InUseError, StateError, TooManyErrors, noted_in
 from bushel.ingest.lost_parts import is_lost
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import Record, RecordedShard, RunFolder
@@ -238,7 +238,7 @@ def publish(run: RunFolder, record: Record) -> None:
     if isinstance(place, Path) and isinstance(final, Path):
         _publish_local(place, final)
     else:
-        _publish_objects(place, final, record, single=run.single)
+        _publish_objects(run, place, final, record)
     if record.again:
         _replace_first(run, record)
     for shard in record.shards:
@@ -312,13 +312,19 @@ def _replace(place: Path, final: Path) -> None:
         claim.release()
 
 
-def _publish_objects(place: AnyPath, final: AnyPath, record: Record, *, single: bool) -> None:
-    """Move the objects of a part. Their stamps change with that, so the indexes are written for the new ones."""
+def _publish_objects(run: RunFolder, place: AnyPath, final: AnyPath, record: Record) -> None:
+    """Move the objects of a part. Their stamps change with that, so the indexes are written for the new ones.
+
+    Raises:
+        FormatError: A staged index is not that of a shard of the run.
+    """
     names = sorted(walk_names(place), key=lambda name: f"{FOLDER}/" in name)
     if not names:
         return
-    root, old = (final.parent, place) if single else (final, place / final.name)
-    indexes = {shard.entry.name: _load_index(old, shard) for shard in record.shards}
+    root, old = (final.parent, place) if run.single else (final, place / final.name)
+    plan = run.load_plan()
+    wanted = None if plan is None else plan.container
+    indexes = {shard.entry.name: _load_index(old, shard, wanted) for shard in record.shards}
     for name in names:
         if f"{FOLDER}/" not in name and not name.startswith(f"{FOLDER}/"):
             with suppress(FileNotFoundError):  # another process has moved it
@@ -338,11 +344,17 @@ def _publish_objects(place: AnyPath, final: AnyPath, record: Record, *, single: 
     remove_attempt(place, final.name)
 
 
-def _load_index(root: AnyPath, recorded: RecordedShard) -> Any:
+def _load_index(root: AnyPath, recorded: RecordedShard, container: str | None) -> Any:
+    path = recorded.below(root).sidecar
     try:
-        return load_index(recorded.below(root).sidecar)
+        index = load_index(path)
     except FileNotFoundError:  # another process has published it
         return None
+    files = [entry.name for entry in index.files]
+    if (container or index.container) != index.container or files != [name for name, _, _ in recorded.entry.files]:
+        message = f"this index is that of {', '.join(files)} as {index.container!r}, not of {recorded.entry.name!r}"
+        raise FormatError(message, file=str(path), hint="start the run elsewhere, or again with mode='overwrite'")
+    return index
 
 
 def remove_attempt(place: AnyPath, name: str) -> None:
