@@ -13,8 +13,10 @@ import pytest
 from tests._writer.other_writer import SPEC, add, another_writer
 
 import bushel
+from bushel._dataset.claiming import claim_run
 from bushel._writer.options import Mode
 from bushel.ingest import merge
+from bushel.ingest.run_folder import find_run
 
 FILES = {"tar": "x.tar", "recordio": "x.rec", "ffrecord": "x.ffr"}
 MODES: tuple[Mode, ...] = ("create", "append", "resume", "overwrite")
@@ -207,3 +209,26 @@ def test_a_writer_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a new dataset needs a spec"):
         bushel.Writer(tmp_path / "new" / "ds", container="tar", mode="resume")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_of_a_part_and_the_run_exclude_each_other(tmp_path: Path) -> None:
+    samples = [{"__key__": f"k{number}", "n": number} for number in range(6)]
+    options: dict[str, Any] = {"container": "tar", "spec": {"n": "int"}, "parts": 2}
+    bushel.pack(samples, tmp_path / "ds", part=0, **options)
+    part = tmp_path / "ds" / "part-00000"
+    with bushel.Writer(part, {"n": "int"}, mode="append", sync=False) as writer:
+        writer.append({"n": 9}, key="x")
+        with pytest.raises(bushel.InUseError, match="part-00000|ds"):
+            bushel.pack(samples, tmp_path / "ds", **options)
+        with pytest.raises(bushel.InUseError):
+            bushel.Writer(part, {"n": "int"}, mode="append", sync=False)
+        writer.discard()
+    assert bushel.pack(samples, tmp_path / "ds", **options).samples == 3
+    run = find_run(tmp_path / "ds")
+    with (
+        claim_run(tmp_path / "ds", single=False, run=run[1].fingerprint, join=lambda: None),
+        pytest.raises(bushel.InUseError),
+    ):
+        bushel.Writer(part, {"n": "int"}, mode="append", sync=False)
+    assert len(bushel.open(tmp_path / "ds")) == 6
+    assert not (tmp_path / "ds" / ".bushel" / "writers").exists()

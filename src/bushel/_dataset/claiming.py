@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from bushel._dataset.folders import is_part, run_folder
 from bushel._index.sidecar import FOLDER
 from bushel.errors import InUseError
 from bushel.storage import AnyPath, is_object
@@ -140,8 +141,12 @@ def _place(path: AnyPath, *, single: bool) -> tuple[AnyPath | None, str]:
     single = single or (isinstance(path, Path) and path.is_file())  # which is not a dataset: the writer says so
     root, name = (path.parent, path.name) if single else (path, _WHOLE)
     if isinstance(root, Path):
-        return Path(os.path.realpath(root)), name
-    return (root if is_object(root) and root.writable else None), name
+        root = Path(os.path.realpath(root))
+    elif not (is_object(root) and root.writable):
+        return None, name
+    if is_part(root.name) and (run_folder(root.parent, single=False) / "plan.json").exists():
+        return root.parent, root.name  # so that the run above it and its writer exclude each other
+    return root, name
 
 
 def _unless_conflict(claim: Claim, folder: AnyPath, name: str, path: AnyPath, run: str = "") -> Claim:
