@@ -29,6 +29,7 @@ from bushel._runtime.order import (
     derive,
     make_order,
 )
+from bushel._runtime.scheduled import SampleOrder, Scheduled
 from bushel.loader.bucketed import Bucketed, bucketed_order
 from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.packed import Packed, pieces_of
@@ -64,7 +65,13 @@ def packed(lengths: list[int], samples: int, seed: int, **given: Any) -> Packed:
     return Packed(bases[given["base"]](samples, seed), pieces, given["tokens"], given["window"], 0)
 
 
-KINDS: dict[str, Callable[..., Order | Bucketed | Packed]] = {
+def scheduled(samples: int, seed: int, **given: Any) -> Scheduled:
+    sources = [one if isinstance(one, int) else scheduled(**one) for one in given["sources"]]
+    points = tuple((at, tuple(weights)) for at, weights in given["points"])
+    return Scheduled(tuple(sources), points, given["ramp"], samples, seed)
+
+
+KINDS: dict[str, Callable[..., SampleOrder | Bucketed | Packed]] = {
     "exact": Exact,
     "blocks": Blocks,
     "sequential": Sequential,
@@ -73,6 +80,7 @@ KINDS: dict[str, Callable[..., Order | Bucketed | Packed]] = {
     "balanced": balanced,
     "bucketed": bucketed,
     "packed": packed,
+    "scheduled": scheduled,
 }
 
 
@@ -131,7 +139,8 @@ def test_derive_gives_the_published_keys(vector: dict[str, Any]) -> None:
 def test_orders_give_the_published_samples(vector: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {name: vector[name] for name in ("samples", "seed", "size", "window") if name in vector}
     arguments |= {name: tuple(vector[name]) for name in ("sizes", "shares") if name in vector}
-    given = ("weights", "classes", "lengths", "batch_size", "batch_tokens", "drop_last", "tokens", "longer", "base")
+    given = ["weights", "classes", "lengths", "batch_size", "batch_tokens", "drop_last", "tokens", "longer", "base"]
+    given += ["sources", "points", "ramp"]
     arguments |= {name: vector[name] for name in given if name in vector}
     order = KINDS[vector["order"]](**arguments)
     if isinstance(order, Bucketed):

@@ -110,8 +110,8 @@ def test_loading(tmp_path: Path) -> None:
         shutil.copy("drawn.tar", f"train-{number:03d}.tar")
         run_gzip(Path(f"train-{number:03d}.tar"))
 
-    first, buckets, collate, nested, together, text, transform, errors, mixture, torch_view, stream, state = blocks(
-        page, "python"
+    first, buckets, collate, nested, together, text, transform, errors, mixture, asked, torch_view, stream, state = (
+        blocks(page, "python")
     )
     names: dict[str, Any] = {}
     run(page, first, names)
@@ -153,6 +153,7 @@ def test_loading(tmp_path: Path) -> None:
     assert sum(len(batch["label"]) for batch in names["loader"]) == 4
     run(page, mixture, names)
     assert 0 < len(next(iter(names["loader"]))["label"]) <= 7
+    run(page, asked, names)
     run(page, torch_view, names)
     run(page, stream, names)
     assert sum(len(batch["__key__"]) for batch in names["loader"]) == 147 * 3

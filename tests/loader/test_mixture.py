@@ -69,6 +69,7 @@ def test_the_first_exhausted_ends_the_epoch_before_anything_comes_twice(tmp_path
     numbers = [x for batch in Loader(mixture, 16) for x in batch["x"].tolist()]
     assert len(numbers) == len(mixture) == len(set(numbers))
     assert sum(x < 1000 for x in numbers) == 300
+    assert isinstance(mixture.order, Mixed)
     longer = mixture.order.take(0, np.arange(len(mixture)))
     assert longer.max() < 500
     more = Mixed(mixture.order.sizes, mixture.order.shares, len(mixture) + 1, 1).take(0, np.arange(len(mixture) + 1))

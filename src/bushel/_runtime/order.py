@@ -8,7 +8,7 @@ never changes under a version number: a change needs another `ORDER_VERSION`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ __all__ = [
     "LIMIT",
     "ORDER_VERSION",
     "PACKS",
+    "PART",
     "TOGETHER",
     "Balanced",
     "Blocks",
@@ -32,6 +33,8 @@ __all__ = [
     "Shuffle",
     "Weighted",
     "check_mixed",
+    "check_order",
+    "check_positions",
     "derive",
     "fold_hash",
     "make_order",
@@ -113,25 +116,25 @@ class Permutation:
         """
         return kernels.permute(np.ascontiguousarray(values), self.size, self.key, tweak)
 
-    def find(self, value: int) -> int:
-        """Return the value whose image is `value` (without a tweak): the inverse of `take`."""
-        return int(kernels.permute(np.array([value], np.int64), self.size, self.key, inverse=True)[0])
+    def find(self, value: int, tweak: U32 | None = None) -> int:
+        """Return the value whose image is `value`: the inverse of `take`. The tweak is uint32[1], or None."""
+        return int(kernels.permute(np.array([value], np.int64), self.size, self.key, tweak, inverse=True)[0])
 
 
 # part of the key, so that no two uses share one
-_EXACT, _BLOCKS, _WINDOWS, _MIXED, _PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
+_EXACT, _BLOCKS, _WINDOWS, _MIXED, PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
 BUCKETS, TOGETHER, PACKS = 7, 8, 9
 """Uses of the keys of batches of similar samples (their order, and the samples of a bucket), and of rows of packs."""
 
 
-def _check(samples: int, seed: int) -> None:
+def check_order(samples: int, seed: int) -> None:
     if not 0 <= samples <= LIMIT:
         raise ValueError(f"an order has {samples} samples; expected 0 to 2**48")
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"invalid seed {seed}: expected 0 to 2**64 - 1")
 
 
-def _check_positions(samples: int, epoch: int, positions: I64) -> None:
+def check_positions(samples: int, epoch: int, positions: I64) -> None:
     if not 0 <= epoch < 1 << 64:
         raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
     if len(positions) and not (positions.min() >= 0 and positions.max() < samples):
@@ -159,7 +162,7 @@ class Sequential:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.samples, self.seed)
+        check_order(self.samples, self.seed)
 
     @property
     def version(self) -> str:
@@ -168,8 +171,12 @@ class Sequential:
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        _check_positions(self.samples, epoch, positions)
+        check_positions(self.samples, epoch, positions)
         return positions.copy()
+
+    def position(self, epoch: int, sample: int) -> int:
+        """Return the position of an epoch that has a sample."""
+        return sample
 
 
 @public("bushel.loader")
@@ -191,7 +198,7 @@ class Exact:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.samples, self.seed)
+        check_order(self.samples, self.seed)
 
     @property
     def version(self) -> str:
@@ -200,11 +207,15 @@ class Exact:
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        _check_positions(self.samples, epoch, positions)
+        check_positions(self.samples, epoch, positions)
         if not self.samples:
             return positions.copy()
         key = derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
         return Permutation(self.samples, key).take(positions)
+
+    def position(self, epoch: int, sample: int) -> int:
+        """Return the position of an epoch that has a sample."""
+        return Permutation(self.samples, derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)).find(sample)
 
 
 @public("bushel.loader")
@@ -233,7 +244,7 @@ class Blocks:
     window: int = 16
 
     def __post_init__(self) -> None:
-        _check(self.samples, self.seed)
+        check_order(self.samples, self.seed)
         if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
             raise ValueError(f"size={self.size}, window={self.window}: expected 1 or more, and at most 2**48 samples")
 
@@ -244,10 +255,24 @@ class Blocks:
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        _check_positions(self.samples, epoch, positions)
+        check_positions(self.samples, epoch, positions)
         if not self.samples:
             return positions.copy()
         return self._unblock(epoch, self._mix(epoch, positions))
+
+    def position(self, epoch: int, sample: int) -> int:
+        """Return the position of an epoch that has a sample."""
+        blocks = -(-self.samples // self.size)
+        missing = blocks * self.size - self.samples
+        permuted = Permutation(blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch))
+        slot = permuted.find(sample // self.size)
+        mixed = slot * self.size + sample % self.size - (missing if slot > permuted.find(blocks - 1) else 0)
+        width = self.size * self.window
+        number, inside = divmod(mixed, width)
+        key = derive(ORDER_VERSION, _WINDOWS, self.samples, self.seed, epoch)
+        length = min(width, self.samples - number * width)
+        tweak = fold_hash(np.array([number], np.int64), key)
+        return number * width + Permutation(length, key).find(inside, tweak)
 
     def _mix(self, epoch: int, positions: I64) -> I64:
         """Permute positions within their windows. The last window may be shorter than the others."""
@@ -302,7 +327,7 @@ class Mixed:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.samples, self.seed)
+        check_order(self.samples, self.seed)
         if not self.sizes or len(self.sizes) != len(self.shares) or min(self.sizes) < 1 or min(self.shares) < 1:
             raise ValueError(f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more")
 
@@ -315,7 +340,7 @@ class Mixed:
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        _check_positions(self.samples, epoch, positions)
+        check_positions(self.samples, epoch, positions)
         if (epoch + 1) * self.samples > LIMIT:
             raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
         sets, draws = self.draws(positions + epoch * self.samples)
@@ -328,7 +353,7 @@ class Mixed:
             passes, there = np.divmod(draws[mine], size)
             for one in np.unique(passes).tolist():
                 chosen = passes == one
-                key = derive(ORDER_VERSION, _PART, size, self.seed, one, number)
+                key = derive(ORDER_VERSION, PART, size, self.seed, one, number)
                 found[mine[chosen]] = starts[number] + Permutation(size, key).take(there[chosen])
         return found
 
@@ -367,7 +392,7 @@ class Weighted:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.samples, self.seed)
+        check_order(self.samples, self.seed)
 
     @property
     def samples(self) -> int:
@@ -381,7 +406,7 @@ class Weighted:
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        _check_positions(self.samples, epoch, positions)
+        check_positions(self.samples, epoch, positions)
         key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
         words = np.uint64(key) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -412,7 +437,7 @@ class Balanced:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.samples, self.seed)
+        check_order(self.samples, self.seed)
 
     @property
     def version(self) -> str:
@@ -440,6 +465,14 @@ Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 - `"blocks"`: blocks of neighbouring samples in random order, mixed within a window;
 - an order object, such as `Blocks(len(dataset), seed=7, size=1024, window=8)`.
 """
+
+
+class _Seeded(Protocol):
+    @property
+    def seed(self) -> int: ...
+
+
+OrderT = TypeVar("OrderT", bound=_Seeded)
 
 _WRITE = 'write False, True, "exact", "blocks" or an order such as Blocks(len(dataset), size=1024)'
 
@@ -475,7 +508,7 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
     return shuffle
 
 
-def check_mixed(order: Mixed, shuffle: Shuffle, seed: int) -> Mixed:
+def check_mixed(order: OrderT, shuffle: Shuffle, seed: int) -> OrderT:
     """Return the order of a mixture, unless `shuffle` or `seed` asks for another one.
 
     Raises:

@@ -31,6 +31,7 @@ _COMMANDS = {
     "view": "Look at datasets in a browser.",
     "sheet": "Write a contact sheet: many samples of a dataset in one picture.",
     "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
+    "who": "Print the keys of the samples that a rank had at a step, or the steps that had a sample.",
     "ls": "List the keys of a dataset, in order.",
     "cat": "Print samples as lines of JSON.",
     "get": "Print a sample as JSON, or the stored bytes of one of its fields.",

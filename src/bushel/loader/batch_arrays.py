@@ -295,7 +295,7 @@ class BatchArrays:
         for row, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
                 own = {name: one.value(row) for name, one in gathered.items()} | sample
-                sample = {name: own[name] for name in names if name in own}
+                sample = {name: own[name] for name in (*names, *own) if name in own}
             samples.append(sample)
         return samples
 

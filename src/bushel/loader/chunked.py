@@ -6,15 +6,17 @@ Nothing here does I/O.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Order, Sequential
+from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.parallel import cpu_count, map_all
 from bushel._runtime.public import public
+from bushel._runtime.scheduled import SampleOrder
 
 __all__ = ["Chunked", "Chunks", "Megatron", "MegatronChunks", "RowPieces", "cut"]
 
@@ -83,7 +85,7 @@ class Chunked:
         checksum: CRC-32 of the lengths.
     """
 
-    base: Order
+    base: SampleOrder
     lengths: U32
     tokens: int
     overlap: int
@@ -149,6 +151,20 @@ class Chunked:
         row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
         chosen = documents[which]
         return RowPieces(row_ends, draws[which], chosen, begins, counts, self.lengths[chosen].astype(np.int64))
+
+    def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
+        """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
+        found = []
+        for draw in draws:
+            number = draw // _WINDOW
+            others = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
+            start = int(self.tokens_before(epoch)[number] + self.lengths[others].sum(dtype=np.int64))
+            found.append((start, start + int(self.lengths[document])))
+        return found
+
+    def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
+        """Return the positions of an epoch at which rows come."""
+        return list(rows)
 
 
 def _window_ends(number: I64) -> I64:
@@ -231,6 +247,16 @@ class MegatronChunks:
         row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
         chosen = documents[which]
         return RowPieces(row_ends, which, chosen, begins, counts, self.lengths[chosen].astype(np.int64))
+
+    def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
+        """Return where the tokens of a document begin and end in the stream, once for each pass."""
+        documents, ends, _ = self._indices(epoch)
+        length = int(self.lengths[document])
+        return [(int(end) - length, int(end)) for end in ends[documents == document]]
+
+    def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
+        """Return the positions of an epoch at which rows come."""
+        return [int(place) for place in np.flatnonzero(np.isin(self._indices(epoch)[2], rows))]
 
     def _passes(self) -> int:
         """Return the number of passes through the documents."""

@@ -28,6 +28,7 @@ from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline, draws_of, transformed
 from bushel.loader.plan import BatchPlan
 from bushel.loader.run import PrefetchWindow
+from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 
 __all__ = ["run_groups"]
@@ -185,6 +186,8 @@ class _Groups:
         batches: list[Batch | None] = [None] * len(group)
         for number, (plan, end) in enumerate(zip(group, ends, strict=True)):
             batch: Batch = {} if keys is None else {KEY: keys[end - len(plan.samples) : end]}
+            if self._pipeline.sources is not None:
+                batch[SOURCE] = self._pipeline.sources.names_of(plan.samples)
             for name in self._factory.names:
                 parts = gathered.get(name)
                 own = None if parts is None else parts[number]

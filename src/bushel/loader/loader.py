@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from bushel._runtime.public import public
@@ -14,6 +14,7 @@ from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
 from bushel.loader.expansion import blocks_of_state, warn_if_costly
+from bushel.loader.future import accept_future
 from bushel.loader.loadable import Loadable, source_of
 from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
@@ -24,7 +25,9 @@ from bushel.loader.processes import run_processes
 from bushel.loader.run import PrefetchWindow
 from bushel.loader.runners import run_batches
 from bushel.loader.sample_transforms import SampleTransforms
+from bushel.loader.sources import Sources
 from bushel.loader.state import LoaderState, Progress
+from bushel.loader.who import batch_of, keys_of, steps_with
 from bushel.transforms.values import Call
 
 __all__ = ["Loader"]
@@ -163,14 +166,17 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._set({"dataset": source, "seed": self._plan.order.seed}.items())
 
     def _pipeline_of(self, source: Loadable) -> Pipeline:
-        transforms = SampleTransforms.of(
-            self.transforms,
-            source.spec,
+        make = partial(
+            SampleTransforms.of,
+            spec=source.spec,
             decode=self.decode,
             reducing_gap=self.reducing_gap,
             reading=ImageReading(self.orient, self.tolerant),
             sample=self.sample_transform,
         )
+        transforms, sources = make(self.transforms), None
+        if isinstance(self.dataset, Mixture) and (sources := Sources.of(self.dataset, transforms, make)) is not None:
+            transforms = sources.all_transforms(transforms)
         check_fields(self.fields, source.spec, transforms.names)
         excluded = _positions(source, self.exclude)
         skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
@@ -188,6 +194,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             batched=not self._is_single,
             keys=self.keys,
             shape=shape_of(self, source),
+            sources=sources,
         )
 
     def __len__(self) -> int:
@@ -297,6 +304,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         own = self._plan.order
         if self.shuffle == "blocks":
             own = blocks_of_state(loaded.version, own)
+        if loaded.fingerprint == self._fingerprint:
+            loaded = accept_future(loaded, own)
         loaded.check(version=own.version, fingerprint=self._fingerprint)
         order: Any = own.reseeded(loaded.seed) if hasattr(own, "reseeded") else replace(own, seed=loaded.seed)
         plan = replace(self._plan, order=order)
@@ -304,6 +313,52 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._plan, self._pipeline = plan, replace(self._pipeline, order=order)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
+
+    def who(self, step: int, rank: int | None = None, epoch: int | None = None) -> list[str] | list[list[str]]:
+        """Return the keys of the samples of a step, without reading data.
+
+        A sample that was replaced because it was bad is named, not the one that took its place.
+
+        Args:
+            step: Number of the step, counted from the start of the epoch, with this batch size and number of ranks.
+            rank: The rank; None for that of this loader.
+            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+
+        Returns:
+            The keys of the batch, in its order; of packs and chunks, those of each row.
+
+        Raises:
+            IndexError: There is no such step or rank.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> loader.who(step=2) == list(loader)[2]["__key__"]
+            True
+        """
+        batch = batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
+        return keys_of(batch, self.dataset.keys)
+
+    def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
+        """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
+
+        Args:
+            key: The key of the sample.
+            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+
+        Returns:
+            In ascending order; empty if the epoch leaves the sample out. Steps are counted as for `who`.
+
+        Raises:
+            KeyError: There is no such sample.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> [(epoch, step, rank)] = loader.when("dog/2")
+            >>> "dog/2" in loader.who(step, rank)
+            True
+        """
+        own = self.epoch if epoch is None else epoch
+        return [(own, *place) for place in steps_with(self._plan, own, self.dataset.position(key))]
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from bushel._runtime.order import Order
+from bushel._runtime.scheduled import SampleOrder
 
 if TYPE_CHECKING:
     from bushel.loader.bucket_plan import BucketPlan
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
     from bushel.loader.packed import Packed
     from bushel.loader.plan import Plan
 
-    AnyOrder: TypeAlias = Order | Bucketed | Packed | Chunks
+    AnyOrder: TypeAlias = SampleOrder | Bucketed | Packed | Chunks
     AnyPlan: TypeAlias = Plan | BucketPlan | PackPlan | ChunkPlan

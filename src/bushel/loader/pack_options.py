@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._dataset.dataset import Dataset
-from bushel._runtime.order import Order
+from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.checks import check_count
 from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.loadable import Loadable
@@ -87,7 +87,7 @@ def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
     return RowShape(_field(next(iter(_costs(by)))), tokens, options.chunk_by is None)
 
 
-def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int], Order]) -> Packed:
+def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Packed:
     """Return the order that `pack_by=` of a loader asks for.
 
     Args:
@@ -125,7 +125,7 @@ def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int
     return Packed(order, pieces, tokens, window, kernels.crc32(pieces.costs.view(np.uint8)))
 
 
-def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[int], Order]) -> Chunks:
+def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Chunks:
     """Return the order that `chunk_by=` of a loader asks for.
 
     Args:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._runtime.order import ORDER_VERSION, PACKS, Order, Permutation, Sequential, derive
+from bushel._runtime.order import ORDER_VERSION, PACKS, Permutation, Sequential, derive
 from bushel._runtime.parallel import cpu_count, map_all
+from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.rows import WHOLE
 
 __all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]
@@ -126,7 +127,7 @@ class Packed:
         checksum: CRC-32 of the costs.
     """
 
-    base: Order
+    base: SampleOrder
     pieces: Pieces
     tokens: int
     window: int

@@ -29,6 +29,7 @@ from bushel.loader.replacing import decoded_one_by_one, following, nothing_left,
 from bushel.loader.row_batches import collate_rows
 from bushel.loader.rows import RowShape
 from bushel.loader.sample_transforms import SampleTransforms
+from bushel.loader.sources import Sources
 from bushel.spec import KEY
 from bushel.transforms.values import Call
 
@@ -119,6 +120,7 @@ class Pipeline:
         batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
         keys: Whether batches and samples have keys.
         shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
+        sources: The named datasets of a mixture, whose samples say where they come from.
     """
 
     dataset: Source
@@ -133,6 +135,7 @@ class Pipeline:
     batched: bool = True
     keys: bool = True
     shape: RowShape | None = None
+    sources: Sources | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -233,9 +236,18 @@ class Pipeline:
             draws: int64[n], what the random numbers of each sample depend on, if not on its position in the dataset.
         """
         done: list[Sample | Failure] = []
+        if self.sources is not None and self.sources.transforms:
+            for own, start, end in self.sources.runs(numbers):
+                one = replace(self, transforms=self.sources.transforms[own], sources=self.sources.without_transforms())
+                seeds = None if draws is None else draws[start:end]
+                part = numbers[start:end], stored[start:end], clock, arrays, first + start, seeds
+                done += one.decode_and_transform(epoch, *part)
+            return done
         for start, end in micro_batches(stored, self.transforms.fused):
             started = perf_counter()
             samples = self._decode(numbers[start:end], stored[start:end])
+            if self.sources is not None:
+                self.sources.name(samples, numbers[start:end])
             if whole := self.dataset.drain_whole_clips():
                 clock.add({"whole_clips": whole})
             decoding, own = perf_counter() - started, numbers[start:end].tolist()

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import Order
+from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.rows import Rows
 
 __all__ = ["BatchPlan", "Pad", "Plan", "check_plan"]
@@ -79,7 +79,7 @@ class Plan:
         steps_per_read: Number of steps whose batches are planned as one; above 1 only without a batch size.
     """
 
-    order: Order
+    order: SampleOrder
     batch_size: int
     rank: int = 0
     world_size: int = 1

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bushel._runtime.order import Exact, Order, Shuffle, check_mixed, make_order
+from bushel._runtime.order import Exact, Shuffle, check_mixed, make_order
+from bushel._runtime.scheduled import SampleOrder
 from bushel.errors import UnsupportedError
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
@@ -79,7 +80,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
     return Plan(order, size, rank, world_size, options.drop_last, options.pad, steps_per_read)
 
 
-def _order(options: LoaderOptions, source: Loadable, samples: int) -> Order:
+def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrder:
     """Return the order of this many samples that the options ask for."""
     own = options.dataset.order if isinstance(options.dataset, Mixture) else None
     if options.weights is None and options.balance is None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import Balanced, Mixed, Weighted
+from bushel._runtime.scheduled import Scheduled
 from bushel.errors import TooManyErrors
 from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.collate import Sample
@@ -102,7 +103,7 @@ def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErr
     from bushel.loader.bucketed import Bucketed
 
     which = "samples that are not longer" if isinstance(order, Bucketed) else f"samples of epoch {epoch}"
-    if isinstance(order, Weighted | Balanced | Mixed):
+    if isinstance(order, Weighted | Balanced | Mixed | Scheduled):
         which = f"samples that epoch {epoch} draws"
     first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""
     return TooManyErrors(f"all {which} are bad{first}, so none can replace another: see the loader's `errors`")

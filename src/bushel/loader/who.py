@@ -1,0 +1,131 @@
+"""Which samples a step of a rank has, and when a sample comes: functions of the plan, which read no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.order import Blocks, Exact, Sequential
+from bushel._runtime.scheduled import SampleOrder, Scheduled
+from bushel.loader.bucket_plan import BucketPlan
+from bushel.loader.chunk_plan import ChunkPlan
+from bushel.loader.chunked import MegatronChunks
+from bushel.loader.pack_plan import PackPlan
+from bushel.loader.plan import BatchPlan, Plan
+
+if TYPE_CHECKING:
+    from bushel.loader.orders import AnyPlan
+
+__all__ = ["batch_of", "keys_of", "steps_with"]
+
+I64 = npt.NDArray[np.int64]
+
+_AT_A_TIME = 1 << 18
+
+
+def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
+    """Return the batch of a step of a rank, counted from the start of the epoch.
+
+    Raises:
+        IndexError: There is no such step or rank.
+    """
+    if not 0 <= rank < plan.world_size:
+        raise IndexError(f"rank={rank}: the loader has the ranks 0 to {plan.world_size - 1}")
+    own = replace(plan, rank=rank)
+    if isinstance(own, Plan):
+        own = replace(own, steps_per_read=1)
+    counts = own.at(epoch)
+    if step < 0 or (batch := next(own.batches(epoch, counts.consumed(0, step)), None)) is None:
+        raise IndexError(f"step={step}: epoch {epoch} has {counts.steps()} steps for rank {rank}")
+    return batch
+
+
+def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]]:
+    """Return the keys of a batch's samples; of packs and chunks, those of each row."""
+    own = [keys[sample] for sample in batch.samples.tolist()]
+    if batch.rows is None:
+        return own
+    places = range(len(own)) if batch.rows.places is None else batch.rows.places.tolist()
+    ends = batch.rows.ends.tolist()
+    return [[own[places[piece]] for piece in range(*row)] for row in zip([0, *ends], ends, strict=False)]
+
+
+def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
+    """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
+    if isinstance(plan, ChunkPlan):
+        return _steps_of_rows(plan, epoch, sample)
+    if isinstance(plan, BucketPlan):
+        ends = plan.order.epoch(epoch).ends
+        positions = np.array(_scanned(plan.order, epoch, sample), np.int64)
+        units, count, size = np.searchsorted(ends, positions, side="right").tolist(), len(ends), 1
+    elif isinstance(plan, PackPlan):
+        units, size = _rows_with(plan, epoch, sample), plan.batch_size
+        count = int(plan.order.row_counts(epoch)[-1])
+    else:
+        units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
+    return _steps_of(plan, epoch, sample, units, count, size)
+
+
+def _steps_of(
+    plan: AnyPlan, epoch: int, sample: int, units: Sequence[int], count: int, size: int
+) -> list[tuple[int, int]]:
+    """Return the steps and ranks that have some units, of which an epoch has `count`, and a batch `size`."""
+    stride = size * plan.world_size
+    whole = count // stride
+    found = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}
+    if count % stride and not plan.drop_last and (plan.pad == "wrap" or any(unit >= whole * stride for unit in units)):
+        for rank in range(plan.world_size):  # the last step is divided in another way
+            own = replace(plan, rank=rank)
+            batch = next(own.batches(epoch, own.at(epoch).consumed(0, whole)), None)
+            if batch is not None and sample in batch.samples:
+                found.add((whole, rank))
+    return sorted(found)
+
+
+def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
+    """Return the rows of an epoch that have a piece of a document."""
+    order, found = plan.order, set[int]()
+    before = order.row_counts(epoch)
+    for piece in order.pieces.pieces(sample):
+        for number in {position // order.window for position in positions_of(order.base, epoch, piece)}:
+            own = order.at(epoch, number)
+            places = own.start + np.flatnonzero(own.pieces == piece)  # several in a mixture
+            found |= set((before[number] + np.searchsorted(own.ends, places, side="right")).tolist())
+    return sorted(found)
+
+
+def _steps_of_rows(plan: ChunkPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
+    """Return the steps and ranks whose rows have tokens of a document."""
+    order, counts = plan.order, plan.at(epoch)
+    step, rows = order.tokens - order.overlap, list[int]()
+    draws = [] if isinstance(order, MegatronChunks) else positions_of(order.base, epoch, sample)
+    for first, last in order.places(epoch, sample, draws):
+        # from the first row that ends after the document begins, to the last one that begins before it ends
+        low, high = max(0, (first - order.tokens) // step + 1), min(counts.order.samples, -(-last // step))
+        rows += range(low, high if last > first else low)
+    found: set[tuple[int, int]] = set()
+    for position in order.positions(epoch, rows):
+        found |= set(_steps_of(counts, epoch, position, [position], counts.order.samples, plan.batch_size))
+    return sorted(found)
+
+
+def positions_of(order: SampleOrder, epoch: int, sample: int) -> list[int]:
+    """Return the positions of an epoch that have a sample, in ascending order."""
+    if isinstance(order, Sequential | Exact | Blocks):
+        return [order.position(epoch, sample)]
+    if isinstance(order, Scheduled):
+        return order.positions(epoch, sample)
+    return _scanned(order, epoch, sample)
+
+
+def _scanned(order: object, epoch: int, sample: int) -> list[int]:
+    """Return the positions of an epoch that have a sample, by computing the whole epoch."""
+    found: list[int] = []
+    for first in range(0, order.samples, _AT_A_TIME):  # type: ignore[attr-defined]
+        positions = np.arange(first, min(order.samples, first + _AT_A_TIME), dtype=np.int64)  # type: ignore[attr-defined]
+        found += positions[order.take(epoch, positions) == sample].tolist()  # type: ignore[attr-defined]
+    return found

@@ -1,0 +1,89 @@
+"""`bushel who`: the keys of a step and the steps of a key, from a saved state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.running import fails, run
+from tests.loader.documents import LENGTHS, write
+
+import bushel
+from bushel.loader import Megatron
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("who")
+    write(root / "data", LENGTHS, container="bag")
+    return root
+
+
+PACKS = {"pack_by": "tokens.length", "pack_tokens": 40, "shuffle": True}
+CHUNKS = {"chunk_by": "tokens.length", "chunk_tokens": 40, "shuffle": True}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": True},
+        {"shuffle": bushel.loader.Blocks(len(LENGTHS), 0, size=16, window=4)},
+        PACKS,
+        {**PACKS, "pack_tokens": 10, "pack_longer": "split"},
+        {**PACKS, "pack_tokens": 10, "pack_longer": "cut"},
+        CHUNKS,
+        {**CHUNKS, "shuffle": Megatron()},
+        {**CHUNKS, "shuffle": Megatron(rows=90)},
+    ],
+    ids=str,
+)
+def test_steps_and_keys(root: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    loader = bushel.Loader(bushel.open(root / "data"), 4, world_size=2, rank=1, **options)
+    loader.epoch = 3
+    (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+    shared = ["who", root / "data", "--state", tmp_path / "state.json", "--batch-size", 4, "--world-size", 2]
+    if "pack_by" in options or "chunk_by" in options:
+        assert "needs the column with the lengths" in fails(*shared, "--step", 2)
+        shared += ["--lengths", "tokens.length"]
+    keys = loader.who(2)
+    assert json.loads(run(*shared, "--step", 2, "--rank", 1, "--json"))["keys"] == keys
+    said = run(*shared, "--step", 2, "--rank", 1).splitlines()
+    assert said == [key if isinstance(key, str) else " ".join(key) for key in keys]
+    assert run(*shared, "--key", "k7").splitlines() == [
+        f"epoch {epoch}, step {step}, rank {rank}" for epoch, step, rank in loader.when("k7")
+    ]
+    found = json.loads(run(*shared, "--key", "k7", "--epoch", 1, "--json"))["steps"]
+    assert [(one["epoch"], one["step"], one["rank"]) for one in found] == loader.when("k7", 1)
+
+
+def test_mixtures(root: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other", LENGTHS[:40], container="tar")
+    first = bushel.open(root / "data")
+    for mixture in (
+        bushel.mix({first: 0.7, other: 0.3}),
+        bushel.mix({"a": first, "b": other}, schedule=[(0, {"a": 1}), (50, {"b": 1})], until=80),
+    ):
+        loader = bushel.Loader(mixture, 4)
+        (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+        shared = ["who", root / "data", tmp_path / "other", "--state", tmp_path / "state.json", "--batch-size", 4]
+        assert json.loads(run(*shared, "--step", 14, "--json"))["keys"] == loader.who(14)
+
+
+def test_mistakes(root: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    shared = ["who", root / "data", "--state", state, "--batch-size", 4]
+    loader = bushel.Loader(bushel.open(root / "data"), 4, weights=[1.0] * len(LENGTHS))
+    state.write_text(json.dumps(loader.state_dict()))
+    assert "depends on more than the state says" in fails(*shared, "--step", 1)
+    state.write_text(json.dumps(bushel.Loader(bushel.open(root / "data"), 4).state_dict()))
+    assert "step=99: epoch 0 has 38 steps" in fails(*shared, "--step", 99)
+    assert "k999" in fails(*shared, "--key", "k999")
+    assert "give --step" in fails(*shared)
+    assert "expected wrap" in fails(*shared, "--step", 1, "--pad", "dog")
+    state.write_text(json.dumps(bushel.Loader(bushel.open(root / "data")[:9], 4).state_dict()))
+    assert "another dataset" in fails(*shared, "--step", 1)
+    state.write_text("{")
+    assert "is not JSON" in fails(*shared, "--step", 1)
