@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from bushel._dataset.known_values import exact_kind
 from bushel._index.one_piece import in_one_piece
 from bushel._index.read_plan import Group, Mask
 from bushel._index.table import MISSING, FieldExtents
-from bushel.codecs import NumberLayout, get_codec, is_registered
+from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
 from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError, MappedFile, NumberForms, NumberTable
 
@@ -117,7 +117,8 @@ class NumberField:
                 return False
             if found is None or not self._fits("array", found.dtype, found.shape):
                 return False
-            self._known.setdefault(codec, _Known("bytes", {})).add(len(data), found.header)
+            plain = self.ragged and _takes_any_length(layout, data, found)
+            self._known.setdefault(codec, _Known("bytes", None if plain else {})).add(len(data), found.header)
         else:
             return False
         return True
@@ -145,6 +146,17 @@ class NumberField:
         """Return the kind and the headers of a codec's values, for the kernel."""
         known = self._known.setdefault(codec, _Known("bytes", {}))
         return known.kind, known.forms()
+
+
+def _takes_any_length(layout: Callable[[bytes], ArrayLayout | None], data: bytes, found: ArrayLayout) -> bool:
+    """Return whether a codec stores numbers of one axis without a header, and as many as there are."""
+    if found.header or len(found.shape) != 1:
+        return False
+    try:
+        longer = layout(data + data)
+    except CodecError:
+        return False
+    return longer is not None and not longer.header and longer.shape == (2 * found.shape[0],)
 
 
 @dataclass(slots=True)
@@ -304,13 +316,19 @@ class NumberReader:
             sizes = table.measure(number, positions)
             bad = sizes < 0
             if not bad.any():
-                return sizes // row
+                return None if (sizes % row).any() else sizes // row
             if not self._learn(positions[bad], table):
                 break
         return None
 
     def gather_rows(
-        self, number: int, samples: I64, out: npt.NDArray[Any], starts: I64, fill: bytes | None = None
+        self,
+        number: int,
+        samples: I64,
+        out: npt.NDArray[Any],
+        starts: I64,
+        fill: bytes | None = None,
+        skip: I64 | None = None,
     ) -> bool:
         """Gather the values of a ragged field into rooms of one array.
 
@@ -320,6 +338,8 @@ class NumberReader:
             out: A contiguous array of the field's type.
             starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
             fill: The bytes of the element that fills the rest of each room; None if there is no rest.
+            skip: int64[n], elements of each value before those that fill its room; any may follow these. None for
+                whole values. There is no `fill` then.
 
         Returns:
             Whether all could be gathered. If not, `out` holds anything.
@@ -327,7 +347,9 @@ class NumberReader:
         positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
         try:
-            bad, self.waited = self._table.gather_rows(number, positions, out, starts * row, fill)
+            bad, self.waited = self._table.gather_rows(
+                number, positions, out, starts * row, fill, None if skip is None else skip * row
+            )
         except (ExtentError, OSError):  # as in `gather`
             return False
         return bad is None

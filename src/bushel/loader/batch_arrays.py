@@ -111,7 +111,13 @@ class BufferPool:
 
 
 def gathered_numbers(
-    dataset: object, fields: Any, rules: Mapping[str, FieldCollate], transformed: Collection[str], *, decode: bool
+    dataset: object,
+    fields: Any,
+    rules: Mapping[str, FieldCollate],
+    transformed: Collection[str],
+    *,
+    decode: bool,
+    joined: bool = False,
 ) -> NumberReader | None:
     """Return what gathers fields of numbers for one iteration; None if there are none.
 
@@ -124,12 +130,17 @@ def gathered_numbers(
         rules: The rules by which fields are collated.
         transformed: The fields with transforms.
         decode: Whether values are decoded.
+        joined: Whether arrays of one axis are joined in rows, with padding.
     """
     found = []
     for name in gathers(dataset, fields):
         rule = rules.get(name)
         ragged = type(rule) is Ragged
         if name in transformed:
+            continue
+        if joined:
+            if rule in (None, "stack") or type(rule) is Padded:
+                found.append(NumberField(name, ragged=True, axes=1))
             continue
         if ragged or rule == "stack":
             found.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))

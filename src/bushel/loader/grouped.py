@@ -31,7 +31,7 @@ from bushel.loader.run import PrefetchWindow
 from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 
-__all__ = ["run_groups"]
+__all__ = ["Groups", "run_groups"]
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
@@ -48,14 +48,16 @@ def run_groups(
     *,
     workers: int,
     window: PrefetchWindow,
+    kind: type[Groups] | None = None,
 ) -> Generator[Finished]:
     """Gather batches, in threads or in the consumer's own thread (`workers=0`).
 
-    The numbers of `factory` are all fields of the batches. The other arguments are those of `run_batches`.
+    The numbers of `factory` are all fields of the batches, and `kind` makes them; None for a row per sample. The other
+    arguments are those of `run_batches`.
     """
     if factory.numbers is None:
         raise ValueError("there are no numbers to gather")
-    groups = _Groups(pipeline, factory, factory.numbers, report, clock, output)
+    groups = (kind or Groups)(pipeline, factory, factory.numbers, report, clock, output)
     first = next(plans, None)
     if first is None:
         return
@@ -125,7 +127,7 @@ class _Group:
     started: Any = None
 
 
-class _Groups:
+class Groups:
     """Makes the batches of groups. Threads share it."""
 
     def __init__(
@@ -171,10 +173,15 @@ class _Groups:
     def _gather(self, group: list[BatchPlan]) -> list[Batch | None]:
         """Gather the batches of a group. None takes the place of one that has to be read in the ordinary way."""
         start = perf_counter()
+        if self._factory.numbers is not self.numbers:  # a field was given up
+            return [None] * len(group)
+        batches = self._batches(group)
+        self.clock.add({"storage": perf_counter() - start})
+        return batches
+
+    def _batches(self, group: list[BatchPlan]) -> list[Batch | None]:
         numbers, excluded = self.numbers, self._pipeline.excluded
         nothing: list[Batch | None] = [None] * len(group)
-        if self._factory.numbers is not numbers:  # a field was given up
-            return nothing
         gathered = self._factory.gather([plan.samples for plan in group])
         ends = list(accumulate(len(plan.samples) for plan in group))
         keys: list[str] | None = None
@@ -197,7 +204,6 @@ class _Groups:
             else:
                 if not excluded or excluded.isdisjoint(plan.samples.tolist()):
                     batches[number] = batch
-        self.clock.add({"storage": perf_counter() - start})
         return batches
 
     def _finished(self, plan: BatchPlan, batch: Batch) -> Finished:

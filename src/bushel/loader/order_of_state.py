@@ -57,7 +57,7 @@ def plan_of_state(
     found = _VERSION.fullmatch(state.version)
     kind, own = (found["kind"], found["own"] or "") if found else ("", "")
     ends = world_size, drop_last, pad
-    if _ROWS.fullmatch(own.partition(";")[0]) is not None:
+    if kind != "mixed" and _ROWS.fullmatch(own.partition(";")[0]) is not None:
         if lengths is None:
             raise StateError(
                 f"the order {kind!r} needs the column with the lengths of documents, such as tokens.length"

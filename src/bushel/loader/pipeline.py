@@ -160,9 +160,10 @@ class Pipeline:
             names = tuple(name for name, elements in fields.items() if elements is not False)
         transformed = frozenset(name for one in self.transforms.fields for name in one.fields)
         numbers = None
-        by_field = self.batched and self.shape is None and self.transforms.sample is None
-        if by_field and not callable(self.collate):
-            numbers = gathered_numbers(self.dataset, self.fields, self.collate or {}, transformed, decode=self.decode)
+        if self.batched and self.transforms.sample is None and not callable(self.collate):
+            rules, joined = self.collate or {}, self.shape is not None
+            decode = self.decode
+            numbers = gathered_numbers(self.dataset, self.fields, rules, transformed, decode=decode, joined=joined)
         return ArrayFactory(self.collate, pool, numbers, names)
 
     def prefetch(self, plan: BatchPlan) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bushel.loader.bad_samples import ErrorReport
 from bushel.loader.batch_arrays import BufferPool
-from bushel.loader.grouped import run_groups
+from bushel.loader.grouped import Groups, run_groups
 from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan
@@ -45,11 +45,17 @@ def run_batches(
     factory = pipeline.factory(pool)
     shared = pipeline, plans, report, clock, output, factory
     if factory.numbers is not None and {field.name for field in factory.numbers.fields} == set(factory.names):
-        return run_groups(*shared, workers=workers, window=window)
+        return run_groups(*shared, workers=workers, window=window, kind=None if pipeline.shape is None else _rows())
     if not workers:
         return run_inline(*shared)
     ahead = _read_ahead(pipeline, plans, window) if pipeline.dataset.remote else None
     return run_threads(*shared, workers=workers, window=window, ahead=ahead)
+
+
+def _rows() -> type[Groups]:
+    from bushel.loader.row_groups import RowGroups
+
+    return RowGroups
 
 
 def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow) -> ReadAhead | None:
