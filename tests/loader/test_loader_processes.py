@@ -154,6 +154,7 @@ def test_an_exception_comes_with_its_key_and_the_traceback_of_the_process() -> N
     notes = "\n".join(caught.value.__notes__)
     assert "sample 'key 7' (position 7 of the dataset)" in notes
     assert re.search(r"in worker process \d+:\nTraceback .*in refuse_seven\n", notes, re.DOTALL)
+    assert all(notes.count(note) == 1 for note in caught.value.__notes__[:-1])  # and not in the traceback again
 
 
 def test_errors_of_bushel_arrive_whole() -> None:

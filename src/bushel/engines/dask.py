@@ -9,7 +9,7 @@ from typing import Any
 from bushel._runtime.parallel import cpu_count
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel.engines.calls import call_pickled
-from bushel.errors import needed_by
+from bushel.errors import UnsupportedError, needed_by
 
 with needed_by("engine='dask'", "bushel[dask]"):
     import distributed
@@ -24,6 +24,28 @@ _LARGE = 1 << 20
 def connect(engine: Any = "dask") -> DaskEngine:
     """Return an engine on a `distributed.Client`, an address, or, for `dask`, a new cluster on this machine."""
     return DaskEngine(None if engine == "dask" else engine)
+
+
+def _local_cluster() -> Any:
+    """Start a scheduler in this process, and a worker process for each CPU.
+
+    Raises:
+        UnsupportedError: Dask cannot start them, as in a script that is imported by its own worker processes.
+    """
+    try:
+        return distributed.LocalCluster(
+            n_workers=cpu_count(),
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # its other pages, which would take port 8787
+        )
+    except RuntimeError as error:
+        raise UnsupportedError(
+            f"engine='dask' cannot start worker processes: {str(error).rstrip('.')}. They import the script "
+            'that starts them, so call Bushel below `if __name__ == "__main__":`, or give engine= the address of a '
+            "scheduler"
+        ) from error
 
 
 class DaskEngine:
@@ -53,9 +75,7 @@ class DaskEngine:
         """The client, which is made on first use."""
         if self._open_client is None:
             if self._given is None:
-                self._cluster = distributed.LocalCluster(
-                    n_workers=cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None
-                )
+                self._cluster = _local_cluster()
             self._open_client = distributed.Client(self._cluster or self._given)
         return self._open_client
 

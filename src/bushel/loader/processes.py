@@ -192,7 +192,9 @@ class _Failed:
     @classmethod
     def of(cls, error: BaseException) -> _Failed:
         """Describe an exception. One that does not survive pickling is replaced by a RuntimeError that quotes it."""
-        text = "".join(traceback.format_exception(error))
+        described = traceback.TracebackException.from_exception(error)
+        described.__notes__ = []  # they come first, on the error itself
+        text = "".join(described.format())
         notes = tuple(getattr(error, "__notes__", ()))
         return cls(portable(error), notes, text)
 
