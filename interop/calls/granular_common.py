@@ -113,11 +113,11 @@ GIVES = r'^(?!.*"raises")'
 
 SHARED = (
     Documented("A wrong index of a bag gives wrong bytes", dropin="OutOfRangeError"),
-    Documented("NumPy integers are not accepted as indices", call=r"np\.int|np\.uint"),
-    Documented("A reader cannot be read after `close()`", call=r"close\(\)"),
-    Documented("A range of a sequence that begins after its end fails", call="range|slice"),
-    Documented("`reader[:3]` fails", call=r"slice\(None|slice\(\d+\)"),
+    Documented("NumPy integers are not accepted as indices", call=r"np\.int|np\.uint", original='"raises"'),
+    Documented("A reader cannot be read after `close()`", call=r"close\(\)", dropin='"raises"'),
+    Documented("A range of a sequence that begins after its end fails", call="range|slice", original='"raises"'),
+    Documented("`reader[:3]` fails", call=r"slice\(None|slice\(\d+\)", original='"raises"'),
     Documented("`int` cannot encode 128 to 255", call=r"'int'|\['id'\]|int"),
-    Documented("0.20 does not accept an empty value", call="b''"),
+    Documented("0.20 does not accept an empty value", call="b''", original='"raises"'),
     Documented("prints a line that names the key", original="Error (en|de)coding key"),
 )

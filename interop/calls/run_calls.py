@@ -207,7 +207,16 @@ class Side:
 def _default(parameter: inspect.Parameter) -> Any:
     if parameter.default is parameter.empty:
         return "needed"
-    return describe(parameter.default)
+    return _without_names(describe(parameter.default))
+
+
+def _without_names(described: Any) -> Any:
+    """Return the description of a default without the names of functions, which may be private."""
+    if isinstance(described, list):
+        if described[:1] in (["function"], ["builtin_function_or_method"]):
+            return described[:1]
+        return [_without_names(each) for each in described]
+    return described
 
 
 def _too_long(signum: int, frame: types.FrameType | None) -> None:

@@ -340,4 +340,9 @@ DOCUMENTED = (
     Documented("`.pyd`, `.pickle`, `.pkl` when decoding", dropin="NotAllowedError"),
     Documented("the keys of a batch are in the order of their hashes", call="batched", original='"map"'),
     Documented("extensions are lower case", call="odd.tar"),
+    Documented("`WebDataset(resampled=True, seed=…)` ignores the seed", call="resampled=True"),
+    Documented("`info` writes to what `sys.stderr` was", call=r"signature\('webdataset\.(filters\.)?info'"),
+    Documented("`select` takes other arguments", call=r"signature\('webdataset\.FluidInterface\.select'"),
+    Documented("the parameter of `tuple2dict`", call="tuple2dict", original="signature"),
+    Documented("`DirectoryShardList` looks for", call="DirectoryShardList", original="signature"),
 )

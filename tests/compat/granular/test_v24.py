@@ -229,3 +229,17 @@ def test_object_stores(module: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with module.DatasetReader("s3://bucket/d/000001", module.decoders) as one:
         assert one[0:2, {"n": True}] == {"n": [2, 3]}
     assert not [path for path in (tmp_path / "scratch").rglob("*") if path.is_file()]
+
+
+def test_a_list_as_index_of_a_bag_without_its_table(tmp_path: Path) -> None:
+    """The original looks for the table first."""
+    with granular.BagWriter(tmp_path / "a.bag") as writer:
+        writer.append(b"abc")
+    reader = granular.BagReader(tmp_path / "a.bag")
+    with pytest.raises(TypeError, match="not list"):
+        reader[[0]]
+    reader.close()
+    (tmp_path / "a.idx").unlink()
+    (tmp_path / "a.bag").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match="a.idx"):
+        granular.BagReader(tmp_path / "a.bag")[[0]]

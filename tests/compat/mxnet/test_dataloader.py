@@ -77,5 +77,5 @@ def test_wrong_use(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="batch_s|shuffle|last_batch"):
         DataLoader(NUMBERS, **options)
     with pytest.raises(TypeError, match="'size'"):
-        DataLoader(NUMBERS, 2, size=3)
+        DataLoader(NUMBERS, 2, size=3)  # type: ignore[call-arg]
     assert len(BatchSampler(SequentialSampler(4), 2)) == 2

@@ -189,3 +189,12 @@ def test_threads_keep_the_order_and_errors_their_place(monkeypatch: pytest.Monke
     next(iterator)
     del iterator
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("bushel-webdataset")]
+
+
+def test_an_empty_gzip_field_is_empty() -> None:
+    assert Decoder([basichandlers])({"__key__": "k", "txt.gz": b""})["txt.gz"] == ""
+
+
+def test_only_bytes_are_lists_of_arrays() -> None:
+    with pytest.raises(ValueError, match="not NoneType"):
+        basichandlers("ten", None)  # type: ignore[arg-type]

@@ -223,3 +223,17 @@ def test_a_cut_stream_loses_only_the_sample_that_is_cut(tmp_path: Path) -> None:
     assert [(isinstance(error, FormatError), isinstance(error, tarfile.ReadError)) for error in errors] == [
         (True, True)
     ]
+
+
+def test_names_that_are_skipped(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as made:
+        for name in ("__meta__", "_x.txt", "b.txt"):
+            made.addfile(tarfile.TarInfo(name))
+    cases: tuple[tuple[dict[str, Any], list[str]], ...] = (
+        ({}, ["_x.txt", "b.txt"]),
+        ({"skip_meta": "_"}, ["b.txt"]),
+        ({"skip_meta": None}, ["__meta__", "_x.txt", "b.txt"]),
+    )
+    for skip, wanted in cases:
+        with open(tmp_path / "a.tar", "rb") as opened:
+            assert [file["fname"] for file in tar_file_iterator(opened, **skip)] == wanted

@@ -137,7 +137,7 @@ def test_batches_and_lists(partial: bool, sizes: list[int]) -> None:
 
 
 def test_unbatching_refuses_uneven_batches() -> None:
-    with pytest.raises(ValueError, match=r"\[1, 2\] values"):
+    with pytest.raises(IndexError, match=r"\[1, 2\] values"):
         list(wds.unbatched()([([1], [1, 2])]))
     with pytest.raises(ValueError, match="unknown sample type"):
         list(wds.unbatched()([3]))

@@ -15,7 +15,14 @@ from typing import Any, cast
 import numpy as np
 
 from bushel.compat.granular import bag, loader, sources
-from bushel.compat.granular.base import Closing, DamagedError, MismatchError, NoIndexError, WrongUseError
+from bushel.compat.granular.base import (
+    Closing,
+    DamagedError,
+    MismatchError,
+    NoIndexError,
+    WrongIndexError,
+    WrongUseError,
+)
 from bushel.compat.granular.formats import Codecs, bind_codecs, decoders, encoders, stored_bytes
 from bushel.compat.granular.paths import LocalCopy, granular_path, make_folder, with_suffix
 from bushel.compat.granular.reader import DatasetReader as AnyDatasetReader
@@ -166,15 +173,25 @@ class BagReader(bag.BagReader):
     ) -> None:
         if single_file and idx_source is not None:
             raise WrongUseError("a single file has no idx_source")
+        self._missing: AnyPath | None = None
         if idx_source is None and not single_file and not isinstance(bag_source, bytes | bytearray | memoryview):
             table = with_suffix(granular_path(bag_source), ".idx")
-            idx_source = table if table.exists() else None
+            idx_source, self._missing = (table, None) if table.exists() else (None, table)
         try:
             super().__init__(bag_source, cache_index, cache_data, index=idx_source)
         except DamagedError as error:
             if idx_source is not None or single_file:
                 raise
             raise NoIndexError(error.message, **cast("dict[str, Any]", error.details)) from error
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a record, or those of a range. Without an `.idx`, a wrong type of index is a `NoIndexError`."""
+        try:
+            return super().__getitem__(index)
+        except WrongIndexError as error:
+            if self._missing is None:
+                raise
+            raise NoIndexError(str(error), file=str(self._missing)) from error
 
 
 class DatasetReader(AnyDatasetReader):

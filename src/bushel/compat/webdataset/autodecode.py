@@ -115,6 +115,8 @@ def _as_value_error(kind: str) -> Callable[[bytes], Any]:
             return decode_stored(data)
         except CodecError as error:
             raise ArrayDataError(error.message, **error.details) from error
+        except TypeError as error:
+            raise ArrayDataError(f"expected the bytes of arrays ({kind}), not {type(data).__name__}") from error
 
     return decode_array
 
@@ -160,12 +162,14 @@ def handle_extension(extensions: str, f: Callable[[Any], Any]) -> FieldDecoder:
 
 
 def gzfilter(key: str, data: bytes) -> Continue | None:
-    """Decompress `.gz`, and continue with the content.
+    """Decompress `.gz`, and continue with the content, which is empty if the data are.
 
     Raises:
         CodecError: The gzip data are damaged or truncated, or expand to more than 1 GiB.
     """
-    return Continue(key[:-3], get_codec("gzip(bytes)").decode(data)) if key.endswith(".gz") else None
+    if not key.endswith(".gz"):
+        return None
+    return Continue(key[:-3], get_codec("gzip(bytes)").decode(data) if len(data) else b"")
 
 
 def _by_file(key: str, data: bytes, module: str, function: str, extensions: str, **options: Any) -> Any:

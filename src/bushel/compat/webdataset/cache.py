@@ -73,7 +73,7 @@ class LRUCleanup:
     def __init__(
         self,
         cache_dir: str | None = None,
-        cache_size: float = 1e12,
+        cache_size: float = int(1e12),
         keyfn: Callable[[str], float] = os.path.getctime,
         verbose: bool = False,
         interval: float | None = 30,

@@ -27,5 +27,9 @@ class NoShardsError(ValueError, IndexError):
     """A list of shards is empty."""
 
 
+class UnevenBatchError(ValueError, AssertionError, IndexError):
+    """The fields of a batch have different numbers of values."""
+
+
 class UrlsTypeError(ValueError, TypeError):
     """Shards are given as something else than text, paths or a pipeline."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
+from bushel.compat.webdataset.errors import UnevenBatchError
 from bushel.compat.webdataset.pytorch import is_tensor
 from bushel.compat.webdataset.utils import PipelineStage
 from bushel.loader import in_batches, shuffle_buffer
@@ -157,7 +158,7 @@ def _unbatched(data: Iterable[Any]) -> Iterator[Any]:
         values = list(batch.values()) if isinstance(batch, dict) else list(batch)
         lengths = {len(value) for value in values}
         if len(lengths) > 1:
-            raise WrongUseError(f"the fields of a batch have {sorted(lengths)} values")
+            raise UnevenBatchError(f"the fields of a batch have {sorted(lengths)} values")
         for i in range(lengths.pop() if lengths else 0):
             row = [value[i] for value in values]
             yield dict(zip(batch, row, strict=True)) if isinstance(batch, dict) else tuple(row)

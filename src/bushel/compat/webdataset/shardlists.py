@@ -271,7 +271,7 @@ class MSSource:
 
     name: str = ""
     perepoch: int = -1
-    resample: int = -1
+    resample: int = False
     urls: list[str] = field(default_factory=list)
 
 

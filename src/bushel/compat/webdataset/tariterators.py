@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 from urllib.parse import urlparse
@@ -14,6 +15,8 @@ from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled, pipelinefilter
 from bushel.containers import tar
 from bushel.containers.tar import Keep, is_meta, split_name
+
+_META = r"__[^/]*__($|/)"
 
 __all__ = [
     "base_plus_ext",
@@ -65,9 +68,14 @@ def url_opener(data: Iterable[Sample], handler: Handler = reraise_exception, **k
     return handled(data, lambda source: {**source, "stream": gopen(source["url"], **kw)}, handler)
 
 
-def _kept(select_files: Select | None, rename_files: Rename | None, handler: Handler) -> Keep:
+def _kept(
+    select_files: Select | None, rename_files: Rename | None, handler: Handler, skip_meta: str | None = _META
+) -> Keep:
     def keep(name: str) -> str | None:
-        if name.startswith("__") and is_meta(name.encode("utf-8", "surrogateescape")):
+        if skip_meta == _META:  # the usual one, without a regular expression
+            if name.startswith("__") and is_meta(name.encode("utf-8", "surrogateescape")):
+                return None
+        elif skip_meta is not None and re.match(skip_meta, name):
             return None
         try:
             found = name if rename_files is None else rename_files(name)
@@ -96,15 +104,15 @@ def _contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]
 
 def tar_file_iterator(
     fileobj: Any,
-    skip_meta: object = None,
+    skip_meta: str | None = _META,
     handler: Handler = reraise_exception,
     select_files: Select | None = None,
     rename_files: Rename | None = None,
 ) -> Iterator[Sample]:
-    """Yield the files of an open archive as `{"fname", "data"}`. `skip_meta` is ignored: metadata are skipped."""
+    """Yield the files of an open archive as `{"fname", "data"}`, without those whose names match `skip_meta`."""
     name = str(getattr(fileobj, "name", "<stream>"))
     try:
-        for fname, data in _contents(fileobj, name, _kept(select_files, rename_files, handler)):
+        for fname, data in _contents(fileobj, name, _kept(select_files, rename_files, handler, skip_meta)):
             yield {"fname": fname, "data": data}
     except _Stopped:
         return

@@ -56,9 +56,6 @@ class BatchSampler(Batches, Sampler):
         super().__init__(sampler, batch_size, last_batch)
 
 
-_HINTS = {"pin_memory", "pin_device_id", "prefetch", "thread_pool", "timeout", "try_nopython", "auto_reload"}
-
-
 class DataLoader:
     """Batches of a dataset, made in `num_workers` threads. Options of how the original works have no effect."""
 
@@ -72,10 +69,14 @@ class DataLoader:
         batch_sampler: Iterable[Sequence[int]] | None = None,
         batchify_fn: Callable[[list[Any]], Any] | None = None,
         num_workers: int = 0,
-        **others: Any,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        prefetch: int | None = None,
+        thread_pool: bool = False,
+        timeout: int = 120,
+        try_nopython: bool | None = None,
+        auto_reload: bool = False,
     ) -> None:
-        if unknown := sorted(set(others) - _HINTS):
-            raise TypeError(f"DataLoader has no argument {unknown[0]!r}")
         if batch_sampler is None:
             if batch_size is None:
                 raise ValueError("batch_size must be specified unless batch_sampler is specified")
