@@ -36,6 +36,7 @@ from bushel.containers import (
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage.names import below
 
 if TYPE_CHECKING:
     from bushel._index.shard_list import FolderState
@@ -238,7 +239,8 @@ def _as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool
         from bushel._dataset.as_listed import still_there
 
         shards = still_there(shards)
-    manifest = load(first.sidecar.parent / "manifest.json")
+    folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)  # may have no `parent`
+    manifest = load(folder / "manifest.json")
     state = manifest if first.sidecars == FOLDER else load(marker_path(path, ""))
     if manifest is not None and manifest.container != found.container:
         manifest = None
