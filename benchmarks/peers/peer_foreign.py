@@ -99,7 +99,7 @@ def _litdata(folder: Path) -> Epoch:
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "data": [row["data"] for row in rows],
+        "data": [bytes(row["data"]) for row in rows],  # LitData gives views of its map, whose pages nobody has read
         "label": np.array([row["label"] for row in rows]),
         "tokens": np.stack([np.asarray(row["tokens"]) for row in rows]),
     }
