@@ -73,6 +73,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-jsonl.md": "jsonl",
         "format-csv.md": "csv",
         "format-arrow.md": "arrow",
+        "references.md": "Lists of files",
     },
     "Drop-ins": {
         "compat.md": "Programs of the original packages",

@@ -61,6 +61,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/loading.md": ({"python": 13}, [f"{PAGES_TEST}::test_loading"]),
     "docs/packing.md": ({"python": 5, "sh": 1}, [f"{PAGES_TEST}::test_packing"]),
     "docs/reading-at-scale.md": ({"python": 1}, ["tests/cluster/test_pages.py::test_ray_train"]),
+    "docs/references.md": ({"python": 1}, [f"{PAGES_TEST}::test_references"]),
     "docs/scale-out.md": ({"python": 2, "sh": 2}, [f"{PAGES_TEST}::test_scale_out"]),
     "docs/seek-tables.md": ({"sh": 1}, [f"{SESSIONS}::test_seek_tables"]),
     "docs/ten-million-photos.md": ({"python": 1, "sh": 4}, ["tests/cluster/test_pages.py::test_ten_million_photos"]),

@@ -205,6 +205,18 @@ def test_formats() -> None:
     assert run_page("docs/format-folder.md", {}) == 4
 
 
+def test_references() -> None:
+    page = "docs/references.md"
+    [lines] = blocks(page, "text")
+    Path("captions.jsonl").write_text(lines, "utf-8")
+    Path("img").mkdir()
+    for number, name in ((1, "img 000.jpg"), (2, "img 006.jpg")):
+        shutil.copy(FOREIGN / "folder" / "photos" / "class0" / name, f"img/{number}.jpg")
+    assert run_page(page, {"bushel": bushel}) == 2
+    assert bushel.index("captions.jsonl", spec={"image": "jpg(path)"})[0]["caption"] == "a cat"
+    assert bushel.verify("captions.jsonl").ok
+
+
 def test_integrity() -> None:
     page = "docs/integrity.md"
     written("train")

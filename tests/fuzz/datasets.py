@@ -40,6 +40,18 @@ ORIGINALS = {
         "recordio-mxnet-1.9.1/string-keys/data",
     ],
 }
+FOREIGN = {
+    "parquet": ["parquet-none-v1-plain", "parquet-snappy-v1-dictionary", "parquet-zstd-v2-dictionary", "hf-parquet"],
+    "zip": ["zip-stored", "zip-deflated"],
+    "folder": ["folder/photos"],
+    "npy": ["npy"],
+    "megatron": ["megatron-uint16", "megatron-int32"],
+    "tfrecord": ["tfrecord-plain", "tfrecord-gzip", "tfrecord-records"],
+    "jsonl": ["jsonl", "jsonl-gz", "jsonl-no-last-newline"],
+    "csv": ["csv"],
+    "arrow": ["hf-arrow"],
+}
+"""Datasets in `tests/golden/foreign` of the containers that are only read, by container. A new one gets a line here."""
 STREAMS = ["gnu-tar-1.34/gz/data", "webdataset-1.0.2/compressed/data", "gnu-tar-1.34/sort-name/data"]
 
 

@@ -65,6 +65,7 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         partial = index
         index = _completed(index, shard, wanted.contents, known)
         read = read or index is not partial
+    shard = shard.with_files_of(index)
     files = stamped(index.files, shard)
     if table is None or index is not known or files != table.recorded:
         index = replace(index, files=files)

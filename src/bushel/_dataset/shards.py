@@ -114,6 +114,7 @@ class OpenShard:
         for extents in index.fields.values():
             fields.append(extents.field)
             checksums = checksums and extents.crc32 is not None
+        shard = shard.with_files_of(index)
         known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         return cls(container, shard, *known, stored, index.labels, index, damage, asked)
 

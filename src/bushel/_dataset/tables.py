@@ -103,6 +103,7 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = F
     except FormatError as error:
         _log.warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
+    shard = shard.with_files_of(index)
     files = bind(index.files, stamps_of(shard), shard)
     if files is None:
         _log.info("%s: the index is stale", sidecar)
@@ -248,6 +249,7 @@ def build_table(container: str, shard: Shard, options: ReadOptions, known: Shard
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
 
+        shard = shard.with_files_of(index)
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         index = with_checksums(index, files, report=options.report)
     if known is None or not known.labels or index.labels:

@@ -85,6 +85,14 @@ class Shard:
         """The folder that has the folder for sidecar files."""
         return self.root if self.index is None else self.index
 
+    def with_files_of(self, index: ShardIndex) -> Shard:
+        """Return the shard with the files that fields of its table name, of types such as `jpg(path)`."""
+        if len(index.files) <= len(self.files) or not any(
+            column.field.codec.endswith("(path)") for column in index.fields.values()
+        ):
+            return self
+        return replace(self, files=(*self.files, *(stamp.name for stamp in index.files[len(self.files) :])))
+
     def locate(self, place: Place) -> tuple[str, int]:
         """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
         return str(self.sidecar if place.file is None else self.path(place.file)), place.offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
@@ -84,6 +85,8 @@ def get_codec(name: str) -> Codec:
         array([1., 1.], dtype=float32)
     """
     base, arguments = _parts(name)
+    if arguments == "path":  # the bytes of a file that a value names, and that a container has looked up
+        return replace(get_codec(base), name=name)
     if base in _registered:
         if arguments:
             raise SpecError(f"codec {base!r} takes no parameters")

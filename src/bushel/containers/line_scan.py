@@ -12,6 +12,7 @@ from bushel.containers.base import ReadOptions, Report
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.line_values import LineField
 from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.references import as_texts, with_references
 from bushel.errors import FormatError, SpecError
 from bushel.filters import FilterError
 from bushel.kernels import LineScanner
@@ -224,8 +225,10 @@ class LineTable:
         """Return the table.
 
         Raises:
+            FormatError: A file that a field names is missing.
             SpecError: The user declares a type that the values of a field cannot have.
         """
+        spec = as_texts(options).spec or {}
         for own in self._fields:
             own.finish(self._samples)
         found = self._arrays.finish()
@@ -233,14 +236,13 @@ class LineTable:
         columns: dict[str, Column] = {}
         for own in self._fields:
             if own.name:
-                declared = (options.spec or {}).get(own.name)
-                fields[own.name], column = own.table(found, declared, self.file.number)
+                fields[own.name], column = own.table(found, spec.get(own.name), self.file.number)
                 if column is not None:
                     columns[own.name] = column
         real = self.file.real
         stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
         table = ShardIndex(self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks)
-        return table.check(real.path)
+        return with_references(table.check(real.path), shard, options.spec)
 
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""

@@ -102,6 +102,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     if index is None:
         return Checked(found, None)
     _check_keys(shard, index.keys, found)
+    shard = shard.with_files_of(index)
     files = [open_file(shard.path(number)) for number in range(len(shard.files))]
     checked, complete = 0, False
     if checks.checksums:

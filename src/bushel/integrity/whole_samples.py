@@ -130,7 +130,7 @@ def _with_known_checksums(
     own = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
         return index, own
-    shard = place.shard
+    shard = place.shard.with_files_of(index)
     try:
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         now = with_checksums(index, files)
@@ -224,8 +224,8 @@ def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
         return None, False
     stamps: tuple[FileStamp, ...] = ()
     with suppress(FormatError):  # a file is missing; the extents in the others are still known
-        stamps = stamps_of(place.shard)
-    fresh = bool(stamps) and bind(index.files, stamps, place.shard) is not None
+        stamps = stamps_of(place.shard.with_files_of(index))
+    fresh = bool(stamps) and bind(index.files, stamps, place.shard.with_files_of(index)) is not None
     return replace(index, files=stamps or index.files), fresh
 
 

@@ -24,7 +24,7 @@ from bushel._runtime.parallel import cpu_count
 def main() -> int:
     """Run, resume, or show a campaign, or repeat one case."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.campaign", description=__doc__)
-    parser.add_argument("--container", action="append", choices=CONTAINERS, help="default: all five, in turns")
+    parser.add_argument("--container", action="append", choices=CONTAINERS, help="default: all, in turns")
     parser.add_argument(
         "--suite",
         choices=("read", "kernels", "names"),

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz.campaign.cases import Case
-from tests.fuzz.campaign.material import Material, Value, plain
+from tests.fuzz.campaign.material import Material, Value, plain, repaired_as
 
 import bushel
 from bushel.errors import BushelError
 
 __all__ = ["Outcome", "WrongError", "check"]
 
-_SOME = 20
+_SOME = 30
 """Number of samples to read: more than any undamaged dataset has."""
 
 Samples = list[tuple[str, Mapping[str, Value]]]
@@ -127,7 +127,7 @@ def _verify(case: Case, container: str, material: Material, source: str, found: 
 def _repair(case: Case, container: str, material: Material, source: str, spare: Path) -> None:
     shutil.rmtree(spare, ignore_errors=True)
     try:
-        done = bushel.repair(source, spare, workers=1)
+        done = bushel.repair(source, spare, workers=1, to=repaired_as(container))
     except BushelError:
         if spare.exists() and any(path.is_file() for path in spare.iterdir()):
             raise WrongError("repair: failed, and left files in its target") from None

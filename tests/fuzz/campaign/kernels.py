@@ -37,6 +37,10 @@ def check_kernels(case: Case, container: str, material: Material, path: Path) ->
         _scan_tar(case.data, file, rng)
     if container == "recordio":
         _scan_recordio(case.data, file)
+    if container in ("jsonl", "csv"):
+        _scan_lines(case.data, container == "csv", rng)
+    if container in ("parquet", "arrow"):
+        _scan_pages(case.data, rng)
     read = _read_tables(case.data, file, rng)
     _decode(case.data, rng)
     return Outcome(True, read)
@@ -79,6 +83,43 @@ def _scan_recordio(data: bytes, file: MappedFile) -> None:
         kernels.join_recordio(data)
     if kernels.recordio_crc32([data]) not in (None, [zlib.crc32(data)]):
         raise WrongError("recordio_crc32: a wrong checksum")
+
+
+def _scan_lines(data: bytes, cells: bool, rng: random.Random) -> None:
+    """Scan in one piece and in chunks, which must find the same."""
+    names = [b"a", b"", b"c", b"d"] if cells else []
+    whole, chunks = (_scanned(data, names, size) for size in (len(data) + 1, rng.choice([7, 100, 5000])))
+    if whole != chunks:
+        raise WrongError(f"LineScanner: chunks give another result, {chunks} instead of {whole}")
+    with suppress(ValueError):
+        kernels.csv_record(data, ord(","), rng.random() < 0.5, 100)
+
+
+def _scanned(data: bytes, names: list[bytes], size: int) -> tuple[int, str | None, int]:
+    """Return the number of samples before the first problem, and that problem, of a scan in chunks of this size."""
+    scanner = kernels.LineScanner(names, ord(",") if names else 0)
+    rows, at, window = 0, 0, size
+    while at < len(data):
+        used = scanner.feed(data[at : at + window], at, at + window >= len(data))
+        for field in range(len(scanner.names)):
+            row, offset, length, *_ = scanner.values(field)
+            _inside(offset, length, len(data), "LineScanner")
+            if len(row) and int(row[-1]) >= scanner.rows:
+                raise WrongError("LineScanner: a value of a sample that is not there")
+        rows += scanner.rows
+        if scanner.problem is not None:
+            break
+        at, window = at + used, size if used else 2 * window
+    return rows, scanner.problem, scanner.problem_offset
+
+
+def _scan_pages(data: bytes, rng: random.Random) -> None:
+    for at in (0, *(rng.randrange(len(data) + 1) for _ in range(8))):
+        with suppress(ValueError):
+            offset, length = kernels.scan_byte_arrays(data[at:], rng.randrange(40))
+            _inside(offset, length, len(data) - at, "scan_byte_arrays")
+        with suppress(ValueError):
+            kernels.scan_snappy(data[at:], rng.choice([1 << 16, 100]))
 
 
 def _inside(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], size: int, what: str) -> None:

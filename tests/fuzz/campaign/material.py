@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.formats import FORMATS
-from tests.fuzz.datasets import ORIGINALS
+from tests.fuzz.datasets import FOREIGN, ORIGINALS
 from tests.paths import GOLDEN
 
 import bushel
@@ -19,9 +19,9 @@ from bushel.errors import FormatError
 from bushel.testing.samples import make_samples
 from bushel.testing.target import Target, numbered
 
-__all__ = ["CONTAINERS", "TIME", "Material", "Value", "make_materials", "plain", "write_files"]
+__all__ = ["CONTAINERS", "TIME", "Material", "Value", "make_materials", "plain", "repaired_as", "write_files"]
 
-CONTAINERS = tuple(ORIGINALS)
+CONTAINERS = (*ORIGINALS, *FOREIGN)
 
 TIME = 1_700_000_000_000_000_000
 """Modification time of all undamaged files, in nanoseconds."""
@@ -56,11 +56,19 @@ def make_materials(container: str, folder: Path) -> list[Material]:
     for number, (name, generation) in enumerate(FORMATS):
         if name == container:
             _write(Target(name, folder, generation), number)
-    for number, original in enumerate(ORIGINALS[container]):
+    for name in FOREIGN.get(container, ()):
+        ignored = shutil.ignore_patterns(".bushel", "EXPECTED.json")
+        shutil.copytree(GOLDEN / "foreign" / name, folder / name.replace("/", "-"), ignore=ignored)
+    for number, original in enumerate(ORIGINALS.get(container, ())):
         source = GOLDEN / original
         if sum(path.stat().st_size for path in source.rglob("*") if path.is_file()) <= _LARGEST:
             shutil.copytree(source, folder / f"original-{number}", ignore=shutil.ignore_patterns(".bushel"))
-    return [_material(path) for path in sorted(folder.iterdir())]
+    return [_material(path, repaired_as(container)) for path in sorted(folder.iterdir())]
+
+
+def repaired_as(container: str) -> str | None:
+    """Return `to=` of `bushel.repair`: a container that is only read is repaired to one that is written."""
+    return "recordio" if container in FOREIGN else None
 
 
 def _write(target: Target, number: int) -> None:
@@ -81,7 +89,7 @@ def _write(target: Target, number: int) -> None:
     target.write(f"large{name}", large, samples, numbered(3))
 
 
-def _material(folder: Path) -> Material:
+def _material(folder: Path, to: str | None) -> Material:
     for path in folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
         os.utime(path, ns=(TIME, TIME))
@@ -95,7 +103,7 @@ def _material(folder: Path) -> Material:
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         name = str(path.relative_to(folder))
         (index if ".bushel" in path.parts else files)[name] = path.read_bytes()
-    values = _values(samples.values()) | _rewritten(folder)
+    values = _values(samples.values()) | _rewritten(folder, to)
     return Material(folder.name, files, index, samples, frozenset(values))
 
 
@@ -108,11 +116,11 @@ def _values(samples: Iterable[Mapping[str, Value]]) -> set[Value]:
     return values
 
 
-def _rewritten(folder: Path) -> set[Value]:
+def _rewritten(folder: Path, to: str | None) -> set[Value]:
     """Return the values as Bushel itself encodes them: another package may encode the same number in other bytes."""
     copy = folder.parent.parent / "rewritten"
     try:
-        bushel.repair(folder, copy, workers=1)
+        bushel.repair(folder, copy, workers=1, to=to)
         with bushel.open(copy) as dataset:
             read = dataset.read(range(len(dataset)), decode=False)
     except FormatError:  # it has no samples

@@ -19,6 +19,7 @@ from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.table import Table
 from bushel.containers.parquet.types import field_of
+from bushel.containers.references import with_references
 from bushel.containers.sections import Outline, Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError
@@ -57,7 +58,7 @@ class _Parquet:
         features = features_of(footer, file.path)
         fields = tuple(_fields(file, footer, features))
         near = file if tail is None else ChunkReader(file, footer)
-        return _table(Table(near, footer, features), fields, shard)
+        return with_references(_table(Table(near, footer, features), fields, shard), shard, options.spec)
 
     def outline(self, shard: Shard, /) -> Outline:
         """Return what the footer says: rows and bytes of each row group."""

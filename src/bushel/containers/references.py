@@ -1,0 +1,158 @@
+"""Fields that name files: with `spec={"image": "jpg(path)"}`, the values are the bytes of these files.
+
+Each file is a block of one block file, as those of a folder are. A name is a path relative to the file that holds it,
+and never leads out of its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bushel._index.opening import opener
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
+from bushel.codecs import get_codec
+from bushel.errors import CodecError, FormatError, SpecError
+from bushel.spec import Field, Spec
+from bushel.storage import Blocks, Extents, below, read_many
+
+if TYPE_CHECKING:
+    from bushel.containers.base import ReadOptions
+
+__all__ = ["as_texts", "with_references"]
+
+_PATH = "(path)"
+_CHUNK = 1 << 16
+_NAMED = 3
+_HINT = "put the files there, or read the names themselves: leave the field out of spec="
+
+
+def as_texts(options: ReadOptions) -> ReadOptions:
+    """Return options in which fields that name files are texts."""
+    spec = options.spec
+    if spec is None or not any(field.codec.endswith(_PATH) for field in spec.values()):
+        return options
+    texts = {name: _as_text(field) for name, field in spec.items()}
+    return replace(options, spec=texts)
+
+
+def _as_text(field: Field) -> Field:
+    if not field.codec.endswith(_PATH):
+        return field
+    if field.sequence:
+        raise SpecError(f"field {field.name!r}: a list of names cannot be read as {field.type!r}, only a single name")
+    return replace(field, codec="utf8")
+
+
+def with_references(index: ShardIndex, shard: Shard, spec: Spec | None) -> ShardIndex:
+    """Return a table in which fields that name files have the bytes of these files.
+
+    Args:
+        index: The table of the shard, in which these fields are texts.
+        shard: The shard.
+        spec: The fields as the user declares them.
+
+    Raises:
+        FormatError: A file is missing, or its name leads out of the folder.
+        SpecError: A field holds no texts.
+    """
+    for name, field in (spec or {}).items():
+        if field.codec.endswith(_PATH) and name in index.fields:
+            index = _resolved(index, shard, field)
+    return index
+
+
+def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
+    own = index.fields[field.name]
+    if own.field.codec != "utf8" or not own.plain:
+        raise SpecError(
+            f"field {field.name!r} has values of type {own.field.type}, not names of files: {field.type!r} needs texts"
+        )
+    names = _names(index, shard, own)
+    folder = shard.files[0].rpartition("/")[0]
+    unique = dict.fromkeys(name for name in names if name is not None)
+    stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field.name, names)
+    number_of = {name: number for number, name in enumerate(unique)}
+    numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
+    files, count = len(index.files), len(stamps)
+    length = np.array([stamp.size for stamp in stamps], np.int64)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    homes = files + np.arange(count, dtype=np.int32)
+    zero = np.zeros(count, np.int64)
+    blocks = Blocks(start, homes, zero, length, np.zeros(count, np.uint8), ("stored",))
+    there = np.maximum(numbers, 0)
+    extents = FieldExtents(
+        field,
+        field.codec,
+        files + count + len(index.blocks),
+        np.where(numbers >= 0, start[there], 0),
+        np.where(numbers >= 0, length[there] if count else 0, MISSING),
+    )
+    fields = {  # block files are numbered after the files, of which there are more now
+        name: replace(each, file=each.file + count) if each.file >= files else each
+        for name, each in index.fields.items()
+    }
+    columns = {name: column for name, column in index.columns.items() if name != field.name}
+    return replace(
+        index,
+        files=(*index.files, *stamps),
+        fields={**fields, field.name: extents},
+        columns=columns,
+        blocks=(*index.blocks, blocks),
+    ).check(str(shard.path(0)))
+
+
+def _names(index: ShardIndex, shard: Shard, own: FieldExtents) -> list[str | None]:
+    """Return the text of each sample, None for a missing one."""
+    file, codec = opener(index, shard.path)(own.file), get_codec(own.codec)
+    found: list[str | None] = []
+    for first in range(0, own.rows, _CHUNK):
+        part = slice(first, first + _CHUNK)
+        for row, stored in enumerate(read_many([file], Extents(0, own.offset[part], own.length[part])), first):
+            try:
+                found.append(None if stored is None else str(codec.decode(stored)))
+            except CodecError as error:
+                raise FormatError(
+                    f"sample {row}, field {own.field.name!r}: {error}",
+                    file=file.path,
+                    offset=index.place(own.file, int(own.offset[row])).offset,
+                ) from error
+    return found
+
+
+def _stamps(
+    shard: Shard, names: Sequence[str], before: str, field: str, of_samples: Sequence[str | None]
+) -> list[FileStamp]:
+    """Return the files of these names.
+
+    Raises:
+        FormatError: Some are missing, or not in the folder.
+    """
+    stamps, missing = [], []
+    for name in names:
+        if "://" in name:
+            raise FormatError(
+                f"field {field!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
+                file=str(shard.path(0)),
+                hint="only files beside the list are read: download them, with bushel.sources, say",
+            )
+        inside = before + name.removeprefix("./")
+        path = below(shard.root, inside, any_text=True)
+        try:
+            stat = path.stat()
+            if path.is_dir():
+                raise IsADirectoryError
+        except (OSError, ValueError):
+            missing.append(name)
+            continue
+        stamps.append(FileStamp(inside, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
+    if missing:
+        first = ", ".join(f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED])
+        more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise FormatError(
+            f"field {field!r} names files that cannot be found: {first}{more}", file=str(shard.path(0)), hint=_HINT
+        )
+    return stamps

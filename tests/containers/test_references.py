@@ -1,0 +1,113 @@
+"""Lists whose fields name files: the bytes of these files are the values."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.containers.read_in_place import FOREIGN
+
+import bushel
+from bushel.errors import FormatError, SpecError
+
+PHOTOS = sorted((FOREIGN / "folder" / "photos").rglob("*.jpg"))[:5]
+SPEC = {"image": "jpg(path)"}
+
+
+def photos(folder: Path) -> list[str]:
+    """Copy some photos below a folder, and return their names relative to it."""
+    names = []
+    for number, path in enumerate(PHOTOS):
+        place = folder / "img" / f"photo {number}.jpg"
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(path.read_bytes())
+        names.append(f"{'./' * (number % 2)}img/photo {number}.jpg")
+    return names
+
+
+def listed(folder: Path, kind: str, names: Sequence[str | None]) -> Path:
+    """Write a list of a kind."""
+    rows = [{"label": number, "image": name} for number, name in enumerate(names)]
+    path = folder / f"list.{kind}"
+    if kind.startswith("jsonl"):
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(data) if kind.endswith("gz") else data)
+    elif kind == "csv":
+        path.write_text("label,image\n" + "".join(f'{row["label"]},"{row["image"]}"\n' for row in rows))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        parquet, feather = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.feather")
+        write: Any = parquet.write_table if kind == "parquet" else feather.write_feather
+        write(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "csv", "parquet", "arrow"])
+def test_values_are_the_bytes_of_the_files(kind: str, tmp_path: Path) -> None:
+    path = listed(tmp_path, kind, photos(tmp_path))
+    dataset = bushel.open(path, spec=SPEC, index="memory")
+    assert (dict(dataset.spec)["image"], len(dataset)) == ("jpg(path)", 5)
+    for number, each in enumerate(dataset.read(range(5), decode=False)):
+        assert (each["image"], dataset[number]["label"]) == (PHOTOS[number].read_bytes(), number)
+    assert dataset[1]["image"].dtype == np.uint8
+    crop = {"image": bushel.transforms.RandomResizedCrop(16)}
+    batch = next(iter(bushel.Loader(dataset, 5, transforms=crop, shuffle=True, workers=1)))
+    assert batch["image"].shape == (5, 16, 16, 3)
+
+
+def test_an_index_remembers_the_files(tmp_path: Path) -> None:
+    path = listed(tmp_path, "jsonl", photos(tmp_path))
+    assert bushel.index(path, spec=SPEC)[2]["label"] == 2
+    dataset = bushel.open(path)
+    assert dataset.read([2], decode=False)[0]["image"] == PHOTOS[2].read_bytes()
+    assert bushel.verify(path).ok
+    (tmp_path / "img" / "photo 2.jpg").write_bytes(PHOTOS[3].read_bytes())
+    assert not bushel.verify(path).ok
+    assert bushel.open(path).read([2], decode=False)[0]["image"] == PHOTOS[3].read_bytes()
+
+
+def test_converting_copies_the_bytes(tmp_path: Path) -> None:
+    path = listed(tmp_path, "csv", photos(tmp_path))
+    bushel.convert(bushel.open(path, spec=SPEC, index="memory"), tmp_path / "out.tar")
+    dataset = bushel.open(tmp_path / "out.tar")
+    assert [each["image"] for each in dataset.read(range(5), decode=False)] == [each.read_bytes() for each in PHOTOS]
+
+
+def test_missing_values_and_a_file_that_several_name(tmp_path: Path) -> None:
+    names = photos(tmp_path)
+    path = listed(tmp_path, "jsonl", [names[0], None, names[0], names[1]])
+    read = bushel.open(path, spec=SPEC, index="memory").read(range(4), decode=False)
+    assert [each.get("image") for each in read] == [
+        PHOTOS[0].read_bytes(),
+        None,
+        PHOTOS[0].read_bytes(),
+        PHOTOS[1].read_bytes(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../x.jpg", "not the name of a file in this folder"),
+        ("/etc/hostname", "not the name of a file in this folder"),
+        ("img/gone.jpg", "names files that cannot be found: 'img/gone.jpg' of sample 1"),
+        ("img", "cannot be found"),
+        ("https://example.com/x.jpg", "is a URL"),
+        ("", "not the name of a file"),
+    ],
+)
+def test_names_that_are_refused(name: str, message: str, tmp_path: Path) -> None:
+    path = listed(tmp_path, "jsonl", [photos(tmp_path)[0], name])
+    with pytest.raises(FormatError, match=message):
+        bushel.open(path, spec=SPEC, index="memory")
+
+
+def test_fields_that_hold_no_names(tmp_path: Path) -> None:
+    path = listed(tmp_path, "jsonl", list(photos(tmp_path)))
+    with pytest.raises(SpecError, match="only a single name"):
+        bushel.open(path, spec={"image": "jpg(path)[]"}, index="memory")
