@@ -128,3 +128,13 @@ def test_any_cells(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str
 def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Path) -> None:
     data = TABLE.encode() + b"".join(b'%d,"text, %d",0.5,%d\n' % (i, i, i) for i in range(40))
     check_damaged(data, tmp_path / "x.csv", 20, "csv")
+
+
+def test_repair_keeps_the_types_on_record(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", "n,s\n1,a\n2,b\n3,c\n")
+    bushel.index(path)
+    path.write_bytes(path.read_bytes().replace(b"2,b", b"5.5,b"))
+    assert bushel.open(path, index="memory").spec["n"] == "int"
+    assert bushel.repair(path, tmp_path / "out.rec", to="recordio").samples == 2
+    found = [each["n"] for each in bushel.open(tmp_path / "out.rec")]
+    assert [(number, type(number)) for number in found] == [(1, int), (3, int)]

@@ -94,3 +94,11 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
 def test_damage_gives_an_error_that_names_the_file_or_other_values(name: str, tmp_path: Path) -> None:
     data = (FOREIGN / name / "set.zip").read_bytes()
     check_damaged(data, tmp_path / "x.zip", data.index(b"PK\1\2"), name)
+
+
+def test_a_member_without_a_name_belongs_to_no_sample(tmp_path: Path) -> None:
+    data = bytearray(written(tmp_path / "x.zip", {"a.txt": b"one", "b.txt": b"two"}).read_bytes())
+    at = data.rindex(b"PK\1\2")
+    data[at + 46 : at + 51] = b"\0.txt"  # Python's zipfile cuts names at a zero byte
+    (tmp_path / "x.zip").write_bytes(data)
+    assert [sample["txt"] for sample in bushel.open(tmp_path / "x.zip", index="memory")] == ["one"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import struct
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.some_lines import CELLS, LINES
+from tests.paths import GOLDEN, ROOT
 
 from bushel.kernels import LineScanner, csv_record, scan_byte_arrays
 
@@ -114,3 +119,22 @@ def test_announced_numbers_take_no_memory() -> None:
         with pytest.raises(ValueError, match="announced"):
             scan_byte_arrays(bytes(4), count)
     assert scan_byte_arrays(np.zeros(4, np.uint8), 1)[0].tolist() == [4]
+
+
+def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    kernels, program = ROOT / "src/bushel/kernels", tmp_path / "lines_test"
+    sources = [kernels / f"scans/{name}.cpp" for name in ("lines", "line_values", "byte_arrays")]
+    flags = ["-std=c++17", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", f"-I{kernels}"]
+    command = [compiler, *flags, ROOT / "tests/kernels/lines_test.cpp", *sources, "-o", program]
+    built = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if built.returncode and "sanitize" in built.stderr + built.stdout or "asan" in built.stderr:
+        pytest.skip("the compiler has no sanitizers")
+    assert not built.returncode, built.stderr
+    files = [GOLDEN / "foreign/jsonl/rows.jsonl", GOLDEN / "foreign/csv/rows.csv"]
+    for simd in ("", "scalar"):
+        environment = {**os.environ, "BUSHEL_SIMD": simd}
+        done = subprocess.run([program, "20", *files], capture_output=True, text=True, env=environment)
+        assert (done.returncode, done.stdout) == (0, "1600 cases\n"), done.stderr

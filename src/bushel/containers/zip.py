@@ -90,7 +90,7 @@ def _entries(file: File) -> list[zipfile.ZipInfo]:
     """
     try:
         with zipfile.ZipFile(io.BufferedReader(_Reader(file))) as archive:
-            found = [entry for entry in archive.infolist() if not entry.is_dir()]
+            found = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, OverflowError) as error:
         raise FormatError(f"not a zip archive that can be read: {error}", file=file.path, hint=_HINT) from error
     found.sort(key=lambda entry: entry.header_offset)

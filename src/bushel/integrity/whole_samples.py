@@ -23,7 +23,7 @@ from bushel.containers.base import ReadOptions, ReportsFaults
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.containers.recovery import Bools
-from bushel.errors import BushelError, CorruptError, FormatError
+from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
@@ -95,8 +95,8 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     samples, there is a second table, for those that are found elsewhere in the damaged files.
     """
     name, shard = place.container.name, place.shard
-    built, faults = _table_from_files(place)
     kept, fresh = _stored_table(place)
+    built, faults = _table_from_files(place, kept)
     proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
     for fault in faults:
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
@@ -204,11 +204,15 @@ def _spec(index: ShardIndex) -> Spec:
     return {name: column.field for name, column in index.fields.items()}
 
 
-def _table_from_files(place: Place) -> tuple[ShardIndex | None, list[FormatError]]:
-    """Return the table made from the files, and the errors in them."""
+def _table_from_files(place: Place, kept: ShardIndex | None) -> tuple[ShardIndex | None, list[FormatError]]:
+    """Return the table made from the files, with the types on record if possible, and the errors in the files."""
+    spec = None if kept is None else _spec(kept)
     try:
         stamps_of(place.shard)  # names a missing file
-        built = place.container.index(place.shard, ReadOptions())
+        try:
+            built = place.container.index(place.shard, ReadOptions(spec=spec))
+        except SpecError:
+            built = place.container.index(place.shard, ReadOptions())
     except FormatError as error:
         return None, [error]
     return built, place.container.faults(place.shard) if isinstance(place.container, ReportsFaults) else []

@@ -7,6 +7,7 @@ lists of numbers are extents of the file. docs/format-arrow.md says what becomes
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.arrow.messages import batches_of, read_schema
@@ -16,7 +17,7 @@ from bushel.containers.parquet.features import features_in
 from bushel.containers.references import with_references
 from bushel.errors import FormatError
 from bushel.filters import FilterError
-from bushel.storage import AnyPath, below, open_file, read_whole
+from bushel.storage import AnyPath, open_file, read_whole
 
 __all__ = ["CONTAINER"]
 
@@ -40,7 +41,7 @@ class _Arrow:
         own = sorted(name for name in names if name.endswith(self.suffixes))
         if not own:
             return None
-        listed = _listed(path) if _STATE in names else own
+        listed = _listed(path, names) if _STATE in names else own
         return [Shard(path, name, (name,)) for name in listed]
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -78,11 +79,11 @@ class _Arrow:
 CONTAINER = _Arrow()
 
 
-def _listed(path: AnyPath) -> list[str]:
+def _listed(path: AnyPath, there: Collection[str]) -> list[str]:
     """Return the files that `state.json` lists, in order.
 
     Raises:
-        FormatError: It is damaged, or says that rows were selected without being written.
+        FormatError: It is damaged, lists a file that is not there, or says that another file selects the rows.
     """
     place = path / _STATE
     try:
@@ -98,5 +99,10 @@ def _listed(path: AnyPath) -> list[str]:
             hint="call flatten_indices() of the dataset, and save_to_disk() again",
         )
     for name in names:
-        below(path, name)
+        if name not in there:
+            raise FormatError(
+                f"it lists {name[:200]!r}, which is not in the folder",
+                file=str(place),
+                hint="put the file back, or save the dataset again",
+            )
     return names
