@@ -205,6 +205,16 @@ def test_declared_types(tmp_path: Path) -> None:
         bushel.open(written(tmp_path / "z.jsonl", '{"t": [256]}'), index="memory", spec={"t": "array(uint8,-1)"})[0]
 
 
+def test_declared_types_of_a_file_with_an_index(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.jsonl", '{"t": [1, 2], "n": 3, "s": "5"}', '{"t": [], "n": 4, "s": "6"}')
+    assert bushel.open(path)[0]["n"] == 3
+    assert (tmp_path / ".bushel").exists()
+    found = bushel.open(path, spec={"t": "array(int32,-1)", "n": "float", "s": "int"})[0]
+    assert (found["t"].dtype, type(found["n"]), found["s"]) == (np.int32, float, 5)
+    assert bushel.index(path, spec={"n": "float"})[1]["n"] == 4.0
+    assert type(bushel.open(path, spec={"n": "int"})[1]["n"]) is int
+
+
 def test_files_of_a_folder_are_shards(tmp_path: Path) -> None:
     written(tmp_path / "b.jsonl", '{"x": 2}')
     written(tmp_path / "a.jsonl", '{"x": 1}')

@@ -60,6 +60,13 @@ def test_values_are_the_bytes_of_the_files(kind: str, tmp_path: Path) -> None:
     assert batch["image"].shape == (5, 16, 16, 3)
 
 
+def test_a_list_that_has_an_index_without_the_files(tmp_path: Path) -> None:
+    path = listed(tmp_path, "jsonl", photos(tmp_path))
+    assert bushel.open(path)[0]["image"] == "img/photo 0.jpg"
+    stored = bushel.open(path, spec=SPEC).read([0], decode=False)[0]["image"]
+    assert stored == PHOTOS[0].read_bytes()
+
+
 def test_an_index_remembers_the_files(tmp_path: Path) -> None:
     path = listed(tmp_path, "jsonl", photos(tmp_path))
     assert bushel.index(path, spec=SPEC)[2]["label"] == 2

@@ -46,6 +46,7 @@ __all__ = [
     "Shard",
     "ShardWriter",
     "Stored",
+    "StoresText",
     "WritableContainer",
     "WriteOptions",
     "WritesColumns",
@@ -300,6 +301,16 @@ class HasOwnIndex(Protocol):
 
     def has_own_index(self, shard: Shard, /) -> bool:
         """Return whether `index` is quick for this shard."""
+        ...
+
+
+@runtime_checkable
+class StoresText(Protocol):
+    """A container whose values are text, so that a field of another type (`ReadOptions.spec`) needs another table."""
+
+    @property
+    def stores_text(self) -> Literal[True]:
+        """True."""
         ...
 
 

@@ -5,6 +5,8 @@ docs/format-csv.md has the rules.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bushel._index.table import ShardIndex
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.line_scan import COMPRESSED, LineFile, LineTable, line_shards, open_lines, scanner_of
@@ -24,6 +26,7 @@ _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 class _Csv:
     name = "csv"
+    stores_text: Literal[True] = True
     suffixes = tuple(each + end for each in (".csv", ".tsv") for end in ("", *COMPRESSED))
 
     def shards(self, path: AnyPath) -> list[Shard] | None:

@@ -5,6 +5,8 @@ docs/format-jsonl.md has the rules.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bushel._index.table import ShardIndex
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.line_scan import COMPRESSED, LineTable, line_shards, open_lines, scanner_of
@@ -17,6 +19,7 @@ __all__ = ["CONTAINER"]
 
 class _JsonLines:
     name = "jsonl"
+    stores_text: Literal[True] = True
     suffixes = tuple(each + end for each in (".jsonl", ".ndjson") for end in ("", *COMPRESSED))
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
