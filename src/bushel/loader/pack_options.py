@@ -63,8 +63,8 @@ def check_alone(options: LoaderOptions) -> None:
         raise TypeError(f"{by} joins the fields itself: collate= must be a mapping of fields to rules")
     if not options.decode:
         raise ValueError(f"{by} joins arrays, which are decoded: leave out decode=False")
-    left_out = isinstance(options.exclude, str | os.PathLike) or bool(list(options.exclude))
-    if chunks and (options.on_error != "raise" or left_out):
+    # an iterator is only asked for its first element where that is an error
+    if chunks and (options.on_error != "raise" or isinstance(options.exclude, os.PathLike) or any(options.exclude)):
         raise ValueError(
             "chunk_by= joins all documents, so one that is left out would change every row after it: leave out "
             "on_error= and exclude=, and load a view without the bad documents"
