@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -61,9 +62,9 @@ def read(way: str, path: Path) -> int:
     if way == "bushel":
         return len(bushel.open(path, index="memory"))
     if way == "polars":
-        import polars
-
-        return (polars.read_csv if path.suffix == ".csv" else polars.read_ndjson)(path).height
+        polars: Any = import_module("polars")
+        height: int = (polars.read_csv if path.suffix == ".csv" else polars.read_ndjson)(path).height
+        return height
     from pyarrow import csv
     from pyarrow import json as lines
 
