@@ -286,6 +286,7 @@ DOCUMENTED = (
     Documented("are staged in `.bushel/staging` in their folder", call="Writer", original=r'"files": \{"'),
     Documented("More is accepted", call="encoders|decoders|append|Reader|load", original='"raises"', dropin=GIVES),
     Documented("More is accepted", call=r"decoders\[.*E\.encoders", original="has no attribute 'data'"),
+    Documented("`spec` of a `ShardedDatasetWriter`", call=r"ShardedDatasetWriter[^$]*w\.spec"),
     Documented("A failed `fn` prints its traceback", call="loader"),
     Documented("A mask is a dict (0.20) or a tuple of keys (0.24)", call=r"\('id',\)|\['id'\]"),
 )

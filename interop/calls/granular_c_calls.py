@@ -342,5 +342,6 @@ DOCUMENTED = (
     Documented("`shard_id` that is not below `num_shards`", call="shard_id"),
     Documented("0.24 cannot open datasets of 0.20", call="s4|r.bag"),
     Documented("A datapoint that cannot be encoded leaves some of its records", call="Writer", original='"raises"'),
+    Documented("`closed` of a `DatasetWriter`", call=r"DatasetWriter[^$]*w\.closed"),
     Documented("A failed `fn` prints its traceback", call="loader"),
 )
