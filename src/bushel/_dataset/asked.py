@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from bushel._index.file_spec import asked_for, without_code
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.codecs.registry import from_file, is_withheld
 from bushel.containers import get_container
@@ -36,6 +35,8 @@ class Asked:
         """Return a field of a file as it is read."""
         if (named := self.spec.get(known.name)) is not None:
             return named
+        from bushel._index.file_spec import asked_for, without_code
+
         return replace(known, codec=asked_for(known.codec)) if self.pickle else without_code(known)
 
     def table(self, index: ShardIndex) -> ShardIndex:
@@ -58,7 +59,11 @@ class Asked:
     def _extents(self, container: str, extents: FieldExtents) -> FieldExtents:
         known, shown = extents.field, self.field(extents.field)
         if known.name not in self.spec:
-            codec = asked_for(extents.codec) if self.pickle else from_file(extents.codec)
+            codec = from_file(extents.codec)
+            if self.pickle:
+                from bushel._index.file_spec import asked_for
+
+                codec = asked_for(extents.codec)
         else:  # a container that has the types of its fields does not look at the spec
             codec = extents.codec if shown == known else _stored_codec(container, shown)
             if shown.sequence != known.sequence:
@@ -89,6 +94,8 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
         fields: The fields of the dataset as they are read.
         path: The dataset, for the message.
     """
+    from bushel._index.file_spec import asked_for
+
     withheld = {each.name: asked_for(each.codec) for each in fields if is_withheld(each.codec)}
     if not withheld:
         return

@@ -10,11 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.read_errors import undecodable
 from bushel._dataset.shards import OpenShard
 from bushel._index.columns import KNOWN_TYPES
 from bushel._index.read_plan import Elements, FieldPlan, Group, ReadPlan
-from bushel._index.seek_lookup import tables_by_field, with_table
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.clip_parts import ClipPart
 from bushel.errors import CodecError
@@ -193,6 +191,8 @@ def _whole_clip(reader: Source, position: int, name: str, elements: Elements) ->
 
 def _undecodable(reader: Source, error: CodecError, key: str, name: str, position: int) -> CodecError:
     """Return the error of a codec, with the sample and the file that it belongs to."""
+    from bushel._dataset.read_errors import undecodable
+
     return undecodable(error, key, name, *reader.location(position, name), position)
 
 
@@ -267,7 +267,11 @@ def decode_samples(
     decoders = {number: _decoders(reader.shards[number], encoded, wanted) for number in set(numbers)}
     columns = ((name, reader.shards[number].index.fields.get(name)) for number in decoders for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}
-    tables = tables_by_field(reader.groups(positions), len(positions), sought, wanted) if sought else {}
+    tables: dict[str, list[Any]] = {}
+    if sought:
+        from bushel._index.seek_lookup import tables_by_field, with_table
+
+        tables = tables_by_field(reader.groups(positions), len(positions), sought, wanted)
     decoded = []
     for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
         own = decoders[number]

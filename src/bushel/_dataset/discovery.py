@@ -208,8 +208,23 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial:
         load = manifest_loader(paths)
     found = find(paths, container)
     shards = found.shards
-    if len(paths) == 1 and shards and str(shards[0].root) == str(paths[0]):
-        return _as_listed(paths[0], found, load, partial=partial)
+    path = paths[0]
+    if len(paths) == 1 and shards and str(shards[0].root) == str(path):
+        first = shards[0]
+        folder = (
+            first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
+        )  # may lack `parent`
+        manifest = load(folder / "manifest.json")
+        if (
+            manifest is not None
+            and (manifest.complete, manifest.container) == (True, found.container)
+            and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
+            and first.sidecars == FOLDER
+            and isinstance(path, Path)
+            and not os.path.isdir(path / FOLDER / "staging")
+        ):
+            return replace(found, manifest=manifest)  # the usual case
+        return _as_listed(path, found, manifest, load, partial=partial)
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
         found = _parts_as_listed(paths[0], found, load, partial=partial)
         shards = found.shards
@@ -229,36 +244,23 @@ def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial
     return Found(found.container, *compared(path, shards, manifest, partial=partial))
 
 
-def _as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
+def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, partial: bool) -> Found:
     """Return a dataset in a folder as its manifest lists it."""
-    shards, local = found.shards, isinstance(path, Path)
+    from bushel._dataset.as_listed import compared, still_there
+
+    shards = found.shards
     incomplete: Incomplete | None = None
     unlisted: tuple[str, ...] = ()
-    first = shards[0]
-    if partial and not local and is_object(path) and not path.listable:  # these are the shards of the manifest
-        from bushel._dataset.as_listed import still_there
-
+    if partial and is_object(path) and not path.listable:  # these are the shards of the manifest
         shards = still_there(shards)
-    folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)  # may have no `parent`
-    manifest = load(folder / "manifest.json")
-    state = manifest if first.sidecars == FOLDER else load(marker_path(path, ""))
-    if manifest is not None and manifest.container != found.container:
+    state = manifest if found.shards[0].sidecars == FOLDER else load(marker_path(path, ""))
+    if manifest is not None and manifest.complete and manifest.container == found.container:
+        shards, incomplete, unlisted = compared(path, shards, manifest, partial=partial)
+    elif manifest is not None and not lists_all(manifest, found.container, shards):
         manifest = None
-    if manifest is not None and list(map(_NAME, manifest.shards)) != list(map(_NAME, shards)):
-        if manifest.complete:
-            from bushel._dataset.as_listed import compared
-
-            shards, incomplete, unlisted = compared(path, shards, manifest, partial=partial)
-        elif not lists_all(manifest, found.container, shards):
-            manifest = None
     if incomplete is None and state is not None and not state.complete:
         incomplete = Incomplete(str(path), state.expected)
-    elif (
-        incomplete is None
-        and local
-        and os.path.isdir(os.path.join(str(path), FOLDER, "staging"))
-        and is_staged(Path(str(path)), "")
-    ):
+    elif incomplete is None and isinstance(path, Path) and is_staged(path, ""):
         incomplete = Incomplete(str(path))
     return Found(found.container, shards, incomplete, unlisted, manifest)
 
@@ -275,7 +277,10 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     """
     name = container
     shards: list[Shard] = []
-    for path, found, own in _find_each(list(paths), container):
+    paths = list(paths)
+    for path, found, own in (
+        [(paths[0], *_find_at(paths[0], container))] if len(paths) == 1 else _find_each(paths, container)
+    ):
         if container is not None and found != container:
             raise FormatError(
                 f"this is a dataset in the container {found!r}, not {container!r}",

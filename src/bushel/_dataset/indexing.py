@@ -15,8 +15,9 @@ from bushel._dataset.discovery import expand_paths, find
 from bushel._dataset.folders import above_parts
 from bushel._dataset.index_place import index_place, indexed_in
 from bushel._dataset.key_file import has_old_key_file, write_key_file
+from bushel._dataset.labels import labels_beside
 from bushel._dataset.listed import write_manifest
-from bushel._dataset.open import checked_spec, each_shard, labels_beside
+from bushel._dataset.open import checked_spec, each_shard
 from bushel._dataset.reader import Reader
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._dataset.shards import union_of_fields

@@ -14,7 +14,8 @@ from typing import overload
 import numpy as np
 
 from bushel._dataset.completeness import is_staged, listed_names, manifest_path
-from bushel._dataset.shards import Listing, OpenShard, labels_of, samples_of
+from bushel._dataset.labels import labels_of
+from bushel._dataset.shards import Listing, OpenShard, samples_of
 from bushel._index.file_spec import asked_for
 from bushel._index.saving import save_manifest
 from bushel._index.shard_list import (

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bushel._dataset.asked import AS_FILES_SAY, Asked, warn_withheld
-from bushel._dataset.completeness import listed_names, manifest_path, warn_incomplete, with_advice
+from bushel._dataset.completeness import listed_names, warn_incomplete, with_advice
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.discovery import discover, expand_paths, folder_state, is_stream, lacks_index
 from bushel._dataset.reader import Reader
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.tables import table_to_read
-from bushel._index.class_names import Labels, labels_of_fields
+from bushel._dataset.shards import OpenShard, union_of_fields
+from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
-from bushel._runtime.parallel import cpu_count, parallel_map
 from bushel._runtime.public import public
 from bushel.codecs import get_codec
+from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, needs_index
 from bushel.containers.base import KeepsNames, ReadOptions, Shard
 from bushel.errors import FormatError, UnsupportedError
-from bushel.spec import Spec, parse_spec
+from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import is_local, is_object
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ __all__ = [
     "IndexPolicy",
     "checked_spec",
     "each_shard",
-    "labels_beside",
     "open",
     "open_any",
     "open_shards",
@@ -55,6 +56,8 @@ are compared shard by shard, when a shard is first read."""
 _HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
 """For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
 without a sidecar may have."""
+
+_FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(attrgetter, ("fields", "codec", "damage", "labels", "section"))
 
 T = TypeVar("T")
 
@@ -147,9 +150,6 @@ def open(
             from bushel._dataset.index_place import indexed_in
 
             found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
-        ends = [shard.name for shard in (*found.shards[:1], *found.shards[-1:])]
-        if index != "memory" and any(map(needs_index, ends)) and not all(map(_has_index, found.shards)):
-            raise _forward_only(source, spec, compressed=True)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
         recover = damaged == "warn"
         shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
@@ -157,22 +157,27 @@ def open(
             from bushel._dataset.declared import check_declared
 
             check_declared(fields, [shard.index for shard in shards], str(paths[0]))
+        if any(map(_LABELS, shards)):
+            from bushel._dataset.labels import labels_of
+
+            labels_of(shards, union_of_fields(shards))  # raises if shards differ
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete))
-        dataset.labels  # noqa: B018 - raises if shards differ
     except FormatError as error:
         if (explained := with_advice(error, paths)) is None:
             raise
         raise explained from error
-    if any(shard.section is not None for shard in shards):
+    if any(map(_SECTION, shards)):
         from bushel._dataset.sections import warn_unread
 
         warn_unread(str(paths[0]), shards)
-    warn_withheld((each for shard in shards for each in shard.fields), str(paths[0]))
+    read = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
+    if any(map(is_withheld, map(_CODEC, read))):
+        warn_withheld(read, str(paths[0]))
     if found.unlisted:
         from bushel._dataset.as_listed import warn_unlisted
 
         warn_unlisted(paths[0], found.unlisted)
-    if damages := [shard.damage for shard in shards if shard.damage is not None]:
+    if damages := list(filter(None, map(_DAMAGE, shards))):
         from bushel._dataset.damaged import warn_damaged
 
         warn_damaged(damages)
@@ -191,10 +196,6 @@ def _is_repository(source: object) -> bool:
     from bushel.storage.objects.hub import HubPath
 
     return HubPath.names_repository(source)
-
-
-def _has_index(shard: Shard) -> bool:
-    return not needs_index(shard.name) or shard.sidecar.exists()
 
 
 def _forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
@@ -286,7 +287,9 @@ def open_shards(
         asked = Asked(pickle=options.pickle)
         fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
         entries = {entry.name: entry for entry in manifest.shards}
-        labels = _labels_in(manifest)
+        from bushel._dataset.labels import labels_in
+
+        labels = labels_in(manifest)
         names = listed_names(shards)
         return [
             OpenShard.listed(container, shard, entries[name], fields, labels, asked)
@@ -296,42 +299,31 @@ def open_shards(
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, recover)
 
-    here = list(_opened_here(shards, work))
-    opened = [one for each in (*here, *each_shard(shards[len(here) :], work)) for one in each]
-    if not any(one.labels for one in opened) and (labels := labels_beside(container, shards, manifest)):
+    asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
+    opened: list[OpenShard] = []
+    here, until = 0, time.monotonic() + _HERE_SECONDS
+    for shard in shards:  # in this thread, as long as that is quicker than to start threads
+        if not isinstance(shard.root, Path) or time.monotonic() > until:
+            break
+        one = None if options.spec or options.checksums else OpenShard.unchanged(container, shard, asked)
+        if one is None and not _is_quick(shard):
+            break
+        opened += work(shard) if one is None else [one]
+        here += 1
+    if here < len(shards):
+        opened += chain.from_iterable(each_shard(shards[here:], work))
+    keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
+    if keeps and not any(map(_LABELS, opened)):
+        from bushel._dataset.labels import labels_beside
+
+        labels = labels_beside(container, shards, manifest)
         for one in opened:
             one.labels = labels_of_fields(labels, [field.name for field in one.fields])
     return opened
 
 
-def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
-    """Return the names of classes in a manifest that lists all shards, or in the file that the original tool keeps."""
-    own: object = get_container(container)
-    labels: Labels = {}
-    if isinstance(own, KeepsNames):
-        first = shards[0].root
-        if all(shard.root == first for shard in shards) or manifest_path(shards) is not None:
-            labels = own.class_names(first)
-    return labels if manifest is None else {**labels, **_labels_in(manifest)}
-
-
-def _labels_in(manifest: Manifest) -> Labels:
-    return {name: tuple(names) for name, names in manifest.labels.items()}
-
-
-def _opened_here(shards: Sequence[Shard], work: Callable[[Shard], T]) -> Iterator[T]:
-    """Open the first shards in this thread, as long as that is quicker than to start threads.
-
-    To map the table of a local shard, or to scan a small one, takes less than a millisecond, and little of that waits.
-    """
-    until = time.monotonic() + _HERE_SECONDS
-    for shard in shards:
-        if not is_local(shard.root) or not _is_quick(shard) or time.monotonic() > until:
-            return
-        yield work(shard)
-
-
 def _is_quick(shard: Shard) -> bool:
+    """Return whether a local shard has a table, or is so small that it is scanned sooner than threads start."""
     if shard.sidecar.exists():
         return True
     size = 0
@@ -371,6 +363,8 @@ def each_shard(
     if len(shards) <= 1:
         each = map(work, shards)
     else:
+        from bushel._runtime.parallel import cpu_count, parallel_map
+
         usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
         each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
     results: list[T] = []
@@ -390,6 +384,10 @@ def _open_one(
 
         if has_sections(container, shard):
             return open_sections(container, shard, options)
+    if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
+        raise _forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
+    from bushel._dataset.tables import table_to_read
+
     keep = policy == "auto"
     table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
     asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.decoding import Sample, samples_of
-from bushel._dataset.read_errors import unreadable
 from bushel._dataset.shards import Listing, OpenShard, ShardRows
 from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, plan_read
 from bushel._index.table import MISSING, FieldExtents
@@ -78,7 +78,11 @@ class Reader(ShardRows):
 
     def file(self, shard: int, number: int) -> File:
         """Return an open file or block file of a shard, given the numbers of both."""
-        return self._pool.get((shard, number), lambda: self.shards[shard].open(number, partial(self.file, shard)))
+        file = self._pool.files.get((shard, number))
+        if file is None:
+            opener = partial(self.shards[shard].open, number, partial(self.file, shard))
+            file = self._pool.get((shard, number), opener)
+        return file
 
     def sample(self, position: int, wanted: Mapping[str, Elements]) -> Sample:
         """Read and decode one sample.
@@ -90,18 +94,21 @@ class Reader(ShardRows):
         shard = self.shards[number]
         index = shard.index
         shard.check_readable(row, position)
-        listed = index.columns and all(name in index.columns for name in wanted)
+        listed = index.columns and wanted.keys() <= index.columns.keys()
         if listed and (known := self._known.sample(number, index, row, position, wanted)) is not None:
             return known
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
-        plain = shard.local
+        plain = isinstance(shard.shard.root, Path)
+        files = self._pool.files
         for name, elements in wanted.items() if plain else ():
             if (own := index.fields.get(name)) is None or (own.starts is None and own.length[row] == MISSING):
                 continue
             if not (plain := elements is None and own.starts is None):
                 break
             try:
-                stored = self.file(number, own.file).read(int(own.offset[row]), int(own.length[row]))
+                if (file := files.get((number, own.file))) is None:
+                    file = self._pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
+                stored = file.read(int(own.offset[row]), int(own.length[row]))
                 if self.verifies(number) and own.crc32 is not None and crc32(stored) != own.crc32[row]:
                     plain = False
                     break
@@ -228,6 +235,8 @@ class Reader(ShardRows):
         try:
             return called() if len(batch.extents) <= 1 else self._pool.attempt(called)
         except ExtentError as error:
+            from bushel._dataset.read_errors import unreadable
+
             name, place = plan.owner(batch.row(error.row))
             shard, file = batch.files[batch.extents.file_of(error.row)]
             path, at = self.shards[shard].locate(file, int(batch.extents.offset[error.row]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from bushel._dataset.decoding import count_elements, decode_samples, drained
 from bushel._dataset.reader import Reader, Sample
-from bushel._dataset.shards import OpenShard, kinds, labels_of, union_of_fields
+from bushel._dataset.shards import OpenShard, kinds
 from bushel._index.class_names import Labels
 from bushel._index.read_plan import Elements, Mask, normalise_mask, stored_lengths
 from bushel.codecs import holds_elements
@@ -56,7 +57,7 @@ class Samples:
     ) -> None:
         self._reader = Reader(shards, verify=verify) if reader is None else reader
         self._positions: Positions = range(int(self._reader.starts[-1])) if positions is None else positions
-        fields = union_of_fields(kinds(self._reader.shards))
+        fields = self._reader.fields
         self._fields = fields if names is None else {name: fields[name] for name in names}
         self._lookup: KeyLookup | None = None
 
@@ -112,6 +113,10 @@ class Samples:
             >>> ds.labels["label"]
             ('cat', 'dog')
         """
+        if not any(map(attrgetter("labels"), kinds(self._reader.shards))):
+            return {}
+        from bushel._dataset.labels import labels_of
+
         return labels_of(kinds(self._reader.shards), self._fields)
 
     # Keys

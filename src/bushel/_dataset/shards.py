@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.asked import AS_FILES_SAY, Asked
-from bushel._dataset.tables import bind, same_files, stamp_of, stamps_of
-from bushel._index.class_names import Labels, join_labels, labels_of_fields
+from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.read_plan import Group
 from bushel._index.sidecar import ManifestShard, load_index
 from bushel._index.table import FileStamp, Keys, ShardIndex
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.base import PromisesChecksums, Shard
 from bushel.errors import FormatError
-from bushel.spec import Field, Spec
+from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_object, open_known
 from bushel.storage.base import FROM_TAG
 
@@ -36,7 +35,6 @@ __all__ = [
     "ShardRows",
     "any_keyed",
     "kinds",
-    "labels_of",
     "samples_of",
     "union_of_fields",
 ]
@@ -132,6 +130,25 @@ class OpenShard:
         known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
         return cls(container, shard, *known, True, labels, asked=asked)
 
+    @classmethod
+    def unchanged(cls, container: str, shard: Shard, asked: Asked) -> OpenShard | None:
+        """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
+
+        That is the usual case. What all others mean, `tables.table_to_read` finds out.
+        """
+        sidecar, paths = shard.sidecar, list(map(shard.path, range(len(shard.files))))
+        try:
+            index = load_index(sidecar)
+            if len(index.files) != len(paths):
+                return None
+            for name, path, known in zip(shard.files, paths, index.files, strict=True):
+                stat = path.stat()
+                if (name, stat.st_size, stat.st_mtime_ns) != (known.name, known.size, known.mtime_ns):
+                    return None
+        except (OSError, FormatError):
+            return None
+        return cls.of(container, shard, index, stored=True, asked=asked, checked=True)
+
     def __getstate__(self) -> tuple[Any, ...]:
         own = registered_here(self.container)
         index = None if self.stored else self._index
@@ -162,6 +179,8 @@ class OpenShard:
 
             index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
             return self.asked.table(index.select([field.name for field in self.fields]))
+        from bushel._dataset.tables import bind, same_files, stamps_of
+
         now = self.stamps
         # times made of ETags need no look: each response of the store is compared with them
         if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):
@@ -254,6 +273,8 @@ class OpenShard:
         file = open_known(path, stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
+            from bushel._dataset.tables import stamp_of
+
             changed = stamp_of(file) != stamp.crc32
         if file.size != stamp.size or changed:
             raise FormatError(
@@ -318,6 +339,7 @@ class ShardRows:
         shards: The shards.
         starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
         keyed: Whether any sample has a key of its own.
+        fields: The fields of all shards, in order of first appearance.
     """
 
     def __init__(self, shards: Sequence[OpenShard]) -> None:
@@ -325,6 +347,7 @@ class ShardRows:
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
         np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
+        self.fields = union_of_fields(kinds(self.shards))
 
     def promised(self) -> list[bool]:
         """Return whether the container of each shard stores checksums that its own reader always compares."""
@@ -428,20 +451,3 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                     hint="declare its type with spec=",
                 )
     return fields
-
-
-def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
-    """Return the names of classes of a dataset with these shards.
-
-    Args:
-        shards: The shards.
-        fields: The fields of the dataset.
-
-    Raises:
-        SpecError: Two shards give different names to the same number.
-    """
-    named: dict[int, OpenShard] = {}
-    for shard in shards:
-        if shard.labels:
-            named.setdefault(id(shard.labels), shard)
-    return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields) if named else {}

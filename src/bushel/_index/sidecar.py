@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
 from bushel._index.clip_frames import frames_of
-from bushel._index.file_spec import without_code
 from bushel._index.table import FieldExtents, FileStamp, Keys, SeekTables, Segments, ShardIndex
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
@@ -314,6 +313,8 @@ def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int) -> 
     name, starts, absent = entry.name, None, None
     rows = samples
     if from_file(field.codec) != field.codec:
+        from bushel._index.file_spec import without_code
+
         field = without_code(field)
     if field.sequence:
         starts = arrays.get(f"{name}.starts", np.int64, samples + 1)

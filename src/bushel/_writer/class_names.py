@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bushel._dataset.shards import OpenShard, labels_of, union_of_fields
+from bushel._dataset.labels import labels_of
+from bushel._dataset.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
 from bushel._writer.journal import read_head
 from bushel._writer.shard_plan import labels_in, spec_in

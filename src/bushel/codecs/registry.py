@@ -190,6 +190,7 @@ def from_file(name: str) -> str:
     return f"{_STORED}{name})" if not is_withheld(name) and runs_code(name) else name
 
 
+@lru_cache(maxsize=1024)
 def is_withheld(name: str) -> bool:
     """Return whether the codec gives the stored bytes of another one."""
     return name.startswith(_STORED) and name.endswith(")")

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import cast
 
@@ -152,8 +153,10 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         advice = "choose another name" if name in _BUILT_IN else "choose another name, or pass replace=True"
         raise ValueError(f"there is a container {name!r} already: {advice}")
     _registered[name] = _registration_of(container)
+    get_container.cache_clear()
 
 
+@lru_cache(maxsize=256)
 def get_container(name: str) -> Container:
     """Return the container of this name.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._dataset.completeness import manifest_of
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.open import labels_beside
+from bushel._dataset.labels import labels_beside
 from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import bind, stamps_of
 from bushel._index.class_names import Labels, labels_of_fields

@@ -159,23 +159,24 @@ class FilePool:
 
     Attributes:
         limit: Largest number of files to hold.
+        files: The open files by name, to look for one that is open.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self._files: dict[Hashable, File] = {}
+        self.files: dict[Hashable, File] = {}
 
     def __reduce__(self) -> tuple[type[FilePool], tuple[int]]:
         return FilePool, (self.limit,)
 
     def get(self, name: Hashable, opener: Callable[[], File]) -> File:
         """Return the open file of this name; `opener` opens it if necessary."""
-        file = self._files.get(name)
+        file = self.files.get(name)
         if file is None:
-            self._files[name] = file = self._open(opener)
-            if len(self._files) > self.limit:
-                for old in list(self._files)[: len(self._files) - self.limit]:
-                    self._files.pop(old, None)
+            self.files[name] = file = self._open(opener)
+            if len(self.files) > self.limit:
+                for old in list(self.files)[: len(self.files) - self.limit]:
+                    self.files.pop(old, None)
         return file
 
     def attempt(self, do: Callable[[], T]) -> T | None:
@@ -192,9 +193,9 @@ class FilePool:
         return None
 
     def _open(self, opener: Callable[[], File]) -> File:
-        file = self.attempt(opener) if self._files else None
+        file = self.attempt(opener) if self.files else None
         return opener() if file is None else file  # others hold most of what the process may open
 
     def close(self) -> None:
         """Let go of all files."""
-        self._files.clear()
+        self.files.clear()
