@@ -211,9 +211,7 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial:
     path = paths[0]
     if len(paths) == 1 and shards and str(shards[0].root) == str(path):
         first = shards[0]
-        folder = (
-            first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
-        )  # may lack `parent`
+        folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
         manifest = load(folder / "manifest.json")
         if (
             manifest is not None

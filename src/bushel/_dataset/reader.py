@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from bushel._dataset.decoding import Sample, samples_of
 from bushel._dataset.shards import Listing, OpenShard, ShardRows
-from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, plan_read
-from bushel._index.table import MISSING, FieldExtents
+from bushel._index.batch import Batch, joined_extents
+from bushel._index.read_plan import Elements, Group, ReadPlan, plan_read
+from bushel._index.table import MISSING
 from bushel.codecs import get_codec
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, crc32, read_samples
@@ -52,10 +53,11 @@ class Reader(ShardRows):
     def __init__(
         self, shards: Sequence[OpenShard], *, verify: bool | None = None, incomplete: Incomplete | None = None
     ) -> None:
+        remote = verify is None and not isinstance(shards, Listing)
+        remote = remote and any(not isinstance(shard.shard.root, Path) for shard in shards)
         super().__init__(shards)
         self.verify, self.incomplete = verify, incomplete
         self._verified = self.promised() if verify is None else [verify] * len(self.shards)
-        remote = verify is None and not isinstance(shards, Listing) and any(not shard.local for shard in shards)
         self._unvalidated = remote  # whether servers may have given files without ETag and time
         self._verifies_any = remote or any(self._verified)
         self._pool = FilePool()
@@ -109,7 +111,7 @@ class Reader(ShardRows):
                 if (file := files.get((number, own.file))) is None:
                     file = self._pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
                 stored = file.read(int(own.offset[row]), int(own.length[row]))
-                if self.verifies(number) and own.crc32 is not None and crc32(stored) != own.crc32[row]:
+                if self._verified[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
                     plain = False
                     break
                 sample[name] = get_codec(own.codec).decode(stored)
@@ -233,7 +235,7 @@ class Reader(ShardRows):
             return do([self.file(*each) for each in batch.files], batch.extents)
 
         try:
-            return called() if len(batch.extents) <= 1 else self._pool.attempt(called)
+            return called() if len(batch.extents.offset) <= 1 else self._pool.attempt(called)
         except ExtentError as error:
             from bushel._dataset.read_errors import unreadable
 
@@ -270,7 +272,7 @@ def _by_kernel(
             file: Any = numbers.setdefault((group.number, column.file), len(numbers))
             fields.append((name, file, column.offset, column.length, column.crc32 if sums[name] else None))
         elif columns:
-            fields.append((name, *_joined(columns, samples, numbers, verify=bool(sums[name]))))
+            fields.append((name, *joined_extents(columns, samples, numbers, verify=bool(sums[name]))))
     keys = groups[0].index.keys
     try:
         maps: list[Any] = [file_of(*number) for number in numbers]
@@ -295,19 +297,3 @@ def _suit(groups: Sequence[Group], name: str, elements: Elements, checked: Colle
             return None
         sums = has
     return bool(sums)
-
-
-def _joined(
-    columns: Sequence[tuple[Group, FieldExtents]], samples: int, numbers: dict[tuple[int, int], int], *, verify: bool
-) -> tuple[npt.NDArray[np.int32], I64, I64, npt.NDArray[np.uint32] | None]:
-    """Return file, offset, length and checksum of the values of one field in several shards."""
-    file = np.zeros(samples, np.int32)
-    offset, length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
-    crc32 = np.zeros(samples, np.uint32) if verify else None
-    for group, column in columns:
-        places: Any = slice(None) if group.places is None else group.places
-        file[places] = numbers.setdefault((group.number, column.file), len(numbers))
-        offset[places], length[places] = column.offset[group.rows], column.length[group.rows]
-        if crc32 is not None and column.crc32 is not None:
-            crc32[places] = column.crc32[group.rows]
-    return file, offset, length, crc32

@@ -112,7 +112,8 @@ class OpenShard:
         for extents in index.fields.values():
             fields.append(extents.field)
             checksums = checksums and extents.crc32 is not None
-        shard = shard.with_files_of(index)
+        if len(index.files) > len(shard.files):
+            shard = shard.with_files_of(index)
         known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         return cls(container, shard, *known, stored, index.labels, index, damage, asked)
 
@@ -266,7 +267,7 @@ class OpenShard:
             from bushel._dataset.section_tables import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
-        if stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
+        if len(self.stamps) > _MANY_FILES and stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
             from bushel.storage.small_file import SmallFile
 
             return SmallFile(str(path), stamp.size, stamp.mtime_ns)

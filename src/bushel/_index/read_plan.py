@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.batch import Batch, Group, batch_of_rows
+from bushel._index.table import MISSING, FieldExtents
 from bushel.codecs.clip_parts import ClipPart
 from bushel.errors import FormatError
 from bushel.storage import Extents
 
 __all__ = [
-    "Batch",
     "Elements",
     "FieldPlan",
     "Group",
@@ -114,46 +114,6 @@ class FieldPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Extents of a plan that are read with one call.
-
-    Attributes:
-        files: (shard number, file number) of the files to which the extents refer.
-        extents: The extents. All of them have a checksum to compare with, or none has.
-        rows: int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order.
-    """
-
-    files: Sequence[tuple[int, int]]
-    extents: Extents
-    rows: npt.NDArray[np.int64] | None = None
-
-    def row(self, number: int) -> int:
-        """Return the number in the plan of one of the extents."""
-        return number if self.rows is None else int(self.rows[number])
-
-    def parts(self) -> list[Batch]:
-        """Return the extents file by file; those of one file, which may be a block file, in halves."""
-        return list(self._by_file() if len(self.files) > 1 else self._halves())
-
-    def _halves(self) -> Iterator[Batch]:
-        whole = self.extents
-        rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
-        for own in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
-            crc32 = None if whole.crc32 is None else whole.crc32[own]
-            yield Batch(self.files, Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
-
-    def _by_file(self) -> Iterator[Batch]:
-        """Yield the extents of each file, and those that are missing with the first."""
-        whole, extents = self.extents, self.extents
-        rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
-        file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
-        for number, name in enumerate(self.files):
-            own = np.flatnonzero(file == number)
-            crc32 = None if whole.crc32 is None else whole.crc32[own]
-            yield Batch([name], Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
-
-
-@dataclass(frozen=True, slots=True)
 class ReadPlan:
     """The extents to read for a batch of samples.
 
@@ -174,27 +134,6 @@ class ReadPlan:
         if (sizes := field.sizes()) is not None:
             place = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
         return field.name, place
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The samples of a batch that are in one shard.
-
-    Attributes:
-        number: Number of the shard.
-        index: Its table.
-        rows: int64[k], numbers of the samples within the shard.
-        places: int64[k], their places in the batch, or None if they are the whole batch.
-    """
-
-    number: int
-    index: ShardIndex
-    rows: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64] | None
-
-    def places_in(self, total: int) -> npt.NDArray[np.int64]:
-        """Return the places of the samples in the batch, which has `total` samples."""
-        return np.arange(total) if self.places is None else self.places
 
 
 def plan_read(
@@ -397,14 +336,8 @@ class _Builder:
         if (unchecked | (extents.length == MISSING)).all():
             return self._rows, [Batch(files, replace(extents, crc32=None))]
         summed, rest = np.flatnonzero(~unchecked), np.flatnonzero(unchecked)
-        return self._rows, [_part(files, extents, summed), _part(files, replace(extents, crc32=None), rest)]
-
-
-def _part(files: Sequence[tuple[int, int]], extents: Extents, rows: npt.NDArray[np.int64]) -> Batch:
-    """Return some of the extents of a plan as a batch."""
-    file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-    crc32 = None if extents.crc32 is None else extents.crc32[rows]
-    return Batch(files, Extents(file, extents.offset[rows], extents.length[rows], crc32), rows)
+        unsummed = batch_of_rows(files, replace(extents, crc32=None), rest)
+        return self._rows, [batch_of_rows(files, extents, summed), unsummed]
 
 
 @dataclass(frozen=True, slots=True)

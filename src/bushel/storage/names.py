@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import TypeVar
 
@@ -115,5 +114,7 @@ def remove_tree(folder: Path) -> None:
     Raises:
         OSError: The folder lies in a `.bushel` that is a symbolic link.
     """
+    import shutil  # which imports the modules of all kinds of archives
+
     refuse_link(folder)
     shutil.rmtree(folder, ignore_errors=True)
