@@ -95,16 +95,9 @@ class OpenShard:
         asked: Asked = AS_FILES_SAY,
         checked: bool = False,
     ) -> OpenShard:
-        """Return a shard whose table is loaded.
+        """Return a shard whose table is loaded: see the attributes.
 
-        Args:
-            container: Name of its container.
-            shard: Its files.
-            index: Its table.
-            stored: Whether the table is in a sidecar.
-            damage: The damage of the shard.
-            asked: What the caller says about the fields.
-            checked: Whether the table names no codec that runs code, as `load_index` and `build_table` give it.
+        `checked` says that the table names no codec that runs code, as `load_index` and `build_table` give it.
         """
         if asked is not AS_FILES_SAY or not checked:
             index = asked.table(index)
