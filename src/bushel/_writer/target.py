@@ -15,7 +15,7 @@ from bushel._dataset.shards import OpenShard
 from bushel._index.sidecar import FOLDER
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
 from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
-from bushel.errors import FormatError, StateError
+from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath, workplace
 
@@ -38,7 +38,16 @@ class Target:
 
     @classmethod
     def of(cls, path: AnyPath, container: WritableContainer) -> Target:
-        """Return the target at a path. A path with the container's suffix is one file."""
+        """Return the target at a path. A path with the container's suffix is one file.
+
+        Raises:
+            UnsupportedError: The name is that of a file that the container reads and does not write, such as `x.tar.gz`.
+        """
+        if (ending := _read_only_ending(path.name, container)) is not None and not path.is_dir():
+            raise UnsupportedError(
+                f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read only. Write to a "
+                f"{container.suffix} file or a folder"
+            )
         return cls(path, container, bool(container.suffix) and path.name.endswith(container.suffix))
 
     @property
@@ -117,7 +126,15 @@ class Target:
 
         Raises:
             FormatError: A listed shard is gone; or one that is there is not listed, and the mode is `append`.
+            UnsupportedError: A shard is in a file that the container reads and does not write, such as `x.tar.gz`.
         """
+        for opened in shards if mode in ("append", "resume") else ():
+            if (ending := _read_only_ending(opened.shard.name, self.container)) is not None:
+                raise UnsupportedError(
+                    f"{opened.path(0)} can be read only, so nothing can be added to {self.path}: write the new samples "
+                    f"to another folder and open both together, or make a dataset without {ending} files with "
+                    "bushel.convert"
+                )
         if not self.single and shards and mode in ("append", "resume"):
             check_as_listed(self.path, [opened.shard for opened in shards], unlisted_too=mode == "append")
 
@@ -149,6 +166,13 @@ class Target:
             )
         if not exists and mode == "append":
             raise FileNotFoundError(f"{self.path} has no {self.container.name} dataset to append to")
+
+
+def _read_only_ending(name: str, container: WritableContainer) -> str | None:
+    """Return the ending of the name of a file that a container reads and does not write; None of any other name."""
+    if not container.suffix or name.endswith(container.suffix):
+        return None
+    return next((ending for ending in container.suffixes if name.endswith(ending)), None)
 
 
 def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:

@@ -112,3 +112,27 @@ def test_converting_and_damage(packed: Path, tmp_path: Path) -> None:
     assert not bushel.verify(packed).ok
     with bushel.open(packed, verify=True) as dataset, pytest.raises(CorruptError, match="expand|CRC"):
         dataset.read(range(COUNT))
+
+
+@pytest.mark.parametrize("mode", ["append", "resume"])
+def test_nothing_is_added_to_compressed_archives(packed: Path, tmp_path: Path, mode: Any) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / packed.name).write_bytes(packed.read_bytes())
+    bushel.index(folder).close()
+    before = sorted(each.name for each in folder.rglob("*"))
+    with pytest.raises(UnsupportedError, match=f"{packed.name} can be read only, so nothing can be added to {folder}"):
+        bushel.Writer(folder, {"txt": "utf8"}, container="tar", mode=mode)
+    assert sorted(each.name for each in folder.rglob("*")) == before
+    with bushel.open(folder) as dataset:
+        assert len(dataset) == COUNT
+
+
+@pytest.mark.parametrize("mode", ["create", "append", "resume", "overwrite"])
+def test_a_compressed_archive_is_not_written(packed: Path, tmp_path: Path, mode: Any) -> None:
+    ending = packed.name[1:]
+    for path in (packed, tmp_path / f"new{ending}"):
+        before = path.read_bytes() if path.exists() else None
+        with pytest.raises(UnsupportedError, match=f"in a {ending} file can be read only. Write to a .tar file"):
+            bushel.Writer(path, {"txt": "utf8"}, container="tar", mode=mode)
+        assert (path.read_bytes() if path.exists() else None) == before
