@@ -41,7 +41,7 @@ class Target:
         """Return the target at a path. A path with the container's suffix is one file.
 
         Raises:
-            UnsupportedError: The name is that of a file that the container reads and does not write, such as `x.tar.gz`.
+            UnsupportedError: The container reads files with such a name, as `x.tar.gz`, and does not write them.
         """
         if (ending := _read_only_ending(path.name, container)) is not None and not path.is_dir():
             raise UnsupportedError(

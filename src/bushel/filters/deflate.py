@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bushel.filters.base import Filter
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = ["FILTERS", "deflate_side"]
+
+try:
+    from isal.isal_zlib import decompressobj  # 1.5 to 2.5 times as fast as zlib; the extra `isal`
+except ImportError:
+    from zlib import decompressobj
 
 _RATIO = 1032
 """Bytes that one stored byte stands for at most: a pair of codes of one bit each stands for 258."""
@@ -50,8 +55,8 @@ _PREFIXES = [_prefix(bit) for bit in range(8)]
 def _expand_from(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     """Expand from a restart point; no side input stands for the start of a stream."""
     view, side = memoryview(stored).cast("B"), memoryview(side or b"\0").cast("B")
-    window = zlib.decompressobj(-15).decompress(side[1:], _WINDOW) if len(side) > 1 else b""
-    stream = zlib.decompressobj(-15, zdict=window) if window else zlib.decompressobj(-15)
+    window = decompressobj(-15).decompress(side[1:], _WINDOW) if len(side) > 1 else b""
+    stream = decompressobj(-15, zdict=window) if window else decompressobj(-15)
     if bit := side[0]:
         if bit > 7:
             raise ValueError(f"the side input begins with {bit}, not a number of bits from 0 to 7")
@@ -66,7 +71,7 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
     """Expand whole members, one after another."""
     view, written = memoryview(stored).cast("B"), 0
     while len(view):
-        stream, room = zlib.decompressobj(kind), len(out) - written
+        stream, room = decompressobj(kind), len(out) - written
         data = stream.decompress(view, room + 1)  # one byte more than fits, so that an empty member is read, too
         if len(data) > room:
             raise ValueError("there are more bytes in it")
@@ -80,7 +85,7 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
     return written
 
 
-def _fill(stream: zlib._Decompress, stored: memoryview, out: memoryview) -> int:
+def _fill(stream: Any, stored: memoryview, out: memoryview) -> int:
     """Expand until `out` is full, or nothing more comes. Return the number of bytes."""
     if not len(out):
         return 0
