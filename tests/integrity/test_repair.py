@@ -96,7 +96,7 @@ def test_without_bushels_index_the_framing_tells(tmp_path: Path, container: str)
     done = bushel.repair(source, tmp_path / "out")
     assert done.samples == 4
     assert not done.ok
-    fixed = bushel.open(tmp_path / "out", spec=spec).fields(spec)
+    fixed = bushel.open(tmp_path / "out", spec=spec).fields(list(spec))
     assert stored(fixed) == {name: expected[name] for name in map(key, range(4))}
 
 

@@ -1,7 +1,7 @@
 """Benchmark of the first opening of JSON lines and CSV: CPU time and memory of making the index, and of reading all.
 
-    python benchmarks/lines.py --out lines.json
-    python benchmarks/lines.py --small                 a tenth of the bytes, fewer rounds
+    python benchmarks/text_lines.py --out lines.json
+    python benchmarks/text_lines.py --small                 a tenth of the bytes, fewer rounds
 
 Each measurement is a process that reads one file, which is in memory: `cat`, the index of Bushel, which is not stored,
 and packages that read the whole file into memory. Memory is the peak of resident pages, and that of pages that are not
