@@ -20,7 +20,7 @@ PUBLIC_NAMES = "the public names"
 FLOORS = (
     ("kernels", "errors"),
     ("_runtime",),
-    ("filters",),
+    ("filters", "engines"),
     ("spec", "codecs", "storage"),
     ("_index", "jpeg", "transforms"),
     ("containers", "_pictures"),
@@ -28,7 +28,7 @@ FLOORS = (
     ("_writer", "loader", "sources"),
     ("ingest",),
     ("integrity",),
-    ("engines", "integrations"),
+    ("integrations",),
     (PUBLIC_NAMES,),
     ("compat", "testing", "viewer"),
     ("cli",),
@@ -135,10 +135,10 @@ def defines(path: Path, name: str) -> bool:
     return False
 
 
-LAZY = frozenset({"bushel", "bushel._runtime.lazy_names", "bushel.compat.webdataset", "bushel._runtime.tasks.engine"})
+LAZY = frozenset({"bushel", "bushel._runtime.lazy_names", "bushel.compat.webdataset"})
 """Modules whose imports at run time are not looked at. Names of the two packages are imported when they are first used,
 and nothing within a package imports the package itself; `lazy_names` imports what the tables of its callers name, which
-are looked at there; `tasks.engine` imports the one engine that a user names (`bushel.engines`), which is above it."""
+are looked at there."""
 
 
 def test_nothing_imports_a_lazy_package_from_within() -> None:

@@ -20,12 +20,13 @@ from tests.sources.folders import image_folder
 
 import bushel
 from bushel._runtime.tasks.drive import TaskOptions
+from bushel._runtime.tasks.numbers import format_numbers
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, Written, publish
 from bushel.ingest.finish import finish_run
 from bushel.ingest.part import ErrorLimit
 from bushel.ingest.run_folder import RunFolder, find_run, planned_listing
-from bushel.ingest.run_plan import RunPlan, describe, format_numbers, part_starts
+from bushel.ingest.run_plan import RunPlan, describe, part_starts
 from bushel.ingest.scale_out import RunOptions, join_run, run_parts
 from bushel.sources.opening import open_source
 

@@ -357,8 +357,9 @@ def each_shard(
     """
     if engine is not None:
         from bushel._runtime.tasks.drive import map_on_engine
+        from bushel.engines import connect
 
-        return map_on_engine(work, shards, engine, finished=finished and (lambda _, result: finished(result)))
+        return map_on_engine(work, shards, connect(engine), finished=finished and (lambda _, result: finished(result)))
     each: Iterable[T]
     if len(shards) <= 1:
         each = map(work, shards)

@@ -76,10 +76,10 @@ class PartOptions:
 
     def tell_of_plan(self, target: str) -> None:
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
+        from bushel._runtime.tasks.numbers import format_numbers
         from bushel.cli.output import print_text
         from bushel.ingest.lost_parts import missing_parts
         from bushel.ingest.run_folder import find_run
-        from bushel.ingest.run_plan import format_numbers
 
         run, plan = find_run(target)
         missing = missing_parts(run, plan)

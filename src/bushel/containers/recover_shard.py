@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
 from bushel.containers.base import ReadOptions, Recovers, Shard
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.registry import get_container
@@ -12,10 +9,6 @@ from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
 __all__ = ["recover_shard"]
-
-_Recover = Callable[[Shard, ReadOptions, Fault], Recovered]
-_OWN = frozenset({"bag", "ffrecord", "gulp", "recordio", "tar"})
-"""The containers of this room that have a module `recover`, which is imported when a shard is damaged."""
 
 
 def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
@@ -30,8 +23,8 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
     Raises:
         OSError: A file cannot be read.
     """
-    recover = _recover_of(container)
-    if recover is None:
+    own: object = get_container(container)
+    if not isinstance(own, Recovers):
         fault(FormatError(f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))))
         return None
     missing = [path for path in map(shard.path, range(len(shard.files))) if not path.exists()]
@@ -40,17 +33,9 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
         return None
     try:
         try:
-            return recover(shard, ReadOptions(spec=spec), fault)
+            return own.recover(shard, ReadOptions(spec=spec), fault)
         except SpecError:
-            return recover(shard, ReadOptions(), fault)
+            return own.recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:
         fault(error if isinstance(error, FormatError) else FormatError(str(error), file=str(shard.path(0))))
         return None
-
-
-def _recover_of(name: str) -> _Recover | None:
-    if name in _OWN:
-        own: _Recover = import_module(f"bushel.containers.{name}.recover").recover
-        return own
-    container = get_container(name)
-    return container.recover if isinstance(container, Recovers) else None

@@ -5,6 +5,7 @@ Dask. Slurm runs commands, so `slurm` writes and submits scripts. To write an en
 test it with `bushel.testing.check_engine`.
 """
 
-from bushel._runtime.tasks.engine import Attempt, Engine, Finished, LostWorkerError, Task, connect
+from bushel._runtime.tasks.engine import Attempt, Engine, Finished, LostWorkerError, Task
+from bushel.engines.named import connect
 
 __all__ = ["Attempt", "Engine", "Finished", "LostWorkerError", "Task", "connect"]

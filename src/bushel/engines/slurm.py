@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from bushel.ingest.run_plan import format_numbers
+from bushel._runtime.tasks.numbers import format_numbers
 
 __all__ = ["finish_script", "script", "submit", "without_engine"]
 

@@ -22,13 +22,15 @@ from bushel._index.sidecar import Manifest
 from bushel._index.table import U64
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks.drive import map_on_engine
+from bushel._runtime.tasks.numbers import format_numbers
+from bushel.engines import connect
 from bushel.errors import StateError, TooManyErrors
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
 from bushel.ingest.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
 from bushel.ingest.lost_parts import missing_parts
 from bushel.ingest.run_folder import RunFolder, RunResult
-from bushel.ingest.run_plan import RunPlan, format_numbers
+from bushel.ingest.run_plan import RunPlan
 from bushel.ingest.side_files import error_log_path
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, make_folder, place_file, read_whole, remove, sync_folder, walk_names
@@ -160,7 +162,7 @@ def _map(task: Callable[[int], T], count: int, engine: Any) -> list[T]:
     """Return the results of a task with the numbers from 0."""
     if engine is None:
         return list(parallel_map(task, range(count), workers=_THREADS, name="bushel-finish"))
-    return map_on_engine(task, range(count), engine)
+    return map_on_engine(task, range(count), connect(engine))
 
 
 def _settle(run: RunFolder, taken: Mapping[int, Mapping[str, int]], errors: int, allowed: int | None) -> None:

@@ -15,11 +15,11 @@ from bushel._runtime.order import Shuffle
 from bushel._runtime.progress import OnProgress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel._runtime.tasks.drive import TaskOptions
-from bushel._runtime.tasks.engine import connect
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import claim_for_writing
 from bushel.containers import container_for, get_writable
 from bushel.containers.base import WritableContainer
+from bushel.engines import connect
 from bushel.errors import UnsupportedError
 from bushel.ingest.images import Jpeg
 from bushel.ingest.pack_job import pack_in_parts, pack_whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,6 @@ __all__ = [
     "check_part",
     "decode_plan",
     "describe",
-    "format_numbers",
     "part_starts",
     "refuse_difference",
 ]
@@ -170,22 +169,3 @@ def _digest_of_code(code: CodeType) -> str:
         text = _digest_of_code(constant) if isinstance(constant, CodeType) else repr(constant)
         digest.update(text.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16]
-
-
-def format_numbers(numbers: Iterable[int]) -> str:
-    """Return ascending numbers as ranges: `7,19-22`."""
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(numbers))
-
-
-def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for number in numbers:
-        if last is None or first is None:
-            first = last = number
-        elif number == last + 1:
-            last = number
-        else:
-            yield first, last
-            first = last = number
-    if first is not None and last is not None:
-        yield first, last

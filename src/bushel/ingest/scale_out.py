@@ -16,10 +16,10 @@ from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress
 from bushel._runtime.tasks.drive import TaskOptions, drive
-from bushel._runtime.tasks.engine import connect
 from bushel._writer.options import Mode
 from bushel._writer.target import holds_dataset
 from bushel.containers import writable_containers
+from bushel.engines import connect
 from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
 from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
 from bushel.ingest.finish import TakenKeysError, finish_run

@@ -28,6 +28,7 @@ from bushel.containers import (
     get_writable,
 )
 from bushel.containers.base import HasGenerations, MendsKeys
+from bushel.engines import connect
 from bushel.errors import FormatError
 from bushel.ingest import convert
 from bushel.integrity.discover import Place, discover
@@ -190,7 +191,7 @@ def _refuse_a_dataset(target: str | os.PathLike[str], kind: WritableContainer | 
 def _inspect(places: Sequence[Place], inspect: InspectPlace, workers: int | None, engine: Any) -> Iterable[Inspected]:
     """Inspect shards in threads of this process, or on an engine."""
     if engine is not None:
-        return map_on_engine(inspect, places, engine)
+        return map_on_engine(inspect, places, connect(engine))
     return parallel_map(inspect, places, workers=workers or cpu_count())
 
 

@@ -18,6 +18,7 @@ from bushel._runtime.parallel import cpu_count, parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel._runtime.tasks.drive import map_on_engine
+from bushel.engines import connect
 from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
@@ -96,7 +97,7 @@ def verify(
         check = map(here, places) if alone else parallel_map(here, places, workers=workers, stop=stop)
     else:
         there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
-        check = map_on_engine(there, places, engine, finished=lambda place, _: checked.finish(place))
+        check = map_on_engine(there, places, connect(engine), finished=lambda place, _: checked.finish(place))
     for result in check:
         found.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests._runtime.tasks.pretended import Pretended
 
 from bushel._runtime.tasks.drive import TaskOptions, can_be_tried_again, drive
-from bushel._runtime.tasks.engine import Attempt, LostWorkerError, connect
+from bushel._runtime.tasks.engine import Attempt, LostWorkerError
 from bushel._runtime.tasks.schedule import Schedule
+from bushel.engines import connect
 
 
 @given(st.integers(0, 40), st.integers(1, 5), st.data())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bushel._runtime.tasks.engine import Engine, LostWorkerError, Task, connect
+from bushel._runtime.tasks.engine import Engine, LostWorkerError, Task
 from bushel._runtime.tasks.schedule import Schedule
 
 __all__ = ["Counts", "TaskOptions", "drive", "map_on_engine"]
@@ -122,14 +122,14 @@ class _ItemTask(Generic[T, U]):
 
 
 def map_on_engine(
-    work: Callable[[T], U], items: Sequence[T], engine: Any, *, finished: Callable[[T, U], None] | None = None
+    work: Callable[[T], U], items: Sequence[T], engine: Engine, *, finished: Callable[[T, U], None] | None = None
 ) -> list[U]:
     """Call a function with every item on an engine, and return the results in order.
 
     Args:
         work: The function, which can be pickled, as can its results. An item may be given to it twice.
         items: The items, which can be pickled.
-        engine: See `bushel._runtime.tasks.engine.connect`.
+        engine: The engine, which is closed at the end.
         finished: Called in this thread with each item whose result is there, and the result.
 
     Raises:
@@ -142,5 +142,5 @@ def map_on_engine(
         if finished is not None:
             finished(items[number], result)
 
-    drive(_ItemTask(work, items), range(len(items)), connect(engine), TaskOptions(), finished=take)
+    drive(_ItemTask(work, items), range(len(items)), engine, TaskOptions(), finished=take)
     return [results[number] for number in range(len(items))]

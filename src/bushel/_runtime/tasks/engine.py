@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from bushel._runtime.public import public
 
-__all__ = ["ENGINES", "Attempt", "Engine", "Finished", "LostWorkerError", "Task", "connect"]
-
-ENGINES = ("local", "ray", "dask")
-"""Names of the engines that Bushel has, each a module of `bushel.engines` with a function `connect`."""
-
-_MODULES = {"distributed": "dask", "ray": "ray"}
-_SCHEMES = {"tcp": "dask", "tls": "dask", "ucx": "dask", "ray": "ray"}
+__all__ = ["Attempt", "Engine", "Finished", "LostWorkerError", "Task"]
 
 
 @public("bushel.engines")
@@ -132,41 +125,3 @@ class Engine(Protocol):
         May be called twice. Attempts of another task can be submitted after it.
         """
         ...
-
-
-@public("bushel.engines")
-def connect(engine: Any) -> Engine:
-    """Return the engine that a user names.
-
-    Args:
-        engine: `local`, `ray` or `dask`; an address such as `tcp://host:8786` (Dask) or `ray://host:10001`; a
-            `distributed.Client`; or an engine.
-
-    Raises:
-        ValueError: The name is unknown.
-        TypeError: The argument is not an engine.
-        MissingPackageError: The package of the engine is not installed.
-
-    Examples:
-        >>> from bushel.engines import connect
-        >>> engine = connect("local")
-        >>> engine.slots >= 1
-        True
-        >>> engine.close()
-    """
-    if isinstance(engine, str):
-        name = engine if engine in ENGINES else _SCHEMES.get(engine.partition("://")[0] if "://" in engine else "")
-        if engine == "slurm":
-            raise ValueError(
-                "Slurm runs commands: use `bushel pack ... --engine slurm`, or bushel.engines.slurm.script(...)"
-            )
-        if name is None:
-            raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}, an address, or an engine")
-    else:
-        if isinstance(engine, Engine):
-            return engine
-        name = _MODULES.get(type(engine).__module__.partition(".")[0])
-        if name is None:
-            raise TypeError(f"{type(engine).__name__} is not an engine: it needs slots, submit, wait and close")
-    made: Engine = import_module(f"bushel.engines.{name}").connect(engine)
-    return made

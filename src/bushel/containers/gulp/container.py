@@ -10,21 +10,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.class_names import Labels, check_labels, in_order, numbered
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import I64, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Stored, WriteOptions
-from bushel.containers.checksums import with_checksums
-from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns, parse_gmeta
+from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
 from bushel.containers.gulp.naming import (
     chunk_names,
     chunk_number,
@@ -34,18 +31,17 @@ from bushel.containers.gulp.naming import (
     pair_chunk,
     pair_chunks,
 )
+from bushel.containers.gulp.reading import DATA, META, TABLE, frames_of, hint, index_items
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
-    from bushel.storage import Blocks, Staging
+    from bushel.containers.recovery import Fault, Recovered
+    from bushel.storage import Staging
 
-__all__ = ["CONTAINER", "frames_of", "index_items"]
+__all__ = ["CONTAINER"]
 
-_FRAMES, _META = Field("frames", "jpg", sequence=True), Field("meta", "json")
-_DATA, _TABLE = 0, 1
-I64 = npt.NDArray[np.int64]
 _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
 """The codecs whose values JSON can represent."""
 
@@ -67,7 +63,7 @@ class _Gulp:
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one chunk, from its `.gmeta`."""
-        data, table = open_file(shard.path(_DATA)), open_file(shard.path(_TABLE))
+        data, table = open_file(shard.path(DATA)), open_file(shard.path(TABLE))
         text = table.read(0, table.size)
         parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
         if options.report is not None:
@@ -100,6 +96,12 @@ class _Gulp:
         names = labels.get("label") or next(iter(labels.values()), None)
         return None if names is None else json.dumps(numbered(names), ensure_ascii=False).encode()
 
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table of the intact samples of a damaged shard."""
+        from bushel.containers.gulp.recover import recover
+
+        return recover(shard, options, fault)
+
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: JPEG frames in the `.gulp`, everything else in the item's meta dict."""
         frames = frames_field(spec)
@@ -112,7 +114,7 @@ class _Gulp:
                 )
         limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if others else ()
         columns = tuple(
-            LayoutField(field, field.codec, _DATA) if field is frames else LayoutField(field, "json", _TABLE)
+            LayoutField(field, field.codec, DATA) if field is frames else LayoutField(field, "json", TABLE)
             for field in spec.values()
         )
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
@@ -135,12 +137,12 @@ class _Gulp:
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a chunk into staging, its `.gmeta` without the closing brace."""
         if index.blocks:
-            raise UnsupportedError(f"{shard.path(_TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks")
+            raise UnsupportedError(f"{shard.path(TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks")
         positions = {}
         for number, name in enumerate(shard.files):
             copy_whole(shard.path(number), staging.path_of(name))
             positions[name] = index.files[number].size
-        table = staging.path_of(shard.files[_TABLE])
+        table = staging.path_of(shard.files[TABLE])
         text = read_whole(table).rstrip()
         positions[table.name] = len(text[:-1].rstrip()) if index.samples else 0
         return positions
@@ -156,8 +158,8 @@ class _ChunkWriter:
     def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
         self._names, self._builder = shard.files, builder
         self._data, self._table = (staging.open(name) for name in shard.files)
-        [self._frames] = (column.field for column in layout.columns if column.file == _DATA)
-        self._others = [column.field for column in layout.columns if column.file == _TABLE]
+        [self._frames] = (column.field for column in layout.columns if column.file == DATA)
+        self._others = [column.field for column in layout.columns if column.file == TABLE]
         self._labels = {field.name: json.dumps(field.name) + ": " for field in self._others}
         self._whole = [(field.type, field.name) for field in self._others] == [("json", "meta")]
 
@@ -197,7 +199,7 @@ class _ChunkWriter:
     def _whole_meta(self, values: Mapping[str, Stored], before: str) -> str:
         if "meta" not in values:
             raise SpecError("field 'meta' is missing: store an empty dict for a gulp item without metadata")
-        text = _json_text(_META, cast("Buffer", values["meta"]))
+        text = _json_text(META, cast("Buffer", values["meta"]))
         if not text.startswith("{"):
             raise SpecError(f"field 'meta' of a gulp item must be a dict, not {text[:40]}")
         self._add("meta", self._table.position + len(before), text)
@@ -229,73 +231,6 @@ class _ChunkWriter:
         self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
 
 
-def frames_of(parsed: Gmeta) -> tuple[I64, I64]:
-    """Return offset, padding and length of all frames, int64[frames, 3], and int64[items + 1], where items start."""
-    counts = np.fromiter((len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items))
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    numbers = chain.from_iterable(chain.from_iterable(item.frame_info for item in parsed.items.values()))
-    return np.fromiter(numbers, np.int64, 3 * int(starts[-1])).reshape(-1, 3), starts
-
-
-def index_items(
-    shard: Shard, files: list[File], text: bytes, parsed: Gmeta, frames: I64, starts: I64, options: ReadOptions
-) -> ShardIndex:
-    """Return the table of checked items.
-
-    Args:
-        shard: The chunk.
-        files: Its two open files.
-        text: The content of the second one.
-        parsed: The items.
-        frames: Their frames, as `frames_of` returns them.
-        starts: Where the frames of each item start.
-        options: What the user declares about them.
-    """
-    table = files[_TABLE]
-    offset = np.ascontiguousarray(frames[:, 0])
-    try:
-        keys = Keys.of(parsed.items)
-    except UnicodeEncodeError as error:
-        raise FormatError(f"the id {error.object!r} is invalid text", file=table.path, hint=_hint(table)) from error
-    spec = {"frames": _FRAMES, "meta": _META} if options.spec is None else options.spec
-    field = frames_field(spec)
-    where = (text, _TABLE) if parsed.inline is None else (parsed.inline, len(files))
-    others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
-    blocks: tuple[Blocks, ...] = ()
-    if parsed.inline is not None:
-        from bushel._index.held_blocks import blocks_in_table
-
-        blocks = (blocks_in_table(np.frombuffer(parsed.inline, np.uint8)),)
-    index = ShardIndex(
-        samples=len(parsed.items),
-        files=tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)),
-        fields={
-            name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
-            if name == field.name
-            else others[name]
-            for name in spec
-        },
-        container=CONTAINER.name,
-        keys=keys,
-        blocks=blocks,
-    ).check(table.path)
-    return with_checksums(index, files, report=options.report) if options.checksums else index
-
-
-def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> FieldExtents:
-    """Return the frames as a sequence, or, for a dataset of images, the first frame of each item."""
-    if field.sequence:
-        return FieldExtents(field, field.codec, _DATA, offset, length, starts=starts)
-    first, counts = starts[:-1], starts[1:] - starts[:-1]
-    if (counts > 1).any():
-        raise SpecError(f"items have up to {int(counts.max())} frames: declare {field.name!r} as {field.codec}[]")
-    at = np.minimum(first, max(len(offset) - 1, 0))
-    if not len(offset):
-        return FieldExtents(field, field.codec, _DATA, np.zeros_like(first), np.full_like(first, MISSING))
-    return FieldExtents(field, field.codec, _DATA, offset[at], np.where(counts == 1, length[at], MISSING))
-
-
 def _json_text(field: Field, stored: Buffer) -> str:
     """Return a value's JSON as GulpIO2 spells it, which is as `json.dumps` does: ASCII, so characters are bytes."""
     try:
@@ -316,16 +251,12 @@ def _base(field: Field) -> str:
     return field.codec.partition("(")[0]
 
 
-def _hint(file: File) -> str:
-    return f"run `bushel verify` on {file.path.rpartition('/')[0] or '.'}"
-
-
 def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: File) -> None:
     """Refuse frames that reach beyond the data file or overlap, and bytes at its end that belong to no frame."""
 
     def refuse(row: int, what: str) -> None:
         key = keys[int(np.searchsorted(starts, row, side="right")) - 1]
-        raise FormatError(f"{what} of item {key!r}", file=data.path, offset=int(frames[row, 0]), hint=_hint(data))
+        raise FormatError(f"{what} of item {key!r}", file=data.path, offset=int(frames[row, 0]), hint=hint(data))
 
     offset, pad, length = frames.T
     if (bad := (length > data.size) | (offset > data.size - np.minimum(length, data.size))).any():
@@ -344,7 +275,7 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
             f"{data.size - end} bytes at the end belong to no frame of {table.path}",
             file=data.path,
             offset=end,
-            hint=_hint(data),
+            hint=hint(data),
         )
 
 

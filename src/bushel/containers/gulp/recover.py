@@ -8,8 +8,8 @@ import numpy as np
 
 from bushel._index.table import I64
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.gulp.container import frames_of, index_items
 from bushel.containers.gulp.gmeta import Gmeta, parse_entries, parse_gmeta
+from bushel.containers.gulp.reading import frames_of, index_items
 from bushel.containers.recovery import Bools, Fault, Recovered, sound_ranges
 from bushel.errors import FormatError
 from bushel.storage import File, open_file

@@ -7,24 +7,18 @@ Image records have the fields of their header. Other records are samples of one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import Keys, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
-    IMAGE_HEADER,
-    Images,
-    Payloads,
     Records,
-    find_images,
     follow,
     hint,
     payloads_of,
@@ -33,17 +27,16 @@ from bushel.containers.recordio.scan import (
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
 from bushel.containers.shard_names import next_name
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Extents, File, copy_whole, open_file, read_many, write_whole
+from bushel.spec import Spec
+from bushel.storage import AnyPath, File, copy_whole, open_file, write_whole
 
 if TYPE_CHECKING:
+    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER", "holds_maps", "index_of"]
+__all__ = ["CONTAINER"]
 
-_DATA = Field("data", "bytes")
 _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
-_BATCH = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +59,8 @@ class _RecordIO:
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one file: the records that its `.idx` lists, in that order; without one, all records."""
+        from bushel.containers.recordio.reading import index_of
+
         files = [open_file(shard.path(number)) for number in range(len(shard.files))]
         data = files[0]
         records, keys = _find(files, options)
@@ -100,6 +95,12 @@ class _RecordIO:
         """Return a key that an `.idx` can hold: valid text without control characters and leading spaces."""
         text = key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return re.sub(r"[\x00-\x1f]", "\ufffd", text).lstrip() or "\ufffd"
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table of the intact samples of a damaged shard."""
+        from bushel.containers.recordio.recover import recover
+
+        return recover(shard, options, fault)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: `image`, `label`, `id`, `id2` as image records, one other raw, else maps."""
@@ -179,82 +180,14 @@ def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None
     return follow(data, table.offset, options.report), table.keys
 
 
-def index_of(
-    shard: Shard, files: Sequence[File], payloads: Payloads, keys: Keys | None, options: ReadOptions
-) -> ShardIndex:
-    """Return the table of records, with the keys of the `.idx` unless the records have their own. It is not checked."""
-    fields, own_keys = _fields_of(payloads, options)
-    stamps = tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
-    samples = len(payloads.position)
-    return ShardIndex(samples, stamps, fields, CONTAINER.name, own_keys or keys, blocks=payloads.blocks)
-
-
-def _fields_of(payloads: Payloads, options: ReadOptions) -> tuple[dict[str, FieldExtents], Keys | None]:
-    """Return the fields of the records, as their headers or the user's spec declare them."""
-    spec, path = options.spec, payloads.file.path
-    if holds_maps(payloads):
-        packed = index_records(
-            _read(payloads, options), spec, file=path, checksums=options.checksums, number=payloads.number
-        )
-        return packed.fields, packed.keys
-    if spec is None or form_of(spec) == "image":
-        images = find_images(payloads, any_image=spec is not None and len(spec) > 1)
-        if images is not None:
-            return _image_fields(payloads, images, spec or {}), None
-    if spec is not None and (len(spec) != 1 or any(field.sequence for field in spec.values())):
-        raise SpecError(f"{path} does not hold records of the fields {', '.join(map(repr, spec))}")
-    [field] = (spec or {"data": _DATA}).values()
-    own = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
-    return {field.name: own}, None
-
-
-def holds_maps(payloads: Payloads) -> bool:
-    """Return whether the records are packed maps, as the first one shows."""
-    if not len(payloads.position):
-        return False
-    return is_packed_map(payloads.file.read(int(payloads.position[0]), min(16, int(payloads.length[0]))))
-
-
-def _image_fields(payloads: Payloads, images: Images, spec: Spec) -> dict[str, FieldExtents]:
-    header = IMAGE_HEADER + 4 * images.flag
-    label = "float" if not images.flag.any() else "array"
-    zero, eight = np.zeros_like(header), np.full_like(header, 8)
-    places = {
-        "image": (images.codec, header, payloads.length - header),
-        "label": (label, zero, np.where(images.flag > 0, header, 8)),
-        "id": ("u64", eight, eight),
-        "id2": ("u64", 2 * eight, eight),
-    }
-    fields = {}
-    for name, (codec, start, length) in places.items():
-        if "image" in spec and name not in spec:
-            continue
-        field = spec.get(name) or Field(name, codec)
-        own = stored_codec(name, field.codec)
-        fields[name] = FieldExtents(field, own, payloads.number, payloads.position + start, length)
-    return fields
-
-
-def _read(payloads: Payloads, options: ReadOptions) -> Iterator[Record]:
-    """Yield all records; a few MiB are read at a time."""
-    batch = np.cumsum(payloads.length) // _BATCH
-    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
-    for first, last in zip(borders[:-1], borders[1:], strict=True):
-        position, length = payloads.position[first:last], payloads.length[first:last]
-        for payload, start in zip(
-            read_many([payloads.file], Extents(0, position, length)), position.tolist(), strict=True
-        ):
-            yield Record(payload or b"", start)
-        if options.report is not None:
-            options.report(int(length.sum()))
-
-
 def _existing_form(file: File, index: ShardIndex) -> str:
     label = index.fields.get("label")
     if label is not None and label.codec.startswith("recordio-label"):
         return "image"
     if "image" in index.fields and len(index.fields) == 1:
         return form_of({"image": index.fields["image"].field})
+    from bushel.containers.recordio.reading import holds_maps
+
     records, _, _ = scan_records(file)
     return "maps" if holds_maps(payloads_of(file, records, 1)) else "raw"
 

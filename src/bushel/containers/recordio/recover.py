@@ -10,8 +10,8 @@ from bushel import kernels
 from bushel._index.table import I64, Keys
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_map import locate
-from bushel.containers.recordio.container import holds_maps, index_of
 from bushel.containers.recordio.idx import parse_idx
+from bushel.containers.recordio.reading import holds_maps, index_of
 from bushel.containers.recordio.scan import IMAGE_HEADER, MAGIC, Records, payloads_of
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError

@@ -24,6 +24,7 @@ from bushel.storage import AnyPath, copy_whole, open_file
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
+    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
@@ -65,6 +66,12 @@ class _Tar:
         if options.report is not None:
             options.report(file.size)
         return index
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table of the intact samples of a damaged shard."""
+        from bushel.containers.tar.recover import recover
+
+        return recover(shard, options, fault)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: each field is a member whose extension is made from its name and codec."""
