@@ -20,7 +20,7 @@ from tests.ingest.pack_sources import Numbered, files_of, inverted, noisy
 from tests.sources.folders import image_folder, jpeg, picture, png
 
 import bushel
-from bushel._runtime.order import make_order
+from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError
 from bushel.ingest import PackResult

@@ -30,14 +30,12 @@ __all__ = [
     "Order",
     "Permutation",
     "Sequential",
-    "Shuffle",
     "Weighted",
     "check_mixed",
     "check_order",
     "check_positions",
     "derive",
     "fold_hash",
-    "make_order",
 ]
 
 I64 = npt.NDArray[np.int64]

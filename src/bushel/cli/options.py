@@ -67,7 +67,7 @@ def engines(*more: str) -> Callable[[], Iterable[str]]:
     """Return a function that returns the names of the engines."""
 
     def names() -> Iterable[str]:
-        from bushel._runtime.tasks.engine import ENGINES
+        from bushel.engines.named import ENGINES
 
         return (*ENGINES, *more)
 

@@ -20,10 +20,10 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.tar.names import split_name
 from bushel.containers.tar.samples import Members, tabulate
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, Blocks, Extents, File, gather, open_file
+from bushel.storage import AnyPath, Blocks, Extents, File, Seekable, gather, open_file
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    pass
 
 __all__ = ["CONTAINER"]
 
@@ -140,33 +140,3 @@ def _data_of(file: File, entries: Sequence[zipfile.ZipInfo]) -> tuple[I64, I64]:
             hint=_HINT,
         )
     return offsets, lengths
-
-
-class _Reader(io.RawIOBase):
-    """A file that is read by position, as Python's file objects are read."""
-
-    def __init__(self, file: File) -> None:
-        self._file, self._at = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        if at < 0:
-            raise OSError(f"position {at} is before the start of the file")
-        self._at = at
-        return at
-
-    def readinto(self, buffer: Buffer) -> int:
-        view = memoryview(buffer).cast("B")
-        data = self._file.read(self._at, max(0, min(len(view), self._file.size - self._at)))
-        view[: len(data)] = data
-        self._at += len(data)
-        return len(data)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.stream import StreamDataset
-from bushel._runtime.order import Shuffle
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
+from bushel._runtime.shuffle import Shuffle
 from bushel._writer.options import Mode
 from bushel.ingest.images import Jpeg
 from bushel.ingest.packing import PackResult, pack

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
-from bushel._runtime.order import Shuffle
 from bushel._runtime.progress import OnProgress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
+from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.tasks.drive import TaskOptions
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import claim_for_writing

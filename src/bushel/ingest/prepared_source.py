@@ -8,7 +8,8 @@ from typing import Any
 
 from bushel._dataset.open import open_any
 from bushel._index.class_names import Labels, can_be_named, check_labels, in_order, numbered
-from bushel._runtime.order import Order, Sequential, Shuffle, make_order
+from bushel._runtime.order import Order, Sequential
+from bushel._runtime.shuffle import Shuffle, make_order
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
 from bushel.containers.base import KeepsFolders, WritableContainer, WriteOptions

@@ -14,9 +14,9 @@ from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
 from bushel._dataset.stream import StreamDataset
-from bushel._runtime.order import Shuffle, make_order
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
+from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.containers import container_by_suffix
 from bushel.errors import UnsupportedError
 from bushel.ingest.converting import convert

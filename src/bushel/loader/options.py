@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bushel._dataset.stream import StreamDataset
 from bushel._runtime.near_names import did_you_mean
-from bushel._runtime.order import Shuffle
+from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bad_samples import BadSample, OnError
 from bushel.loader.bucketed import BatchSizes
 from bushel.loader.chunked import Megatron

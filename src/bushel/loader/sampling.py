@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
-from bushel._runtime.order import Balanced, Shuffle, Weighted
+from bushel._runtime.order import Balanced, Weighted
+from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
 
 __all__ = ["balanced_order", "order_of_buckets", "sampled_order", "weighted_order"]

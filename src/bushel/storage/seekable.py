@@ -47,11 +47,11 @@ class Seekable(io.RawIOBase):
         """Move to a position, which may lie after the end.
 
         Raises:
-            ValueError: The position is negative.
+            OSError: The position is negative.
         """
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
         if base + offset < 0:
-            raise ValueError(f"there is no position {base + offset}")
+            raise OSError(f"position {base + offset} is before the start of the file")
         self._at = base + offset
         return self._at
 

@@ -6,6 +6,7 @@
 from bushel.transforms.batches import CutMix, MixUp
 from bushel.transforms.choices import MultiCrop, RandomApply, RandomChoice
 from bushel.transforms.colour import ColorJitter, Grayscale
+from bushel.transforms.flips import RandomHorizontalFlip, RandomVerticalFlip
 from bushel.transforms.pixels import GaussianBlur, RandomErasing
 from bushel.transforms.policies import AugMix, RandAugment, TrivialAugmentWide
 from bushel.transforms.spatial import (
@@ -13,9 +14,7 @@ from bushel.transforms.spatial import (
     Crop,
     Flip,
     RandomCrop,
-    RandomHorizontalFlip,
     RandomResizedCrop,
-    RandomVerticalFlip,
     Resize,
     ScaleTo,
     Spatial,

@@ -23,15 +23,15 @@ __all__ = [
     "Geometry",
     "Image",
     "RandomCrop",
-    "RandomHorizontalFlip",
     "RandomResizedCrop",
-    "RandomVerticalFlip",
     "Resize",
     "ScaleTo",
     "Size",
     "Spatial",
     "Step",
+    "Steps",
     "apply_steps",
+    "apply_to",
     "check_image",
     "resample",
 ]
@@ -246,7 +246,8 @@ class Spatial(Protocol):
         """Return the steps for an image of this size. Only random transforms use `rng`."""
 
 
-def _apply(transform: Spatial, image: Image, rng: np.random.Generator | None = None) -> Image:
+def apply_to(transform: Spatial, image: Image, rng: np.random.Generator | None = None) -> Image:
+    """Apply a transform to an image, after a check that it is one."""
     check_image(image)
     return apply_steps(transform.steps(image.shape[1], image.shape[0], rng), image)
 
@@ -301,21 +302,14 @@ class Resize:
 
     def __call__(self, image: Image) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image)
+        return apply_to(self, image)
 
 
 @dataclass(frozen=True, slots=True)
-class CenterCrop:
-    """Keep a box in the middle. The image must be large enough.
-
-    Examples:
-        >>> from bushel.transforms import CenterCrop
-        >>> CenterCrop(32)(ds[0]["image"]).shape
-        (32, 32, 3)
-    """
+class _ToSize:
+    """A crop to a given size."""
 
     size: Size
-    resizes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _pair(self.size)
@@ -324,6 +318,19 @@ class CenterCrop:
     def output(self) -> tuple[int, int] | None:
         """Height and width of the result."""
         return _pair(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class CenterCrop(_ToSize):
+    """Keep a box in the middle. The image must be large enough.
+
+    Examples:
+        >>> from bushel.transforms import CenterCrop
+        >>> CenterCrop(32)(ds[0]["image"]).shape
+        (32, 32, 3)
+    """
+
+    resizes: ClassVar[bool] = False
 
     def steps(self, width: int, height: int, rng: np.random.Generator | None = None) -> Steps:
         """Return the steps for an image of this size."""
@@ -333,11 +340,11 @@ class CenterCrop:
 
     def __call__(self, image: Image) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image)
+        return apply_to(self, image)
 
 
 @dataclass(frozen=True, slots=True)
-class RandomCrop:
+class RandomCrop(_ToSize):
     """Keep a box at a uniformly random place. The image must be large enough.
 
     Examples:
@@ -347,16 +354,7 @@ class RandomCrop:
         (4, 32, 32, 3)
     """
 
-    size: Size
     resizes: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _pair(self.size)
-
-    @property
-    def output(self) -> tuple[int, int] | None:
-        """Height and width of the result."""
-        return _pair(self.size)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""
@@ -365,11 +363,11 @@ class RandomCrop:
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image, rng)
+        return apply_to(self, image, rng)
 
 
 @dataclass(frozen=True, slots=True)
-class RandomResizedCrop:
+class RandomResizedCrop(_ToSize):
     """Keep a box of random area, aspect ratio and place, resized to `size` (the Inception crop, as in torchvision).
 
     If ten random boxes do not fit into the image, the largest centred box with an allowed aspect ratio is kept.
@@ -386,7 +384,6 @@ class RandomResizedCrop:
         (4, 32, 32, 3)
     """
 
-    size: Size
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     resizes: ClassVar[bool] = True
@@ -395,11 +392,6 @@ class RandomResizedCrop:
         _pair(self.size)
         if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
             raise ValueError(f"invalid scale or ratio in {self}: expected (lower, upper) above 0, and scale up to 1")
-
-    @property
-    def output(self) -> tuple[int, int] | None:
-        """Height and width of the result."""
-        return _pair(self.size)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""
@@ -422,50 +414,4 @@ class RandomResizedCrop:
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image, rng)
-
-
-@dataclass(frozen=True, slots=True)
-class _RandomFlip:
-    """Mirror in one direction with probability `p`."""
-
-    p: float = 0.5
-    horizontal: ClassVar[bool]
-    resizes: ClassVar[bool] = False
-    output: ClassVar[tuple[int, int] | None] = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
-
-    def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
-        """Return the steps for an image of this size."""
-        return (Flip(horizontal=self.horizontal),) if rng.random() < self.p else ()
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return _apply(self, image, rng)
-
-
-@dataclass(frozen=True, slots=True)
-class RandomHorizontalFlip(_RandomFlip):
-    """Mirror left to right with probability `p`.
-
-    Examples:
-        >>> from bushel.transforms import RandomHorizontalFlip
-        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomHorizontalFlip(p=0.5)])
-    """
-
-    horizontal: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
-class RandomVerticalFlip(_RandomFlip):
-    """Mirror top to bottom with probability `p`.
-
-    Examples:
-        >>> from bushel.transforms import RandomVerticalFlip
-        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomVerticalFlip()])
-    """
-
-    horizontal: ClassVar[bool] = False
+        return apply_to(self, image, rng)

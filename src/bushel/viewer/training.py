@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from bushel._pictures.pixels import displayable
 from bushel._pictures.thumbnail import Picture, encoded, shrunk
-from bushel._runtime.order import Order, make_order
+from bushel._runtime.order import Order
+from bushel._runtime.shuffle import make_order
 from bushel.errors import CodecError
 from bushel.transforms import (
     CenterCrop,

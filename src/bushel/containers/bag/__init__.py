@@ -3,8 +3,32 @@
 `plan_layout` chooses the files of a dataset, and `encode_table` writes the table of a bag.
 """
 
-from bushel.containers.bag.container import CONTAINER
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bushel.containers.bag.container import Bag
 from bushel.containers.bag.tables import encode_table
 from bushel.containers.bag.writer import plan_layout
 
+if TYPE_CHECKING:
+    from bushel.containers.base import ReadOptions, Shard
+    from bushel.containers.recovery import Fault, Recovered
+
 __all__ = ["CONTAINER", "encode_table", "plan_layout"]
+
+
+class _Bag(Bag):
+    """The container. What recovers a shard uses the functions that read one, so it is added here."""
+
+    __slots__ = ()
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table of the intact samples of a damaged shard."""
+        from bushel.containers.bag.recover import recover
+
+        return recover(shard, options, fault)
+
+
+CONTAINER = _Bag()
+"""The container."""

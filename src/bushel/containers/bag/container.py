@@ -12,19 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
+
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, ShardIndex
-from bushel.containers.bag.reading import (
-    column_of_records,
-    extents,
-    file_column,
-    known_codec,
-    open_member,
-    read_spec,
-    sample_keys,
-    stamps,
-)
-from bushel.containers.bag.tables import decode_refs, inline_table, separate_table
+from bushel._index.table import I64, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel.codecs import get_codec
+from bushel.codecs.registry import from_file
+from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
 from bushel.containers.bag.writer import (
     BagWriter,
     copy_records,
@@ -36,21 +31,37 @@ from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, File
+from bushel.storage import AnyPath, Extents, File, gather, open_file
 
 if TYPE_CHECKING:
-    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
+__all__ = [
+    "Bag",
+    "column_of_records",
+    "extents",
+    "file_column",
+    "known_codec",
+    "open_member",
+    "read_spec",
+    "sample_keys",
+    "stamps",
+]
 
 _SHARD = re.compile(r"[0-9]+")
+_SPEC = msgspec.json.Decoder(dict[str, str])
+_LARGEST_SPEC = 1 << 24
+_LONGEST_NAME = 255 - len(".bag")
 _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
 """Types that Granular does not know, and the types of the same values that it knows."""
+_RECORD = "record"
+"""The field of a bag file that is opened on its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Bag:
+class Bag:
+    """What reads and writes Granular datasets: all of the container but `recover`."""
+
     name: str = "bag"
     suffixes: tuple[str, ...] = (".bag",)
     file_names: tuple[str, ...] = ("spec.json", "#")
@@ -113,12 +124,6 @@ class _Bag:
         """Return the type that Granular knows for values of a codec."""
         return _KNOWN_TYPES.get(codec, codec)
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
-        """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.bag.recover import recover
-
-        return recover(shard, options, fault)
-
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples of this spec are stored: B holds everything, C has no sequences."""
         return plan_layout(spec, options)
@@ -155,9 +160,6 @@ class _Bag:
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> BagWriter:
         """Start a shard, or continue one."""
         return BagWriter(layout, shard, staging, builder)
-
-
-CONTAINER = _Bag()
 
 
 def _file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str, ...]:
@@ -206,10 +208,71 @@ def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
     return _file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
 
 
+def open_member(path: AnyPath) -> File:
+    """Open a file of a dataset.
+
+    Raises:
+        FormatError: The file does not exist.
+    """
+    try:
+        return open_file(path)
+    except FileNotFoundError as error:
+        raise FormatError(
+            "a file of the dataset is missing", file=str(path), hint="restore it, or run `bushel verify` on the dataset"
+        ) from error
+
+
+def read_spec(file: File) -> dict[str, Field]:
+    """Parse `spec.json`. Any text is a type there, so this accepts more than `parse_spec`."""
+    if file.size > _LARGEST_SPEC:
+        raise FormatError(f"spec.json has {file.size} bytes, which is too large for a spec", file=file.path)
+    try:
+        types = _SPEC.decode(file.read(0, file.size))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(
+            f"expected a JSON object of field names and types: {error}",
+            file=file.path,
+            hint='write a new one, such as {"image": "jpg"}, if you know the types',
+        ) from error
+    fields = {}
+    for name, kind in types.items():
+        if not name or "/" in name or "\0" in name or name == "refs":
+            raise FormatError(f"{name!r} cannot be a field, because no bag file can have that name", file=file.path)
+        if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
+            message = f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag file can have that name"
+            raise FormatError(message, file=file.path)
+        fields[name] = Field(name, from_file(kind.removesuffix("[]")), kind.endswith("[]"))
+    if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
+        raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'", file=file.path)
+    return fields
+
+
+def known_codec(codec: str) -> str:
+    """Return the codec, or `bytes` for a type that only its author can decode."""
+    try:
+        get_codec(codec)
+    except SpecError:
+        return "bytes"
+    return codec
+
+
+def stamps(shard: Shard, files: list[File]) -> tuple[FileStamp, ...]:
+    """Return the stamps of open files."""
+    return tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
+
+
 def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardIndex:
     table = separate_table(files[1], files[0]) if len(files) == 2 else inline_table(files[0])
     column = file_column(table, options.spec)
     return ShardIndex(table.records, stamps(shard, files), {column.field.name: column}, "bag")
+
+
+def file_column(table: Table, spec: Spec | None) -> FieldExtents:
+    """Return the column of a bag that is opened on its own, with the field that the user declared, if any."""
+    field = Field(_RECORD, "bytes")
+    if spec and len(spec) == 1:
+        [field] = spec.values()
+    return FieldExtents(field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table))
 
 
 def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
@@ -224,6 +287,20 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     if (column := columns.pop(KEY, None)) is not None:
         keys = sample_keys(column, files[column.file])
     return ShardIndex(samples, stamps(shard, files), columns, "bag", keys)
+
+
+def sample_keys(column: FieldExtents, file: File) -> Keys:
+    """Return the keys that a field of type `utf8` holds."""
+    if not gapless(column.offset, column.length):
+        return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
+    offsets = np.zeros(column.rows + 1, np.int64)
+    np.cumsum(column.length, out=offsets[1:])
+    return Keys.build(np.frombuffer(file.read(0, int(offsets[-1])), np.uint8), offsets)
+
+
+def extents(table: Table) -> tuple[I64, I64]:
+    """Return offset and length of every record."""
+    return table.offsets[:-1], np.diff(table.offsets)
 
 
 def _columns_split(
@@ -271,3 +348,30 @@ def _columns_with_refs(
         codec = stored_codec(known_codec(field.codec), entries.generation)
         columns[name] = column_of_records(field, codec, number[name], table, ref, path)
     return columns, entries.records
+
+
+def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> FieldExtents:
+    """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
+    records = np.uint64(table.records)
+    count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
+    outside = (count > records) | (ref.first > records - np.minimum(count, records))
+    if outside.any():
+        sample = int(outside.argmax())
+        raise FormatError(
+            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]}, but "
+            f"{field.name}.bag has {records}",
+            file=path,
+            hint="one of the two files is damaged or comes from another dataset",
+        )
+    starts = np.zeros(len(count) + 1, np.int64)
+    np.cumsum(count, out=starts[1:])
+    total = int(starts[-1])
+    if ref.count is not None and total > table.records:
+        raise FormatError(f"samples share records of {field.name}.bag, which sequence fields never do", file=path)
+    first = ref.first.astype(np.int64)
+    used = count > 0
+    offset, length = extents(table)
+    if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
+        rows = np.repeat(first - starts[:-1], count.astype(np.int64)) + np.arange(total)
+        offset, length = offset[rows], length[rows]
+    return FieldExtents(field, codec, number, offset, length, starts=None if ref.count is None else starts)

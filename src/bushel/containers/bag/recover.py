@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import I64, FieldExtents, ShardIndex
-from bushel.containers.bag.reading import (
+from bushel.containers.bag.container import (
     column_of_records,
     extents,
     file_column,

@@ -1,6 +1,30 @@
 """FFRecord files, also with packed folders."""
 
-from bushel.containers.ffrecord.container import CONTAINER, empty_folders, index_all_records
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bushel.containers.ffrecord.container import FFRecord, empty_folders, index_all_records
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 
+if TYPE_CHECKING:
+    from bushel.containers.base import ReadOptions, Shard
+    from bushel.containers.recovery import Fault, Recovered
+
 __all__ = ["CONTAINER", "MAGIC", "empty_folders", "index_all_records", "parse_folder"]
+
+
+class _FFRecord(FFRecord):
+    """The container. What recovers a shard uses the functions that read one, so it is added here."""
+
+    __slots__ = ()
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table of the intact samples of a damaged shard."""
+        from bushel.containers.ffrecord.recover import recover
+
+        return recover(shard, options, fault)
+
+
+CONTAINER = _FFRecord()
+"""The container."""

@@ -16,24 +16,23 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, FileStamp, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
-from bushel.containers.ffrecord.reading import DATA, folder_keys, hint, only_field
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
 from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.shard_names import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
-from bushel.spec import Spec
+from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole
 
 if TYPE_CHECKING:
-    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER", "empty_folders", "index_all_records"]
+__all__ = ["FFRecord", "empty_folders", "folder_keys", "index_all_records", "only_field"]
 
+_DATA = Field("data", "bytes")
 _BATCH = 1 << 24
 _LOOKS = 3
 """Number of records that are looked at, since the first one may be damaged."""
@@ -59,7 +58,9 @@ class _Header:
 
 
 @dataclass(frozen=True, slots=True)
-class _FFRecord:
+class FFRecord:
+    """What reads and writes FFRecord files: all of the container but `recover`."""
+
     name: str = "ffrecord"
     suffixes: tuple[str, ...] = (".ffr",)
     suffix: str = ".ffr"
@@ -98,12 +99,6 @@ class _FFRecord:
     def empty_folders(self, shard: Shard) -> list[str]:
         """Return the folders in a packed folder that hold nothing, so that no sample shows them."""
         return empty_folders(shard.path(0))
-
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
-        """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.ffrecord.recover import recover
-
-        return recover(shard, options, fault)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: one field as plain records or, with keys, a packed folder; else as maps."""
@@ -162,8 +157,8 @@ def index_all_records(shard: Shard) -> ShardIndex:
     file = open_file(shard.path(0))
     header = _read_header(file)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    column = FieldExtents(DATA, DATA.codec, 0, header.offset, header.length, header.crc32)
-    return ShardIndex(len(header.offset), (stamp,), {DATA.name: column}, CONTAINER.name).check(file.path)
+    column = FieldExtents(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
+    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, "ffrecord").check(file.path)
 
 
 def empty_folders(path: AnyPath) -> list[str]:
@@ -177,11 +172,15 @@ def empty_folders(path: AnyPath) -> list[str]:
     return _folder(file, header)[1] if header.form == "folder" else []
 
 
+def _hint(file: File) -> str:
+    return f"run `bushel verify {file.path}`"
+
+
 def _read_header(file: File) -> _Header:
     """Read and check the header: its size against the file before anything is allocated, its CRC, its offsets."""
 
     def refuse(message: str, offset: int) -> FormatError:
-        return FormatError(message, file=file.path, offset=offset, hint=hint(file))
+        return FormatError(message, file=file.path, offset=offset, hint=_hint(file))
 
     if file.size < 12:
         raise refuse(f"an ffrecord file has at least 12 bytes, but this one has {file.size}", 0)
@@ -230,15 +229,41 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
     try:
         paths, empty = parse_folder(record)
     except FormatError as error:
-        raise FormatError(error.message, file=file.path, offset=start + (error.offset or 0), hint=hint(file)) from error
+        raise FormatError(
+            error.message, file=file.path, offset=start + (error.offset or 0), hint=_hint(file)
+        ) from error
     if len(paths) != len(header.offset) - 1:
         raise FormatError(
             f"the packed folder lists {len(paths)} files, but the file has {len(header.offset) - 1} other records",
             file=file.path,
             offset=start,
-            hint=hint(file),
+            hint=_hint(file),
         )
     return paths, empty
+
+
+def folder_keys(paths: list[str], file: File) -> Keys:
+    """Return the keys of a packed folder.
+
+    Raises:
+        FormatError: A path is not valid text.
+    """
+    try:
+        return Keys.of(paths)
+    except UnicodeEncodeError as error:
+        raise FormatError(f"the path {error.object!r} is not valid text", file=file.path, hint=_hint(file)) from error
+
+
+def only_field(spec: Spec | None, file: File) -> Field:
+    """Return the field of records that are stored as they are: `data`, unless the user declares another one.
+
+    Raises:
+        SpecError: The user declares several.
+    """
+    fields = list((spec or {"data": _DATA}).values())
+    if len(fields) != 1 or fields[0].sequence:
+        raise SpecError(f"{file.path} holds records of one field: pass a spec of one field to open, not {len(fields)}")
+    return fields[0]
 
 
 def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Record]:
@@ -284,7 +309,7 @@ def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
 def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -> ShardIndex:
     """Return the table of packed maps, in which each damaged record is a block that no reader expands."""
     if not packed.damaged:
-        return ShardIndex(samples, (stamp,), packed.fields, CONTAINER.name, packed.keys)
+        return ShardIndex(samples, (stamp,), packed.fields, "ffrecord", packed.keys)
     from bushel.storage.blocks import Blocks
 
     rows = np.array([sample for sample, _ in packed.damaged], np.int64)
@@ -299,16 +324,13 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
         at = rows if own.starts is None else own.starts[rows]
         position[at], size[at] = start[1:-1], np.diff(start)[1:]
         fields[name] = replace(own, file=1, offset=position, length=size)
-    return ShardIndex(samples, (stamp,), fields, CONTAINER.name, packed.keys, blocks=(blocks,))
+    return ShardIndex(samples, (stamp,), fields, "ffrecord", packed.keys, blocks=(blocks,))
 
 
 def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:
     message = f"{what} should have the CRC {expected:#010x}, found {found:#010x}"
-    return CorruptError(message, file=file.path, offset=offset, expected=expected, found=found, hint=hint(file))
+    return CorruptError(message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file))
 
 
 def _names(folder: AnyPath) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".ffr"))
-
-
-CONTAINER = _FFRecord()

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel._index.table import I64, FieldExtents, FileStamp, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.ffrecord.container import folder_keys, only_field
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
-from bushel.containers.ffrecord.reading import folder_keys, only_field
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recovery import Fault, Recovered
