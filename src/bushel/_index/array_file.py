@@ -30,7 +30,7 @@ def _sorted(arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
 
 
 def head_of(arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
-    """Return what comes before the arrays: the length of the header, and the header."""
+    """Return the bytes before the arrays: the length of the header, and the header."""
     entries: dict[str, Any] = {"__metadata__": dict(metadata)}
     at = 0
     for name in _sorted(arrays):

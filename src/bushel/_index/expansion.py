@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["COSTLY", "KEPT", "Expansion", "Part", "expansion_of"]
 
 COSTLY = 10
-"""Bytes that are expanded for each byte that is read, above which people are told."""
+"""Bytes that are expanded for each byte that is read, above which `info` and loaders warn."""
 
 KEPT = 256_000_000
-"""Bytes of expanded blocks that a process keeps unless it is told otherwise. If all fit, each is expanded once."""
+"""Bytes of expanded blocks that a process keeps by default. If all fit, each is expanded once."""
 
 
 def expansion_of(tables: Iterable[ShardIndex]) -> float:
@@ -60,7 +60,7 @@ def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
 
 
 def _expanded(distinct: float, touched: float) -> float:
-    """Return the bytes that reads expand: those of their blocks once if they are kept, else for every value."""
+    """Return the bytes that reads expand: each block once if it is kept, else again for every value."""
     return max(min(distinct, touched), touched * (1 - KEPT / distinct)) if distinct else 0.0
 
 

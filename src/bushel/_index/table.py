@@ -189,7 +189,7 @@ class FieldExtents:
         field: The field in the spec.
         codec: Name of the codec of the *stored* bytes. It differs from `field.codec` if a container stores a type in
             its own way (`int` as decimal text in a tar).
-        file: Number of the file in `ShardIndex.files`; the numbers that follow are those of `ShardIndex.blocks`.
+        file: Number of the file in `ShardIndex.files`; the numbers that follow count `ShardIndex.blocks`.
         offset: int64[rows], bytes from the start of the file.
         length: int64[rows], bytes; `MISSING` if the sample lacks the field.
         crc32: uint32[rows], CRC-32 of the field's bytes as in zlib, or None if unknown.
@@ -319,7 +319,7 @@ class ShardIndex:
         keys: The keys, or None if a sample's key is its position in the dataset.
         labels: Field to the names of its classes.
         columns: Name of a column to the value of each sample, of those that are known (docs/columns.md).
-        blocks: The block files of the shard. Extents refer to them by the numbers that follow those of the files.
+        blocks: The block files of the shard. Extents refer to them by numbers that follow the numbers of the files.
     """
 
     samples: int

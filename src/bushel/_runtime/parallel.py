@@ -363,7 +363,7 @@ class _Tasks(Generic[T, U]):
     """The items of a map on their way to the consumer.
 
     Items are drawn by the consumer, which submits a task for each, or by the threads, each of which draws and works
-    (`serve`) until there is no room. It then returns, and is submitted again when there is.
+    (`serve`) until the limit is reached. It then returns, and is submitted again when there is.
     """
 
     def __init__(
@@ -432,7 +432,7 @@ class _Tasks(Generic[T, U]):
             self._queue.put(task)
 
     def _draw(self) -> _Task[T, U] | None:
-        """Draw an item, unless there is no room or no further item."""
+        """Draw an item, unless the limit is reached or no item is left."""
         with self._drawing:
             if self._stopped or not self._has_room():
                 return None

@@ -18,7 +18,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 def public(module: str = "bushel") -> Callable[[T], T]:
     """Return a decorator that names a class or a function by a public module, which must have it.
 
-    `inspect.getsource` finds the file that defines it nevertheless, except for protocols.
+    `inspect.getsource` still finds the file that defines it, except for protocols.
 
     Args:
         module: The public module.

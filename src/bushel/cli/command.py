@@ -265,7 +265,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
 
 
 def _completion(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return what completes the values of an option."""
+    """Return the completion of an option's values."""
     values = option.values
     if values is None:
         return complete_files

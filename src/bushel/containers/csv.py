@@ -30,7 +30,7 @@ class _Csv:
     suffixes = tuple(each + end for each in (".csv", ".tsv") for end in ("", *COMPRESSED))
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or those of the files of a folder, sorted by name."""
+        """Return the shard of one file, or a shard for each file of a folder, sorted by name."""
         return line_shards(path, self.suffixes)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:

@@ -44,7 +44,7 @@ class GrowingArrays:
             self._flush()
 
     def finish(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays, which can be written to. Those of a temporary file are mapped, and the file has no name.
+        """Return the arrays, which can be written to. Arrays in a temporary file are mapped, and the file has no name.
 
         Raises:
             OSError: The temporary file cannot be written.

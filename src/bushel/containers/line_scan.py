@@ -61,7 +61,7 @@ class LineFile:
 
 
 def line_shards(path: AnyPath, suffixes: tuple[str, ...]) -> list[Shard] | None:
-    """Return the shard of one file, or those of a folder of such files and pages about them, sorted by name."""
+    """Return the shard of one file, or the shards of a folder of such files and pages about them, sorted by name."""
     if not path.is_dir():
         return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(suffixes) else None
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith("."))
@@ -99,7 +99,7 @@ class _Expanded:
         self._data, self._start, self._block = b"", 0, 0
 
     def read(self, at: int, length: int) -> bytes:
-        """Return bytes that do not begin before those of the last call.
+        """Return bytes that begin at or after the bytes of the last call.
 
         Raises:
             FormatError: A block cannot be expanded.

@@ -79,7 +79,7 @@ class LineField:
 
     Args:
         name: Its name.
-        number: Its number, which distinguishes its arrays from those of others.
+        number: Its number, which distinguishes its arrays from the arrays of other fields.
         arrays: Takes its arrays.
         cells: Whether the values are cells of CSV, not of JSON.
     """

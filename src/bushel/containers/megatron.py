@@ -34,7 +34,7 @@ class _Megatron:
     suffixes: tuple[str, ...] = (".bin",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a `.bin` with its `.idx`, or those of all such pairs in a folder."""
+        """Return the shard of a `.bin` with its `.idx`, or a shard for each such pair in a folder."""
         if path.is_dir():
             names = {entry.name for entry in path.iterdir()}
             stems = sorted(name[:-4] for name in names if name.endswith(".bin") and f"{name[:-4]}.idx" in names)

@@ -1,4 +1,4 @@
-"""Arrays of NumPy: the rows of a `.npy` file are samples of one field, those of a `.npz` file of one field per array.
+"""Arrays of NumPy: the rows of a `.npy` file are samples of one field; a `.npz` file has one field per array.
 
 docs/format-npy.md has what is read. Nothing is unpickled: arrays of objects are refused.
 """
@@ -33,7 +33,7 @@ class _Npy:
     suffixes: tuple[str, ...] = (".npy", ".npz")
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or those of a folder that holds arrays and nothing else."""
+        """Return the shard of one file, or the shards of a folder that holds only arrays."""
         if not path.is_dir():
             return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
         names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
@@ -136,7 +136,7 @@ def _members(file: File) -> dict[str, tuple[int, int]]:
     """Return where each array of a `.npz` lies: start and size in bytes.
 
     Raises:
-        FormatError: The file is no zip archive, or damaged, or an array is compressed.
+        FormatError: The file is not a zip archive or is damaged, or an array is compressed.
     """
     found: dict[str, tuple[int, int]] = {}
     for member in _directory(file):

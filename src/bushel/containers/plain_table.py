@@ -61,7 +61,7 @@ def table_of(
         samples: Number of samples.
         fields: Where the values of each field lie.
         keys: The key of each sample; None if samples have none of their own.
-        blocks: The block files of the shard, whose numbers follow those of its files.
+        blocks: The block files of the shard, whose numbers follow the numbers of its files.
         columns: Values of scalar fields that the container knows, by field.
 
     Raises:

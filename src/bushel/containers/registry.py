@@ -1,7 +1,7 @@
 """The containers by name: built-in ones, registered ones, and ones that installed packages add.
 
-A registration carries what is needed to recognise files, so a container is imported when it owns some. Entry points of
-other packages are looked for when nothing else owns a path, or has a name.
+A registration has the facts by which files are recognised, so a container is imported when it owns some. Entry points
+of other packages are looked for when nothing else owns a path, or has a name.
 """
 
 from __future__ import annotations

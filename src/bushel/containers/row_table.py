@@ -90,14 +90,14 @@ class RowTable:
         starts: npt.NDArray[np.int64] | None = None,
         absent: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add a field; the arguments are those of `FieldExtents`."""
+        """Add a field, with the arguments of `FieldExtents`."""
         some = absent if absent is not None and absent.any() else None
         if starts is not None:
             length = np.maximum(length, 0)  # a null among the elements is an empty one
         self.fields[own.name] = FieldExtents(own, stored, file, offset, length, None, starts, some)
 
     def blocks(self) -> tuple[Blocks, ...]:
-        """Return the block files: that of the values in the table, then those of compressed pages."""
+        """Return the block files: first the values in the table, then the compressed pages."""
         held = np.frombuffer(b"".join(self._held), np.uint8)
         start = np.array([0, len(held)], np.int64)
         one, zero = np.zeros(1, np.int64), np.zeros(1, np.uint8)

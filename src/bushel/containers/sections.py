@@ -39,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is known of a shard without a table.
+    """The facts about a shard that are known without its table.
 
     Attributes:
         stamp: Its only file.
@@ -59,7 +59,7 @@ class HasSections(Protocol):
     """A container whose shards are one file each, that can be indexed section by section."""
 
     def outline(self, shard: Shard, /) -> Outline:
-        """Return what is known of a remote shard after one or two requests.
+        """Return the facts about a remote shard, after one or two requests.
 
         Raises:
             FormatError: The file is damaged.
@@ -67,7 +67,7 @@ class HasSections(Protocol):
         ...
 
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
-        """Return the table of the samples of one section. Offsets are those of the file.
+        """Return the table of the samples of one section. Offsets count from the start of the file.
 
         Args:
             shard: The shard.

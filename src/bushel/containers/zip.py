@@ -41,7 +41,7 @@ class _Zip:
     suffixes = (".zip",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a `.zip` file, or those of the `.zip` files of a folder, sorted by name."""
+        """Return the shard of a `.zip` file, or a shard for each `.zip` file of a folder, sorted by name."""
         if path.name.endswith(self.suffixes) and not path.is_dir():
             return [Shard(path.parent, path.name, (path.name,))]
         names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
@@ -83,7 +83,7 @@ CONTAINER = _Zip()
 
 
 def _entries(file: File) -> list[zipfile.ZipInfo]:
-    """Return the files of an archive, in the order of their data, those of a sample together.
+    """Return the files of an archive, in the order of their data, with the files of a sample together.
 
     Raises:
         FormatError: The directory is damaged, or a member is encrypted or compressed in another way.

@@ -3,9 +3,9 @@
 `packing` writes any source into any container. It groups its arguments (`pack_options`), opens the source and decides
 how its samples are stored (`prepared_source`; for datasets `prepared_dataset`, which plans each field by
 `field_plan`), and writes one dataset or several parts (`pack_job`). `part` writes each of them. In threads or worker
-`processes`, `sample_encoder` fetches, transforms and encodes samples of a source, and `transcoder` those of a dataset,
-whose bytes it copies where it can. `side_files` are the files beside the dataset. `converting` is `packing` of a
-dataset.
+`processes`, `sample_encoder` fetches, transforms and encodes samples of a source, and `transcoder` samples of a
+dataset, whose bytes it copies where it can. `side_files` are the files beside the dataset. `converting` is `packing`
+of a dataset.
 
 A run can work in parts: `run_plan` says what each part contains, `run_folder` keeps the plan and the records of parts,
 `commit` writes one part exactly once, `finish` joins them, and `scale_out` does that for all parts.

@@ -39,7 +39,7 @@ class ClassNumbers:
 def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> ClassNumbers:
     """Plan the numbers of a new dataset. Known classes keep their numbers, and new ones follow.
 
-    Shards whose numbers agree with those of the shards before them keep theirs; in the others, classes are found by
+    Shards whose numbers agree with the earlier shards keep theirs; in the others, classes are found by
     their names. The result is the same if the names of the result are known already, as when a run is resumed.
 
     Args:
@@ -73,7 +73,7 @@ def _add(labels: dict[str, tuple[str, ...]], own: Labels, fields: Spec) -> dict[
 
 
 def names_in_target(labels: Labels, targets: Mapping[str, Field]) -> Labels:
-    """Return names by the fields of the target, without those of fields that it lacks or stores as something else.
+    """Return names by the fields of the target, without fields that it lacks or stores as something else.
 
     Args:
         labels: Names by the fields of the source.

@@ -59,7 +59,7 @@ def _listing(run: RunFolder) -> frozenset[str]:
 
 
 def _paths(run: RunFolder, record: Record) -> Iterator[AnyPath]:
-    """Yield the files of a part, with those of its indexes."""
+    """Yield the files of a part, with the files of its indexes."""
     root = run.root if run.single else run.part(record.part)
     for recorded in record.shards:
         shard = recorded.below(root)

@@ -78,7 +78,7 @@ class Checked:
 
 def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""
-    expansion_cache().clear()  # what is compared is what the files have now
+    expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
         return _check(container, shard, checks, found)

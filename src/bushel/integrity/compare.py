@@ -58,8 +58,8 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     for name in alike:
         yield from _column_differences(kept.fields[name], built.fields[name])
     others = [column for name, column in kept.fields.items() if name not in alike]
-    told = {column.file for column in built.fields.values()}
-    for number in {column.file for column in others} & told:
+    named = {column.file for column in built.fields.values()}
+    for number in {column.file for column in others} & named:
         low, high = _hull(built, number)
         for column in (column for column in others if column.file == number):
             yield from _outside(column, kept.samples, low, high)

@@ -22,7 +22,7 @@ class ExtentError(ValueError):
             when it was opened, in bytes. filter: the size of the block.
         found: beyond: the file size in bytes. checksum: the CRC-32 of the bytes. shrunk: the current file size.
             filter: -1.
-        what: filter: what is wrong with the block, as text. Other errors do not have it.
+        what: filter: the damage of the block, as text. Other errors do not have it.
     """
 
     row: int
@@ -127,7 +127,7 @@ def gather(
     length: NDArray[np.int64],
     crc32: NDArray[np.uint32] | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read many extents into one buffer. Arguments and errors are those of `read_many`.
+    """Read many extents into one buffer, with the arguments and errors of `read_many`.
 
     Returns:
         ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, rows + 1). Row i is
@@ -142,7 +142,7 @@ def gather_into(
     crc32: NDArray[np.uint32] | None,
     out: NDArray[np.uint8],
 ) -> NDArray[np.int64]:
-    """Read many extents into an array of the caller. Arguments and errors are those of `read_many`.
+    """Read many extents into an array of the caller, with the arguments and errors of `read_many`.
 
     After an `ExtentError` of reason "checksum" or "shrunk", or an `OSError`, the contents of ``out`` are undefined.
 
@@ -198,7 +198,7 @@ def gather_pieces(
     row: NDArray[np.int64],
     at: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read the same into one buffer. Arguments and errors are those of `read_pieces`.
+    """Read the same into one buffer, with the arguments and errors of `read_pieces`.
 
     Returns:
         ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, values + 1), as `gather` returns them.

@@ -10,7 +10,7 @@ from typing_extensions import Buffer
 _Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
 
 class JpegError(ValueError):
-    """A JPEG cannot be parsed, decoded or encoded. The message says what is wrong with "it"."""
+    """A JPEG cannot be parsed, decoded or encoded. The message describes the error; it begins with "it"."""
 
 class JpegHeader(NamedTuple):
     """The result of `jpeg_header`.
@@ -31,7 +31,7 @@ def jpeg_header(data: _Bytes) -> JpegHeader:
     """Parse the header of a JPEG. The bytes up to the first scan suffice.
 
     Raises:
-        JpegError: There is no frame header before the first scan, or the header is malformed.
+        JpegError: The frame header is missing before the first scan, or malformed.
     """
 
 def decode_jpeg(
@@ -257,8 +257,8 @@ def splice_jpeg(
 ) -> tuple[bytes, int, int] | None:
     """Return a smaller JPEG with the segments of a tiled one that a box touches, for any decoder.
 
-    If chroma is subsampled, it shows one more MCU on each side, so that the pixels of the box are those of the whole
-    image.
+    If chroma is subsampled, it shows one more MCU on each side, so that the pixels of the box equal the same
+    pixels of the whole image.
 
     Args:
         data: The JPEG. With ``segments``, only its header and the segments of `jpeg_segment_window` are read.

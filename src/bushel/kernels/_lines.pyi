@@ -18,7 +18,7 @@ class LineScanner:
         row, offset, length, kind, number = scanner.values(0)  # of scanner.names[0]
 
     Args:
-        names: Names of fields. For CSV, those of the columns in order; an empty name is a column that is not wanted.
+        names: Names of fields. For CSV, the columns in order; an empty name is a column that is not wanted.
         delimiter: The delimiter of CSV; 0 for lines of JSON.
         closed: Whether other names of JSON than these are passed over.
         most_names: Greatest number of different names of JSON; more of them are a problem.
@@ -37,7 +37,7 @@ class LineScanner:
 
         Returns:
             Number of bytes of the lines that were scanned. It is 0 if no line ends in the bytes. After a problem, the
-            values are those of the lines before the damaged one, and the next call may go on behind that.
+            values come from the lines before the damaged one, and the next call may continue after it.
         """
     def values(
         self, field: int
@@ -48,7 +48,7 @@ class LineScanner:
             field: Its number in `names`.
 
         Returns:
-            row: int32[n], the sample among those of the last call, ascending.
+            row: int32[n], the number of the sample within the last call, ascending.
             offset: int64[n], bytes: of a text in quotes, the first byte between them.
             length: int64[n], bytes: of a text in quotes, those between them.
             kind: uint8[n]: 1 null, or an empty cell that is not quoted; 2 text without quotes; 3 text in quotes; 4 the
@@ -56,7 +56,7 @@ class LineScanner:
                 integer that fits uint64 only; 9 a larger integer; 10 a real number; 11 an object or a list, of which
                 only strings and the balance of brackets are checked. A cell without quotes that is a number as JSON
                 has it is a number.
-            number: int64[n], the number: of kind 8, the bits of an uint64, of kind 10, those of a float64; else 0.
+            number: int64[n], the number: the bits of a uint64 for kind 8, the bits of a float64 for kind 10; else 0.
 
         Raises:
             IndexError: There is no such field.

@@ -1,8 +1,8 @@
 """Plan the read-ahead of an epoch's batches from object stores. Pure: no I/O.
 
-Batches are read ahead in groups. The order says which batches have neighbours in common: those of a window of blocks,
-or any that follow each other in the stored order. The extents of a group are joined into long requests, as far as that
-does not read much that is not needed. Extents that share a request with no other are left to their batch.
+Batches are read ahead in groups. The order says which batches have neighbours in common: the batches of a window of
+blocks, or any that follow each other in the stored order. The extents of a group are joined into long requests, as far
+as that does not read much that is not needed. Extents that share a request with no other are left to their batch.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Grouping:
         Args:
             first: First position of the group.
             position: First position of the batch.
-            samples: Number of samples of the group, with those of the batch.
+            samples: Number of samples of the group, with the batch.
             nbytes: Number of bytes of both.
         """
         if nbytes > self.most_bytes or samples > _MOST_SAMPLES:

@@ -1,4 +1,4 @@
-"""What `Loader` and `StreamLoader` share: epochs, a batch that is not counted, times and bad samples."""
+"""The shared base of the loaders: epochs, a batch that is not counted, times and bad samples."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def gathered_numbers(
     decode: bool,
     joined: bool = False,
 ) -> NumberReader | None:
-    """Return what gathers fields of numbers for one iteration; None if there are none.
+    """Return the `NumberReader` of one iteration; None if no field can be gathered.
 
     These are fields without transforms, of a dataset in local files, whose values are stacked, or joined by `Ragged` or
     `Padded`.

@@ -61,7 +61,7 @@ class Bucketed:
     It keeps 4 bytes for each sample (8 beyond 2**32 samples), and 32 bytes for each batch.
 
     Attributes:
-        members: uint32[n] or int64[n], the samples of the first bucket, then those of the second one, and so on.
+        members: uint32[n] or int64[n], the samples of the first bucket, then the samples of the second one, and so on.
         buckets: int64[buckets + 1], where each bucket begins in `members`.
         starts: int64[batches], where each batch begins in `members`.
         stops: int64[batches], where it ends.
@@ -112,7 +112,7 @@ class Bucketed:
     def similar(self, epoch: int, position: int) -> Iterator[int]:
         """Yield all samples that are not longer than the bucket of a position allows, but the one that is there.
 
-        Those of the bucket come first, in their order after the position, then shorter ones.
+        Samples of the bucket come first, in their order after the position, then shorter ones.
         """
         [place] = self._places(epoch, np.array([position], np.int64)).tolist()
         bucket = int(np.searchsorted(self.buckets, place, side="right")) - 1

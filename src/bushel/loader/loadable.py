@@ -1,4 +1,4 @@
-"""What a loader reads samples from, and how errors name those samples."""
+"""The dataset protocol of loaders, and the errors that name a sample."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Source(Loadable, Protocol):
     def read_encoded(
         self, positions: Any, fields: Any = None, *, decode: bool = True, held: HeldBatch | None = None
     ) -> list[Sample]:
-        """Read samples for `decode_samples`. What is `held` of their bytes is not read again."""
+        """Read samples for `decode_samples`. Bytes in `held` are not read again."""
 
     def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
         """Tell the storage what `read_encoded` will read soon."""
@@ -148,7 +148,7 @@ class _Plain:
 def failure_of(
     dataset: Loadable, error: Exception, sample: int, key: str | None = None, field: str | None = None
 ) -> Failure:
-    """Return what takes the place of a bad sample. Its error gets the sample's key and position.
+    """Return the `Failure` that replaces a bad sample. Its error gets the sample's key and position.
 
     Args:
         dataset: The dataset with the sample.

@@ -116,7 +116,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         batch_transform: Function that is applied to each finished batch, in a worker thread, and returns it. Its `rng`,
             if it has such a parameter, depends only on (seed, epoch, first position of the batch).
         reducing_gap: Let a JPEG's inverse DCT shrink an image that is resized, while it stays this many times larger
-            than the result, as Pillow does. None turns this off; pixels then equal those of the single transforms
+            than the result, as Pillow does. None turns this off; pixels then equal the result of the single transforms
             within one level.
         prefetch: Number of batches that are worked on before the trainer asks for them, in each process. None for 2 to
             16: more after the trainer had to wait, fewer after it has not waited for long.
@@ -285,7 +285,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continue from a state: the next `for` yields the rest of its epoch.
 
-        The number of ranks and workers and the batch size may differ from those of the loader that saved the state.
+        The number of ranks and workers and the batch size may differ from the loader that saved the state.
         The seed is taken from the state, and with `shuffle="blocks"` size and window.
 
         Raises:

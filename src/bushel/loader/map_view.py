@@ -24,8 +24,8 @@ class MapView(MapOptions):
     """Decoded and transformed samples by position.
 
     A torch `DataLoader` reads each batch at once (`__getitems__`); with `collate_fn=bushel.loader.collate` its batches
-    are like those of a `Loader`. The DataLoader then does the ordering, workers, ranks and resuming. A `Loader` does
-    not need a `MapView`.
+    are like the batches of a `Loader`. The DataLoader then does the ordering, workers, ranks and resuming. A `Loader`
+    does not need a `MapView`.
 
     Args:
         dataset: The dataset to read.

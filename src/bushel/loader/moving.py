@@ -37,7 +37,7 @@ class Drawn:
     fields: dict[str, Any]
 
     def calls(self, calls: Sequence[Call]) -> tuple[Call, ...]:
-        """Return the transforms of the images of this sample: what is drawn is not drawn again for each image."""
+        """Return the transforms of the images of this sample. Random numbers are drawn once for all of them."""
         stages = iter(self.stages)
         return tuple(
             Call(partial(_through, next(stages)), random=False) if isinstance(call.function, Moves) else call

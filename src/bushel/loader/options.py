@@ -33,7 +33,7 @@ __all__ = ["BatchOptions", "LoaderOptions", "MapOptions", "Options", "StreamOpti
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Options:
-    """What every loader takes."""
+    """The options of every loader."""
 
     seed: int = 0
     transforms: Transforms | None = None
@@ -61,7 +61,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ReadOptions(Options):
-    """What a loader takes that reads samples by position."""
+    """The options of loaders that read samples by position."""
 
     fields: Any = None
     orient: bool = False
@@ -70,7 +70,7 @@ class ReadOptions(Options):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BatchOptions(Options):
-    """What a loader takes that makes batches."""
+    """The options of loaders that make batches."""
 
     rank: int | None = None
     world_size: int | None = None

@@ -114,7 +114,7 @@ class Pipeline:
         decode: Whether to decode fields.
         transforms: The transforms of samples.
         collate: How samples become a batch.
-        batch_transform: What is applied to each batch; None for nothing.
+        batch_transform: Function that is applied to each batch, or None.
         on_error: What to do with bad samples.
         excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
         batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
@@ -402,7 +402,7 @@ def transformed(call: Call | None, batch: Any, seed: int, plan: BatchPlan) -> An
 
 
 def draws_of(order: AnyOrder, plan: BatchPlan) -> I64 | None:
-    """Return what the random numbers of transforms depend on: the positions if samples repeat within an epoch."""
+    """Return the positions that seed the random numbers of transforms, if samples repeat within an epoch."""
     own = getattr(order, "base", order)
     return plan.positions if isinstance(own, Weighted | Balanced) else None
 

@@ -123,7 +123,7 @@ class _Worker:
         delivery: _Delivery | _Failed = pickle.loads(message)
         if isinstance(delivery, _Failed):
             for note in (*delivery.notes, f"in worker process {self.process.pid}:\n{delivery.traceback}"):
-                note_once(delivery.error, note)  # those of most errors were pickled with them
+                note_once(delivery.error, note)  # most errors were pickled with their notes
             raise delivery.error
         return delivery
 

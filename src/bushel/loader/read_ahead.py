@@ -39,7 +39,7 @@ _GROUPS = 2
 """Groups that are planned at a time: the one whose batches are taken, and the next one."""
 
 _Asked = list[tuple[list[File], Extents, npt.NDArray[np.bool_]]]
-"""What is asked of real files for a batch, and which of it has to be read."""
+"""The extents of real files that a batch needs, and which of them have to be read."""
 
 Planned = list[tuple[list[File], Extents]]
 """The extents of a batch, as `Reader.extents` returns them."""
@@ -149,7 +149,7 @@ class HeldBatch:
 class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     """Draws the plans of batches, reads ahead of them, and yields each with the bytes that are held for it.
 
-    Its threads are ended by `stop` and `close`. The bytes that it holds, with those of running requests, are at most
+    Its threads are ended by `stop` and `close`. The bytes that it holds, running requests included, are at most
     `limit`, or what one batch needs if that is more.
 
     Args:

@@ -40,7 +40,7 @@ def one_by_one(
         read: Reads one of them.
         fail: Makes the failure of a bad one.
         stop: Whether to leave out what comes after the first bad one, whose error will be raised: each other sample
-            may wait for the network in vain.
+            may wait for bytes that nobody uses.
     """
     found: list[Sample | Failure] = []
     for number in numbers:

@@ -181,7 +181,7 @@ def run_threads(
         wait = not (readers.has_current() or decoders.has_current() or (ahead is not None and ahead.has_current()))
         if ahead is not None:
             ahead.stop()
-        try:  # in this order: readers wait for what is read ahead, and hand work to decoders
+        try:  # in this order: readers wait for bytes that are read ahead, and hand work to decoders
             readers.close(wait=wait)
         finally:
             try:

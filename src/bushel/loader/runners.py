@@ -59,7 +59,7 @@ def _rows() -> type[Groups]:
 
 
 def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow) -> ReadAhead | None:
-    """Return what reads ahead of the batches of a remote dataset; None if they have no neighbours in common."""
+    """Return the `ReadAhead` of a remote dataset; None if its batches have no neighbours in common."""
     from bushel.loader.ahead_plan import Grouping
     from bushel.loader.read_ahead import ReadAhead
 

@@ -108,8 +108,8 @@ class SampleTransforms:
         random: Whether any of them is random.
         fused: The fields with transforms that are fused into decoding.
         sample: The transform of whole samples, which comes last; None for none.
-        encoded: The fields whose images the dataset leaves as stored bytes: those of `fused`, and all image fields if
-            images are read in another way than by their codecs.
+        encoded: The fields whose images the dataset leaves as stored bytes: the fields of `fused`, and all image
+            fields if images are read in another way than by their codecs.
         reducing_gap: See `bushel.transforms.fused.decode_into`.
     """
 

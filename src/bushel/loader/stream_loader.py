@@ -57,7 +57,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         batch_size: Number of samples in a batch of this rank. The last batch of an epoch may be shorter.
         buffer: Number of samples in the shuffle buffer, as stored bytes; 0 to shuffle neither samples nor sources.
 
-    All other options are those of `Loader`. The differences: `transforms` names its fields, `rng` is keyed by (seed,
+    All other options work as in `Loader`. The differences: `transforms` names its fields, `rng` is keyed by (seed,
     rank, epoch, number of the sample), one more thread than `workers` reads, `processes` must be 0, `on_error` cannot
     be `"replace"`, `max_errors` cannot be a share, and there are at least as many sources as ranks. A damaged archive
     always raises its error, since what follows the damage is lost.

@@ -122,7 +122,7 @@ class Stored:
 class StoredStream(Stream):
     """The samples of a stream of archives as stored bytes, in order.
 
-    Its fields are those of the stream's spec and of its first samples, up to 1024 or 16 MiB, which are read at once.
+    It has the fields of the stream's spec and of its first samples, up to 1024 or 16 MiB, which are read at once.
 
     Args:
         stream: The stream.

@@ -111,10 +111,10 @@ def asked_ahead(
     Args:
         files: The files.
         extents: The batch.
-        seen: Names of the blocks that batches before it need; those of this one are added.
+        seen: Names of the blocks that earlier batches need; the blocks of this one are added.
 
     Returns:
-        The files, the extents, and bool[n], which of these have to be read: not those of blocks that are kept, or
+        The files, the extents, and bool[n], which of these have to be read: not the extents in blocks that are kept, or
         that a batch before expands. None if the batch cannot be read: reading it finds out why.
     """
     try:

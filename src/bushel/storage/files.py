@@ -28,7 +28,7 @@ T = TypeVar("T")
 def as_path(path: object) -> AnyPath:
     """Turn a path as users give it into an object with `open()`.
 
-    Text is a local path or a URL. URLs of object stores and HTTP servers become an `ObjectPath`; those of other schemes
+    Text is a local path or a URL. URLs of object stores and HTTP servers become an `ObjectPath`; URLs of other schemes
     need universal-pathlib. A `~` or `~name` at the beginning of a local path becomes the home directory.
 
     Raises:
@@ -180,7 +180,7 @@ class FilePool:
         return file
 
     def attempt(self, do: Callable[[], T]) -> T | None:
-        """Return what a function returns that opens files of this pool; None if the process has too many open.
+        """Call a function that opens files of this pool, and return its result; None if the process has too many open.
 
         In that case the pool is empty afterwards. This is the only place that knows about too many open files.
         """

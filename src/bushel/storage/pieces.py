@@ -140,7 +140,7 @@ def _packed(file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]
 
 
 _TABLES, _PACKED = 1 << 29, 1 << 30
-"""Numbers above all those of files, until it is known how many files there are."""
+"""Numbers above the numbers of all files, until the count of files is known."""
 
 
 def check_inside(file: File, extents: Extents, rows: I64) -> None:

@@ -218,7 +218,7 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
     Every file that Bushel keeps beside data is written below such a folder.
 
     Raises:
-        OSError: It cannot be created; or a `.bushel` in its path, or what is below that, is a symbolic link.
+        OSError: It cannot be created; or a `.bushel` in its path, or anything below it, is a symbolic link.
     """
     refuse_link(folder)
     missing = []

@@ -70,7 +70,7 @@ class _Mixing:
 
 @dataclass(frozen=True, slots=True)
 class MixUp(_Mixing):
-    """Blend each image and label with those of the sample before it (Zhang et al., 2018), as torchvision does.
+    """Blend each sample's image and label with the sample before it (Zhang et al., 2018), as torchvision does.
 
     Labels become float32 of shape (samples, classes). Images keep their type; uint8 is rounded.
 

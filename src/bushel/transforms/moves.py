@@ -61,7 +61,7 @@ class Moves:
 
 
 def grouped(transforms: Sequence[Transform]) -> list[Transform]:
-    """Return transforms in which those of places that follow each other are one, if a rotation or the like is one."""
+    """Return the transforms, with neighbouring geometric ones joined if one of them is a rotation or the like."""
     found: list[Transform] = []
     run: list[Any] = []
     for transform in [*transforms, None]:

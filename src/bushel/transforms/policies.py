@@ -1,6 +1,6 @@
 """Policies that draw a few of many operations for each image: RandAugment, TrivialAugment and AugMix.
 
-Operations, their ranges and their order are those of torchvision's `transforms.v2`, on Pillow images with bilinear
+Operations, their ranges and their order follow torchvision's `transforms.v2`, on Pillow images with bilinear
 interpolation; only the random numbers differ.
 """
 

@@ -83,7 +83,7 @@ class Boxes:
         field: The field: numbers (boxes, 4), an array or a list of lists. It becomes a float32 array.
         format: What the four numbers are: `"xyxy"`, `"xywh"` or `"cxcywh"`.
         relative: Whether they are fractions of the image's width and height. If not, they are pixels.
-        rows: Fields with an entry for each box, arrays or lists, such as `("classes",)`: those of dropped boxes are
+        rows: Fields with an entry for each box, arrays or lists, such as `("classes",)`: entries of dropped boxes are
             dropped, too.
 
     Examples:

@@ -97,8 +97,8 @@ class Padding:
         right: Columns at the right.
         bottom: Rows at the bottom.
         source: Width and height of the image.
-        mode: What is added.
-        fill: Level of what is added with the mode `"constant"`.
+        mode: Which pixels are added.
+        fill: Level of the pixels that the mode `"constant"` adds.
     """
 
     left: int
@@ -184,8 +184,8 @@ class Pad(Warping):
 
     Attributes:
         padding: Pixels on all sides; (left and right, top and bottom); or (left, top, right, bottom).
-        fill: Level of what is added with the mode `"constant"`: one number, or one for each channel.
-        mode: What is added: `"constant"`, or `"edge"`, `"reflect"` or `"symmetric"` as in `numpy.pad`.
+        fill: Level of the pixels that the mode `"constant"` adds: one number, or one for each channel.
+        mode: Which pixels are added: `"constant"`, or `"edge"`, `"reflect"` or `"symmetric"` as in `numpy.pad`.
 
     Examples:
         >>> from bushel.transforms import Pad, RandomCrop

@@ -69,7 +69,7 @@ class Coder:
 
 
 def as_original(error: Exception, original: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function of the original gives; its error gets a note with what Bushel's codec says."""
+    """Return the result of a function of the original; its error gets the message of Bushel's codec as a note."""
     try:
         return original(*arguments)
     except Exception as same:
@@ -188,7 +188,7 @@ def _unpacked(data: Any) -> Any:
 
 
 def _refuse_video(value: Any) -> NoReturn:
-    """Raise what the libraries of videos raise: a value that the codec refuses is no video."""
+    """Raise the error of the libraries of videos for a value that the codec refuses."""
     raise ValueError(f"this {type(value).__name__} is not a video")
 
 

@@ -106,7 +106,7 @@ class BagWriter(Closing):
             self._idx.flush()
 
     def _new_part(self, content: bytes) -> bytes:
-        """Return what follows the bytes that an earlier writer left after the last record, or raise if they differ."""
+        """Return the content without the bytes that an earlier writer left already; raise if they differ."""
         left = min(self._bag.position - self._end, len(content))
         if left <= 0:
             return content
@@ -204,7 +204,7 @@ class DatasetWriter(Closing):
     """Writes a dataset without sequences, with a `.bag` and an `.idx` for each key, or continues an existing one.
 
     Flushed datapoints can be read, and survive the death of this process. An existing dataset is continued after its
-    last whole datapoint; later records of single keys must be those of the datapoints that are appended next.
+    last whole datapoint; later records of single keys must equal the datapoints that are appended next.
     """
 
     def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:

@@ -150,7 +150,7 @@ class Custom20BNJsonVideoAdapter(_Listed):
 
 class _CsvListed(_Listed):
     def read_csv(self, csv_file: str) -> list[dict[str, Any]]:
-        """Return the entries of a list; those of a test set have the label "dummy"."""
+        """Return the entries of a list; entries of a test set have the label "dummy"."""
         return [{"id": row["id"], self.label_name: row.get("label", "dummy")} for row in read_twentybn(csv_file)]
 
 

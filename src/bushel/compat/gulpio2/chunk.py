@@ -52,7 +52,7 @@ class DataFile(Sink):
         return self.position
 
     def close(self, *, sync: bool = True) -> None:
-        """Write what is buffered, and close the file. With `sync`, wait until it is on disk."""
+        """Write the buffered bytes, and close the file. With `sync`, wait until it is on disk."""
         self.closed = True
         super().close(sync=sync)
 

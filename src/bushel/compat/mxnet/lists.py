@@ -66,8 +66,9 @@ def find_images(
 ) -> Iterator[ListLine]:
     """Yield the images under a folder, with a label for each folder.
 
-    Folders are numbered in the order in which their first images are found: images of a folder come before those of its
-    subfolders, both sorted by name. Without `recursive` only images of the folder itself are found, all with label 0.
+    Folders are numbered in the order in which their first images are found: images of a folder come before the images
+    of its subfolders, both sorted by name. Without `recursive` only images of the folder itself are found, all with
+    label 0.
 
     Args:
         root: The folder.

@@ -41,7 +41,7 @@ def _adds(make: Callable[..., Any]) -> _Method:
 
 
 class FluidInterface:
-    """Methods that return a copy of the pipeline with one more stage; the stages are those of `filters`."""
+    """Methods that return a copy of the pipeline with one more stage; `filters` documents the stages."""
 
     def compose(self, *args: Any) -> Self:
         """Return a copy with more stages; `DataPipeline` implements it."""
@@ -111,7 +111,7 @@ class WebDataset(DataPipeline, FluidInterface):
             is not. Default: `WDS_SEED`, else a number from Python's global generator.
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
-    The other arguments are those of the original.
+    The other arguments work as in the original.
     """
 
     def __init__(

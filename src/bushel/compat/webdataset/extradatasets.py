@@ -71,7 +71,7 @@ _END = object()
 
 
 class with_length(IterableDataset, PipelineStage):
-    """A dataset whose `len` is `length`; what is iterated over stays."""
+    """A dataset whose `len` is `length`; its samples stay the same."""
 
     def __init__(self, dataset: Iterable[Any], length: int) -> None:
         super().__init__()

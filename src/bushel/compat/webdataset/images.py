@@ -41,7 +41,7 @@ _CMYK = 4
 
 
 class ImageHandler:
-    """A decoder of the fields whose extensions are those of images.
+    """A decoder of the fields with extensions of images.
 
     `imagespec` is `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `torchrgb8` (3xHxW), `pil` or another
     of `imagespecs`.

@@ -37,7 +37,7 @@ _COMPRESSORS: dict[Any, Callable[[Any], Any]] = {
 
 
 class TarWriter:
-    """A writer of samples into one archive. Arguments that are not listed are those of the original.
+    """A writer of samples into one archive. Arguments that are not listed work as in the original.
 
     Args:
         fileobj: A path, whose file gets its name when it is complete; a URL for `gopen`; or a binary file object, which
@@ -217,7 +217,7 @@ class ShardWriter:
     """A writer of samples into shards of limited size, named by a pattern such as `train-%06d.tar`.
 
     The next shard starts after `maxcount` samples or `maxsize` bytes of fields. `post` is called with the name of each
-    finished shard, `opener` opens a shard for writing. The other arguments are those of `TarWriter`.
+    finished shard, `opener` opens a shard for writing. For the other arguments, see `TarWriter`.
     """
 
     def __init__(

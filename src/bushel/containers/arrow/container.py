@@ -30,7 +30,7 @@ class _Arrow:
     suffixes = (".arrow", ".feather")
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or those of a folder of `save_to_disk` or of such files, sorted by name.
+        """Return the shard of one file, or the shards of a folder of `save_to_disk` or of such files, sorted by name.
 
         Raises:
             FormatError: `state.json` of the folder is damaged.

@@ -1,4 +1,4 @@
-"""The parts of columns in record batches: which buffers belong to which column, and what is in them."""
+"""The parts of columns in record batches: which buffers belong to which column, and their contents."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def dtype_of(column: Column) -> np.dtype[np.generic] | None:
 
 
 def numbers_of(part: Part) -> npt.NDArray[np.generic]:
-    """Return the numbers or truth values of a column; those of nulls mean nothing.
+    """Return the numbers or truth values of a column; the values of nulls are meaningless.
 
     Raises:
         FilterError, ValueError: The part is damaged.

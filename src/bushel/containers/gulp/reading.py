@@ -94,5 +94,5 @@ def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Field
 
 
 def hint(file: File) -> str:
-    """Return what to do about a damaged file."""
+    """Return the hint for errors about a damaged file."""
     return f"run `bushel verify` on {file.path.rpartition('/')[0] or '.'}"

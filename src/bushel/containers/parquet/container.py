@@ -40,7 +40,7 @@ class _Parquet:
     file_names = ("data",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return a shard for each file: the one that is named, or those of a folder or of its folder `data`."""
+        """Return a shard for each file: the named one, or the files of a folder or of its folder `data`."""
         if path.name.endswith(self.suffixes):
             return [Shard(path.parent, path.name, (path.name,))] if path.is_file() else None
         for folder, before in ((path, ""), (path / "data", "data/")):
@@ -61,7 +61,7 @@ class _Parquet:
         return with_references(_table(Table(near, footer, features), fields, shard), shard, options.spec)
 
     def outline(self, shard: Shard, /) -> Outline:
-        """Return what the footer says: rows and bytes of each row group."""
+        """Return the rows and bytes of each row group, from the footer."""
         file, tail = _opened(shard)
         footer = read_footer(file, tail)
         features = features_of(footer, file.path)

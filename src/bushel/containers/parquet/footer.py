@@ -135,7 +135,7 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         tail: Its last 64 KiB, or all of a shorter file, if they have been read.
 
     Raises:
-        FormatError: The file is no Parquet file, is damaged, or is encrypted.
+        FormatError: The file is not a Parquet file, is damaged, or is encrypted.
     """
     size = file.size
     if size < 12:

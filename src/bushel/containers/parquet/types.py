@@ -96,7 +96,7 @@ def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:
 
 
 def element_of(node: Node) -> tuple[Node | None, Node | None]:
-    """Return the leaf whose values are those of a field, and the list that it is the element of, if it is one.
+    """Return the leaf with the values of a field, and the list that it is the element of, if any.
 
     The leaf of a struct of bytes and path is that of the bytes. None stands for other nested values.
     """

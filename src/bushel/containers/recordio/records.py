@@ -35,7 +35,7 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
         end: Offset of its end or of a later record, if known: then one read suffices.
 
     Raises:
-        FormatError: There is no complete record at the offset.
+        FormatError: The offset has no complete record.
     """
     try:
         raw = file.read(offset, 8 if end is None else end - offset)

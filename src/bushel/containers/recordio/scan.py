@@ -192,7 +192,7 @@ def follow(file: File, offset: I64, report: Report) -> Records:
     After a record must come another one, or the end of the file. Records that no offset names are left out.
 
     Raises:
-        FormatError: There is no record at an offset, or its length is wrong.
+        FormatError: An offset has no record, or a record of a wrong length.
     """
     if (bad := (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)).any():
         at = int(offset[int(bad.argmax())])

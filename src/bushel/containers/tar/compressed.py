@@ -1,4 +1,4 @@
-"""Compressed archives: the tar in a gzip or zstd file is a block file, whose members are read like those of any other.
+"""Compressed archives: the tar in a gzip or zstd file is a block file, whose members are read as in any archive.
 
 Finding the blocks takes a pass over the file, so it is done by `bushel index`, and kept in the index of the shard.
 """

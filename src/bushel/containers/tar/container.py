@@ -41,7 +41,7 @@ class _Tar:
     needs_keys: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of an archive, or those of the archives of a folder, sorted by name.
+        """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.
 
         The compressed archives of a folder count if it has no other files.
         """

@@ -44,7 +44,7 @@ class _Tfrecord:
     )
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a file, or those of a folder: files with a suffix, or else those numbered N-of-M."""
+        """Return the shard of a file, or the shards of a folder: files with a suffix, or else files numbered N-of-M."""
         if not path.is_dir():
             own = _NAME.fullmatch(path.name) or _NUMBERED.fullmatch(path.name)
             return [Shard(path.parent, path.name, (path.name,))] if own else None

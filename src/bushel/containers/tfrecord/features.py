@@ -160,7 +160,7 @@ class FeatureTable:
         self.fields[feature.name] = place
 
     def finished(self, scan: TfrecordScanner) -> tuple[Blocks, ...]:
-        """Return the block files, with those of numbers that the table holds. No field is added afterwards."""
+        """Return all block files, also the numbers that the table holds. No field is added afterwards."""
         if self._copied:
             self.blocks.append(_with_held(self.file, self.blocks[0] if self.blocks else None, scan.held))
             for name in self._copied:

@@ -49,7 +49,7 @@ Array<T> array_argument(nb::handle object, const char *name) {
 }
 
 // The items of a list or another sequence, for PySequence_Fast_GET_ITEM. Without the interpreter lock, another thread
-// may change a list while its items are taken, so that they are those of a copy.
+// may change a list while its items are taken, so that a copy is used.
 inline nb::object sequence_argument(nb::handle object, const char *expected) {
 #ifdef NB_FREE_THREADED
     if (!PySequence_Check(object.ptr())) throw nb::type_error(expected);

@@ -85,7 +85,7 @@ inline Half add_32(Half a, Half b) {
 inline Half subtract_32(Half a, Half b) {
     return mapped<U32>(a, b, [](U32 x, U32 y) { return x - y; });
 }
-// Sums of two neighbours each: those of a, then those of b.
+// Sums of two neighbours each: first of a, then of b.
 inline Half add_neighbours_32(Half a, Half b) {
     const Elements<U32> first(a), second(b);
     return made<U32>([&](std::size_t i) {
@@ -133,7 +133,7 @@ inline Half shift_right_32(Half a) {
     return mapped<S32>(a, a, [](S32 x, S32) { return x >> Bits; });
 }
 
-// The elements of a, then those of b, in half the bits; values outside of the range become its ends.
+// The elements of a, then of b, in half the bits; values outside of the range become its ends.
 inline Half narrow_32_to_16(Half a, Half b) {
     const Elements<S32> first(a), second(b);
     return made<S16>([&](std::size_t i) {

@@ -277,7 +277,7 @@ std::int64_t NumberColumn::content(std::int64_t stored, const NumberForm *&form)
 
 bool gather_numbers(const NumberShards &shards, std::size_t column, const std::int64_t *samples, std::size_t count,
                     const NumberTargets &targets, std::vector<std::int64_t> &bad) {
-    constexpr std::size_t block = 512;  // samples, so that what is known of them stays in the cache
+    constexpr std::size_t block = 512;  // samples, so that their offsets stay in the cache
     std::vector<bool> measured(shards.size());
     bool waited = false;
     for (std::size_t first = 0; first < count; first += block) {

@@ -45,7 +45,7 @@ struct JpegDecoders {
 // tolerant) enough bytes for them. Throws JpegError.
 JpegHeader check_jpeg(const std::uint8_t *data, std::size_t size, const JpegOptions &options);
 
-// Return what is wrong with a geometry for an image of the given size; empty if it is valid.
+// Return why a geometry is invalid for an image of the given size; empty if it is valid.
 std::string geometry_problem(const Geometry &geometry, int width, int height, const OutputImage &out);
 
 // Decode a whole image, upright if the options say so, into rows without gaps. The seek table may be empty.

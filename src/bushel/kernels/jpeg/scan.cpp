@@ -159,7 +159,7 @@ bool ScanDecoder::read_lanes(int lanes, int row, int first, int last, int distan
     return lanes == 1 ? read_mcus<1>(row, first, last) : read_mcus<max_lanes>(row, first, last, distance);
 }
 
-// The blocks of one number in all MCUs of a row: those of its first, second, ... block.
+// The blocks of one number (first, second, ...) in all MCUs of a row.
 template <int Lanes>
 struct ScanDecoder::BlockRow {
     int component, step, x;  // a component with `step` blocks across in an MCU, of which this is number `x`

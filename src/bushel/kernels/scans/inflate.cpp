@@ -8,7 +8,7 @@ namespace bushel {
 
 namespace {
 
-// Bytes that must follow what is read, unless no more come: a header with its codes has 2283 bits at most, a match 48.
+// Bytes that must follow the ones that are read, except at the end of the input: a header with its codes has 2283 bits at most, a match 48.
 constexpr std::size_t header_bytes = 320, symbol_bytes = 16;
 
 constexpr unsigned longest_match = 258, end_of_block = 256;

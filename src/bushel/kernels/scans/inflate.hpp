@@ -13,9 +13,9 @@ struct RestartPoint {
     std::int64_t position;  // in the expanded bytes
 };
 
-// The bytes that a stream expands to, given in parts of any size. A stream that is no deflate throws std::invalid_argument.
+// The bytes that a stream expands to, given in parts of any size. A stream that is not deflate throws std::invalid_argument.
 //
-// zlib tells of blocks only with Z_BLOCK, which Python lacks; linking it for that would be one more library to build
+// zlib reports blocks only with Z_BLOCK, which Python lacks; linking it for that would be one more library to build
 // with. The values of blocks are expanded by a library.
 class Inflate {
 public:

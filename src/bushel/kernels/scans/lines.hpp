@@ -8,7 +8,7 @@
 
 namespace bushel {
 
-// The kind of a value. Texts that are not quoted are those of CSV.
+// The kind of a value. Only CSV has texts that are not quoted.
 enum class ValueKind : std::uint8_t {
     none = 0,
     null = 1,  // of JSON, or an empty cell

@@ -10,7 +10,7 @@
 
 namespace bushel {
 
-// The values of one feature. Positions are those of the file; -1 - n stands for position n of TfrecordScan::held.
+// The values of one feature. Positions count from the start of the file; -1 - n stands for position n of TfrecordScan::held.
 struct ExampleFeature {
     std::string name;
     std::uint8_t kind = 0;                              // 1 bytes, 2 floats, 3 integers, as in Feature

@@ -166,7 +166,7 @@ class _Held:
 
 
 _HELD: weakref.WeakSet[_Held] = weakref.WeakSet()
-"""The claims of this process, for `_after_fork`. A fork cannot be told otherwise which files it must close."""
+"""The claims of this process, for `_after_fork`. A fork has no other way to learn which files it must close."""
 
 
 def _after_fork() -> None:

@@ -173,7 +173,7 @@ def _judge(other: _Other, now: float) -> str:
         if other.holder is None or _gone(other, 0.0):
             return "passing"
         return "held"
-    # the bytes of a claim were complete when it appeared: damaged ones are those of a machine that has crashed
+    # the bytes of a claim were complete when it appeared: a machine that crashed has left damaged ones
     return "gone" if other.holder is None or _gone(other, now - other.renewed) else "held"
 
 

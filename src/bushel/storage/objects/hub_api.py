@@ -63,7 +63,7 @@ class Listing:
     files: Mapping[str, Entry]
 
     def covers(self, key: str) -> bool:
-        """Return whether it says what is at a path."""
+        """Return whether it covers a path."""
         return not self.folder or key == self.folder or key.startswith(f"{self.folder}/")
 
 
@@ -105,7 +105,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def listing_of(root: str, key: str) -> Listing:
-    """Return a listing that says what is at a path: of the folder at the path, or of the folder that contains it.
+    """Return a listing that covers a path: of the folder at the path, or of the folder that contains it.
 
     Raises:
         FileNotFoundError: The dataset does not exist, or has neither the path nor the folder that contains it.
@@ -120,7 +120,7 @@ def listing_of(root: str, key: str) -> Listing:
 
 
 def known_listing(root: str, key: str) -> Listing | None:
-    """Return a listing that this process has already and that says what is at a path, or None."""
+    """Return a listing that this process already has and that covers a path, or None."""
     known = _listings.get((endpoint(), root), ())
     return next((each for each in known if each.covers(key)), None)
 

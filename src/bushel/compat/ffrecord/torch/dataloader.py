@@ -16,7 +16,7 @@ from bushel.compat.ffrecord.torch.dataset import Dataset
 class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # without PyTorch
     """PyTorch's `DataLoader` with forked workers, and `set_step` if `skippable`. Batches of `Dataset` are one read.
 
-    Arguments are those of PyTorch; `prefetch_factor` is ignored without workers. To resume an epoch with `shuffle`,
+    Arguments work as in PyTorch; `prefetch_factor` is ignored without workers. To resume an epoch with `shuffle`,
     seed the generator as it was seeded for that epoch.
     """
 

@@ -127,8 +127,8 @@ def im2rec(
     """Convert the images of a list, or of an array, into a record file, in the order of the list; return its path.
 
     `list_file` has lines of index, label (or labels) and path, separated by tabs; or is uint8[n, height, width, 3],
-    RGB, with `labels` in `dataset_params`, whose entries are those of `Im2recParams`. `transforms` are a `Compose` or
-    any callables of uint8[height, width, channels], RGB; their results are stored as uint8, and floats are rounded.
+    RGB, with `labels` in `dataset_params` (see `Im2recParams`). `transforms` are a `Compose` or any
+    callables of uint8[height, width, channels], RGB; their results are stored as uint8, and floats are rounded.
     Several parts return a list of paths.
 
     An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out. If more than

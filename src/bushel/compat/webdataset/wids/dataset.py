@@ -115,7 +115,7 @@ class ShardListDataset:
         localname: A function from a URL to the path of its copy, which gets the suffix `.tar` if it has none.
         transformations: `"PIL"`, `"numpy"`, a function of samples, or a list of these.
         base: Base of relative URLs. Default: the URL of the index.
-        options: Entries that replace those of the index.
+        options: Entries that replace entries of the index.
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     Raises:

@@ -101,7 +101,7 @@ def DistributedChunkedSampler(
 ) -> ChunkedSampler:
     """Return a `ChunkedSampler` of the range of positions that belongs to this rank.
 
-    Rank and number of ranks default to those of torch.distributed, or to one rank. `drop_last` is ignored.
+    Rank and number of ranks come from torch.distributed by default, or are one rank. `drop_last` is ignored.
     """
     if drop_last is not None:
         warnings.warn("DistributedChunkedSampler does not support drop_last, thus it will be ignored", stacklevel=2)
