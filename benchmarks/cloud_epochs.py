@@ -3,7 +3,7 @@
     python benchmarks/cloud_epochs.py [--small] [--rounds N] [--latency 0 5 50] [--length BYTES] [--only NAME ...]
         [--out results.json]
 
-The server, the records and `--latency` are those of `cloud.py`. Every contestant reads all records once, in batches of
+It has the server, the records and `--latency` of `cloud.py`. Every contestant reads all records once, in batches of
 128, in a process of its own that starts without a cache, in turns (A, B, C, A, B, C). The clock runs from opening the
 dataset to the last batch, and includes worker processes: two of a DataLoader for webdataset and MDS, none for Bushel,
 whose tars have an index.

@@ -31,7 +31,7 @@ CLOCK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is loaded.
+    """The data that are loaded.
 
     Attributes:
         name: `tokens` or `records`.
@@ -75,7 +75,7 @@ class Contestant:
     Attributes:
         name: Its name in tables.
         peer: The module `peers/peer_columns_….py`.
-        variant: What the module is told, such as the number of workers.
+        variant: An option of the module, such as the number of workers.
         data: Name of its dataset.
         kinds: The kinds that it can load.
         environment: Folder of `.interop` with its packages; None for this interpreter.
@@ -175,7 +175,7 @@ def measure(kind: Kind, pythons: dict[str, Path], rounds: int, skipped: dict[str
                 skipped[f"{one.name}, {kind.name}"] = str(error)
                 continue
             stack.callback(loading.close)
-            loading.epoch(99)  # what is made on first use is made
+            loading.epoch(99)  # make everything that is made on first use
             turns[one.name] = loading.epoch
         return in_turns(turns, rounds)
 

@@ -7,7 +7,7 @@ Every image becomes 224 x 224 uint8 by a random resized crop and a flip, in shuf
 clip of 16 share one crop, in batches of 8 clips. The photos, chosen as in images.py, are repeated. Each contestant has
 its own process, and Bushel's a Loader that serves all epochs. They run in turns, and their first epoch is not counted,
 so files are in the page cache. "the kernel alone" is the upper limit: a C++ loop in two threads with bytes and boxes in
-memory (`make ceiling` builds it). Its boxes are those of the Loader.
+memory (`make ceiling` builds it). It has the boxes of the Loader.
 """
 
 from __future__ import annotations

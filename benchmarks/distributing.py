@@ -81,7 +81,7 @@ class Packer:
         return {"job": job, "whole": time.monotonic() - started, "cpu": _cpu() - before, "end": end, "killed": killed}
 
     def check(self) -> dict[str, Any]:
-        """Return what is there, by the packer's own reader."""
+        """Return the contents, by the packer's own reader."""
         environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
         try:
             command = [*self._command, "--check"]

@@ -4,7 +4,7 @@
     python benchmarks/images.py --small                    fewer of them, fewer rounds
 
 Each contestant decodes the same boxes of the same JPEGs, which are in memory, to 224 x 224 uint8 RGB. The photos are
-those of --photos (any folder of JPEGs), by default the sample data or, without these, generated ones.
+--photos (any folder of JPEGs), by default the sample data or, without these, generated ones.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Here:
         self._finished.append(Finished(attempt, task(attempt.number)))
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return what has finished."""
+        """Return the finished attempts."""
         finished, self._finished = self._finished, []
         return finished
 
@@ -122,7 +122,7 @@ def _peak() -> float:
 
 
 def overhead(photos: Path, rounds: int) -> None:
-    """Compare CPU seconds of 512 parts on two worker processes with those of two worker processes without parts."""
+    """Compare CPU seconds of 512 parts on two worker processes with two worker processes without parts."""
     from bushel.engines.local import LocalEngine
     from bushel.transforms import Resize
 

@@ -62,7 +62,7 @@ def interpreter(environment: str | None) -> Path:
 
 
 def how_to_make(environment: str | None) -> str:
-    """Return what to run if an environment is missing, as the reason why its packages are not measured."""
+    """Return why packages are not measured: the command that makes their environment."""
     return f"python interop/environments.py {environment} makes its environment"
 
 

@@ -64,7 +64,7 @@ def cold(readers: list[Reader], count: int, length: int, rounds: int) -> dict[st
 def _reading_cold(reader: Reader, path: Path, count: int) -> Callable[[int], Timing]:
     def measure(number: int) -> Timing:
         with serving(reader, path, count) as served:
-            served.read(1, 99, 1)  # what is made on first use is made
+            served.read(1, 99, 1)  # make everything that is made on first use
             forget(path)
             return served.read(BATCH, 1 + number, COLD_BATCHES)
 

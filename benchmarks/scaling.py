@@ -40,7 +40,7 @@ SIDE = 224
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One contestant: what is loaded, on how many processors, with threads or with worker processes."""
+    """One contestant: its data, on how many processors, with threads or with worker processes."""
 
     kind: str
     processors: int

@@ -117,13 +117,13 @@ def pack(photos: list[Photo], out: Path, container: str) -> None:
 def check_content(dataset: bushel.Dataset, photos: list[Photo]) -> None:
     """Compare every key, label and byte with the photos."""
     if list(dataset.keys) != [photo.key for photo in photos]:
-        raise MismatchError(f"{dataset}: the keys are not those of the photos, in their order")
+        raise MismatchError(f"{dataset}: the keys differ from the photos' keys, or their order does")
     for photo, stored in zip(photos, dataset.read(range(len(dataset)), ["image"], decode=False), strict=True):
         if stored["image"] != photo.path.read_bytes():
-            raise MismatchError(f"{dataset}: the bytes of {photo.key} are not those of {photo.path}")
+            raise MismatchError(f"{dataset}: the bytes of {photo.key} differ from {photo.path}")
     labels = [sample["label"] for sample in dataset.read(range(len(dataset)), ["label"])]
     if labels != [photo.label for photo in photos]:
-        raise MismatchError(f"{dataset}: the labels are not those of the photos")
+        raise MismatchError(f"{dataset}: the labels differ from the photos' labels")
 
 
 def read_at_random(dataset: bushel.Dataset) -> None:
@@ -187,7 +187,7 @@ def run(photos: list[Photo], root: Path) -> dict[str, Result]:
         check_epochs(epochs, photos)
         first_epochs = first_epochs or epochs
         if epochs != first_epochs:
-            raise MismatchError(f"{container}: its epochs are not those of {CONTAINERS[0]}")
+            raise MismatchError(f"{container}: its epochs differ from {CONTAINERS[0]}")
         count = len(photos)
         results[container] = Result(dataset.info, count / packed[0], READS / read[0], EPOCHS * count / iterated[0])
     return results

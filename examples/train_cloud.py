@@ -39,7 +39,7 @@ def main() -> None:
         shuffle="blocks",
         seed=0,
         transforms=[RandomResizedCrop(options.side), RandomHorizontalFlip()],
-        on_error="replace",  # a damaged sample does not end a run of days; loader.errors tells which
+        on_error="replace",  # a damaged sample does not end a run of days; loader.errors lists them
     )
     for _ in range(options.epochs):
         epoch, start, samples = loader.epoch, time.perf_counter(), 0

@@ -162,7 +162,7 @@ def run(suite: Suite, folder: Path, *, network: bool, seconds: float) -> dict[st
 
 
 def surprises(suite: Suite, outcomes: Mapping[str, str], *, network: bool) -> list[str]:
-    """Return what differs from the list."""
+    """Return the differences from the list."""
     expected, left_out = suite.expected(), set(suite.left_out(network=network))
     failed = {test for test, outcome in outcomes.items() if outcome in ("failed", "error")}
     return [

@@ -465,7 +465,7 @@ extensions = [{{ "{links}" = {{ names = {names} }} }}]
 
 
 COPY_STYLE = "code[data-md-copying] :is(.gp, .go, .gt) { display: none }\n"
-"""The copy button copies what is typed in an example, without prompts and outputs."""
+"""The copy button copies the input of an example, without prompts and outputs."""
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ def missing_entries(site: Path) -> list[str]:
 
 
 def main() -> int:
-    """Check the site, and print what is wrong."""
+    """Check the site, and print its problems."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("site", type=Path)
     site = parser.parse_args().site

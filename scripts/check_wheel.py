@@ -17,7 +17,7 @@ LICENCES = ("LICENSE", "libjpeg-turbo.md", "libjpeg-turbo-ijg.txt", "nanobind.tx
 
 
 def problems_of(wheel: Path) -> list[str]:
-    """Return what is wrong with a wheel: its size, what it lacks, or the symbols of its module."""
+    """Return the problems of a wheel: its size, missing files, or the symbols of its module."""
     found = []
     if wheel.stat().st_size > LARGEST:
         found.append(f"{wheel.stat().st_size} bytes, for at most {LARGEST}")

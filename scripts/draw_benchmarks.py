@@ -26,7 +26,7 @@ class Panel:
     """One group of bars: a column of a table.
 
     Attributes:
-        title: What is measured.
+        title: The measured quantity.
         page: The page with the table.
         after: Text of the page before the table; the next table is read.
         column: Number of the column, from 1.

@@ -22,7 +22,7 @@ _VALUE = re.compile(r"([\d.,]+) (\S+)$")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table: what is measured, and (name, text, number) for each package."""
+    """A row of the table: the measured quantity, and (name, text, number) for each package."""
 
     title: str
     bars: tuple[tuple[str, str, float], ...]

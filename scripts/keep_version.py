@@ -70,7 +70,7 @@ LOADERS = ("shuffle=True", "shuffle=blocks", "weights", "balance", "bucket_by", 
 
 
 def describe(dataset: bushel.Dataset, names: Iterable[str]) -> dict[str, Any]:
-    """Return what must come out of a dataset: its samples, its columns, and the epochs and states of these loaders."""
+    """Return the expected samples and columns of a dataset, and the epochs and states of these loaders."""
     labels = np.array([sample["label"] for sample in dataset.read(range(len(dataset)), fields=["label"])])
     found: dict[str, Any] = {
         "spec": dataset.spec,

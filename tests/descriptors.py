@@ -1,4 +1,4 @@
-"""What this process has open, told apart from what threads of its own accord open and close meanwhile.
+"""The open descriptors of this process, without the ones that threads open and close meanwhile.
 
 A count of all descriptors would go down whenever a client drops an idle connection to the server of an earlier test.
 """

@@ -1,4 +1,4 @@
-"""Tests of `bushel.jpeg` beyond those of the kernels."""
+"""Tests of `bushel.jpeg` beyond the tests of the kernels."""
 
 from __future__ import annotations
 

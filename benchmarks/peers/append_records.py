@@ -85,7 +85,7 @@ def bagz(path: str, records: list[bytes], photos: bool) -> None:
 
 
 def spec_of(container: str, photos: bool) -> dict[str, str]:
-    """Return what Bushel writes: the same fields as the original."""
+    """Return the fields that Bushel writes: the same as the original."""
     if container == "gulp":
         return {"frames": "jpg", "label": "int"} if photos else {"frames": "jpg"}
     return {"image": "jpg", "label": "int"} if photos and container != "ffrecord" else {"data": "bytes"}

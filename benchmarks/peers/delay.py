@@ -29,7 +29,7 @@ async def _connect(server: str, seconds: float, reader: asyncio.StreamReader, wr
     try:
         await asyncio.gather(_pass_on(reader, back, 0.0), _pass_on(there, writer, seconds))
     except ConnectionError:
-        pass  # one side has left; the other one is told by the end of its connection
+        pass  # one side has left; the other one sees the end of its connection
     finally:
         back.close()
         writer.close()

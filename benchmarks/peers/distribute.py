@@ -3,7 +3,7 @@
 Every packer does the same work, in its environment: each photo is decoded, shrunk to a shorter edge of 256 pixels and
 encoded by Pillow, in 24 shards of equal size, by two workers. A worker adds a byte to the file NOTES/PID with every
 photo, so that one can be killed in the middle. Prints the seconds of the job, without the start of Python and of the
-cluster. `--check` reads what was written with the packer's own reader, and prints what is there.
+cluster. `--check` reads the dataset with the packer's own reader, and prints its contents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Upper limit of Bushel's loader: the decoding kernel alone, in a C++ loop that `make ceiling` builds.
 
 Nothing is read, shuffled or passed on: two threads decode bytes and boxes in memory into buffers that they reuse,
-without Python. The boxes of an epoch are those of the Loader in `peer_photos_bushel`.
+without Python. The boxes of an epoch equal the Loader's in `peer_photos_bushel`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bushel.transforms.fused import frame_geometries, plan_decode
 PROGRAM = Path(__file__).resolve().parents[2] / "build" / "ceiling" / "jpeg_ceiling"
 
 EPOCHS = 16
-"""Epochs for which there are crops; later ones have those of the first ones again."""
+"""Epochs for which there are crops; later epochs use the same crops again."""
 
 _running: list[subprocess.Popen[str]] = []
 

@@ -1,6 +1,6 @@
 """Upper limit for records that are not in memory: advise the kernel of the batch, then read each record.
 
-The file and its offsets are those of `peer_slices`.
+It reads the file and the offsets of `peer_slices`.
 """
 
 from __future__ import annotations

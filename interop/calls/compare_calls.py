@@ -46,7 +46,7 @@ class Setup:
     Attributes:
         package: Its import name.
         environment: Its environment in `.interop`.
-        mapped: The modules of the drop-in, by those of the original.
+        mapped: The modules of the drop-in, by the modules of the original.
         prelude: Statements before each call, on both sides.
         page: The page of the drop-in in `docs/`.
         modules: The modules whose public names are compared; all if empty.

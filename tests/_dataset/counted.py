@@ -11,7 +11,7 @@ from bushel.storage import File, open_file
 
 
 class Counted:
-    """A file that is no local one, and notes what is read of it."""
+    """A file that is not local, and records the reads of it."""
 
     asked: list[tuple[int, int]]
 

@@ -43,11 +43,11 @@ def test_it_finds_what_the_table_in_memory_finds(shards: list[list[str] | int], 
     listed = [opened(each) for each in shards]
     with TemporaryDirectory() as folder:
         path = Path(folder) / NAME
-        told: list[int] = []
-        count = save_key_file(path, listed, "state", memory=memory, report=told.append)
+        reported: list[int] = []
+        count = save_key_file(path, listed, "state", memory=memory, report=reported.append)
         assert count == sum(len(each) for each in shards if isinstance(each, list))
-        assert told[-1] == count
-        assert told == sorted(told)
+        assert reported[-1] == count
+        assert reported == sorted(reported)
         assert damage(path) is None
         found = load_key_file(path, "state")
         assert found is not None

@@ -1,4 +1,4 @@
-"""Tables stay bound to their files through copies, touches and archives, and let go of files that changed."""
+"""Tables stay bound to their files through copies, touches and archives, and are not used for files that changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on columns: the answers are those of Python's own `eval`, for each sample, and of DuckDB."""
+"""Conditions on columns: the answers equal Python's own `eval`, for each sample, and DuckDB's."""
 
 from __future__ import annotations
 

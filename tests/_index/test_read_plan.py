@@ -26,7 +26,7 @@ class Shape:
 
 
 def column_of(name: str, rows: list[Any], shape: Shape, file: int, salt: int) -> FieldExtents:
-    """A column whose extents are told apart by their offsets; None among the rows is a sample without the field."""
+    """Extents of a field that differ in their offsets; None among the rows is a sample without the field."""
     counts = [0 if row is None else row for row in rows] if shape.sequence else [1] * len(rows)
     total = sum(counts)
     offset = np.arange(total, dtype=np.int64) * 10 + salt

@@ -107,7 +107,7 @@ def test_round_trip_of_blocks(tmp_path: Path, samples: int) -> None:
 
 def test_only_tables_with_blocks_have_version_2(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
-    save_index(table(), path)  # these bytes are those of Bushel before there were block files
+    save_index(table(), path)  # Bushel wrote the same bytes before it had block files
     assert hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
     save_index(blocks_table(), path)
     assert b'\\"version\\":2,' in path.read_bytes()

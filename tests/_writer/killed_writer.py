@@ -97,7 +97,7 @@ def trial(folder: Path, container: str, form: str, *, rng: random.Random) -> int
             raise SystemExit(f"{folder}: {numbers[0]} samples after a kill where {kept} had been flushed")
         kept = max([kept, *numbers])
     if files_of(folder / "whole") != files_of(folder / "killed"):
-        raise SystemExit(f"{folder}: the files are not those of an undisturbed write, after {kills} kills")
+        raise SystemExit(f"{folder}: the files differ from an undisturbed write, after {kills} kills")
     staged = [path for path in (folder / "killed").rglob("staging/*")]
     if staged:
         raise SystemExit(f"{staged[0]} is left")

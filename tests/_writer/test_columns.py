@@ -1,4 +1,4 @@
-"""Columns that writers record: they are those of the stored bytes, however a dataset was written."""
+"""Columns that writers record: they equal columns of the stored bytes, however a dataset was written."""
 
 from __future__ import annotations
 

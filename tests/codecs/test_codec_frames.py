@@ -1,4 +1,4 @@
-"""Frames of stored clips: exactly those of a whole decoding, from as few packets as that takes."""
+"""Frames of stored clips: equal to a whole decoding, from as few packets as possible."""
 
 from __future__ import annotations
 

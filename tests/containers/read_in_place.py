@@ -21,7 +21,7 @@ FOREIGN = ROOT / "tests" / "golden" / "foreign"
 
 
 def expected(name: str) -> dict[str, Any]:
-    """Return what must come out of a dataset."""
+    """Return the expected samples of a dataset."""
     found: dict[str, Any] = json.loads((FOREIGN / name / "EXPECTED.json").read_text("utf-8"))
     return found
 

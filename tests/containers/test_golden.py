@@ -95,7 +95,7 @@ def test_golden_stream_says_what_it_cannot_do(path: Path, manifest: dict[str, An
 def test_golden_damage(case: dict[str, Any], tmp_path: Path) -> None:
     broken = GOLDEN / "damaged" / case["open"]
     folder = tmp_path / "data"
-    if case["revealed_by"] == "index":  # whole to look at: only a checksum taken before the damage tells
+    if case["revealed_by"] == "index":  # it looks intact: only a checksum from before the damage differs
         shutil.copytree(GOLDEN / "damaged" / "base" / case["base"] / "data", folder)
         bushel.index(folder, checksums=True)
         assert bushel.verify(folder).ok

@@ -1,4 +1,4 @@
-"""Containers by name and by the names of files: Bushel's own, registered ones, and those of other packages."""
+"""Containers by name and by the names of files: Bushel's own, registered ones, and containers of other packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every line that docs/coming-from.md tells to type is run, in the order of the page, and leaves what it says."""
+"""Every command of docs/coming-from.md is run, in the order of the page, and has the results that the page shows."""
 
 from __future__ import annotations
 

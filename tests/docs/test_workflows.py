@@ -74,7 +74,7 @@ def test_help_lists_a_dozen_targets_and_help_all_the_rest() -> None:
 
 
 def test_a_workflow_installs_what_tests_import_if_it_is_there() -> None:
-    """The packages that tests skip without are those of `make extras`, which the job of the coverage calls."""
+    """Tests skip without packages of `make extras`, which the job of the coverage calls."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
     there = {re.split(r"[\[>]", each)[0] for group in ("dev", "extras") for each in groups[group]}
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))

@@ -78,7 +78,7 @@ def check_state(root: Path, before: Path, whole: Path, dataset: Path) -> None:
         data = path.read_bytes()
         wanted = [place / name for place in (before, whole)]
         there = any(each.exists() and each.read_bytes() == data for each in wanted)
-        assert there, f"{name} has neither the bytes from before the first run nor those of an undisturbed run"
+        assert there, f"{name} has neither the bytes from before the first run nor the bytes of an undisturbed run"
     _check_opens(before, whole, dataset, published)
 
 
@@ -103,8 +103,8 @@ def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]
         try:
             opened = bushel.open(dataset)
         except (FileNotFoundError, bushel.FormatError) as error:
-            told = not published or "interrupted" in str(error) or _says_incomplete(dataset)
-            if not told:
+            reported = not published or "interrupted" in str(error) or _says_incomplete(dataset)
+            if not reported:
                 raise AssertionError("open does not say that the dataset is incomplete") from error
             return
     found = _digests(opened)
@@ -113,7 +113,7 @@ def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]
     if said:
         assert any(found == samples[: len(found)] for samples in wanted), "the samples are not the first ones"
         return
-    assert found in wanted, f"{len(found)} samples that are not those of a complete dataset, and nothing says so"
+    assert found in wanted, f"{len(found)} samples differ from a complete dataset, and nothing says so"
     result = bushel.verify(dataset)
     serious = [problem for problem in result.problems if not problem.warning]
     assert not serious, f"verify finds {serious[0]}"

@@ -1,4 +1,4 @@
-"""Arrays, lists, Arrow arrays and bytes with offsets are packed as columns: the files are those of samples."""
+"""Arrays, lists, Arrow arrays and bytes with offsets are packed as columns: which gives the files of single samples."""
 
 from __future__ import annotations
 

@@ -72,5 +72,5 @@ def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def reading(path: Path, **options: Any) -> bushel.Dataset:
-    """An open dataset that is no stream."""
+    """An open dataset that is not a stream."""
     return bushel.open(path, **options)

@@ -146,7 +146,7 @@ def damage(data: bytearray, spot: Spot, rng: random.Random) -> None:
 def undecidable(spot: Spot, before: bytes, after: bytes) -> frozenset[int]:
     """The samples that a wrong end touches if it has merely changed places with one neighbour in its table.
 
-    Then nothing tells which of the two is wrong, unless the content of the records does.
+    Then only the content of the records can show which of the two is wrong.
     """
     if not spot.ascending or spot.file.name.startswith("image") or spot.file.name == "refs.bag":
         return frozenset()

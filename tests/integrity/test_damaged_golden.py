@@ -27,7 +27,7 @@ MORE = {
     # members after a damaged header are found by magic and checksum; members of one sample by its name
     "tar/header-size-bit": "0002 0003",
     "tar/files-not-adjacent": "0000 0001 0002 0003",
-    # the offset of the first record tells the number of records, and their CRC-32 proves it
+    # the offset of the first record gives the number of records, and their CRC-32 proves it
     "ffrecord/count-bit": "0 1 2 3 4 5",
     # the second sample with an id is saved under another one
     "gulp/id-in-two-chunks": "item_00 item_10",

@@ -22,7 +22,7 @@ def kinds(report: VerifyResult) -> list[str]:
 
 
 def replace_data(source: Path, target: Path) -> None:
-    """Put the data files of one dataset in the place of those of another, and keep its sidecars."""
+    """Put the data files of one dataset in the place of another's data files, and keep its sidecars."""
     for path in source.rglob("*"):
         if path.is_file() and ".bushel" not in path.parts:
             shutil.copyfile(path, target / path.relative_to(source))
@@ -142,7 +142,7 @@ def test_one_shard_without_checksums_among_others(tmp_path: Path) -> None:
 
 @each_format
 def test_repair_leaves_out_values_that_changed(tmp_path: Path, container: str, generation: Generation) -> None:
-    """The file grew and changed, so its table is not used to read; its checksums are compared nevertheless."""
+    """The file grew and changed, so its table is not used to read; its checksums are still compared."""
     folder = write(tmp_path / "a", container, generation, count=4, shard_samples=None)
     replace_data(write(tmp_path / "b", container, generation, count=6, shard_samples=None), folder)
     file, offset = reading(tmp_path / "b").location(2, "image")
@@ -169,7 +169,7 @@ def test_keys_that_changed_although_no_value_did(tmp_path: Path) -> None:
 
 
 def test_an_empty_sequence_whose_name_is_damaged(tmp_path: Path) -> None:
-    """No bytes of a value changed, so that no checksum tells."""
+    """No bytes of a value changed, so no checksum differs."""
     with bushel.Writer(tmp_path / "x.rec", spec={"image": "bytes", "tags": "utf8[]"}) as writer:
         for number in range(3):
             writer.append({"image": b"%d" % number, "tags": [] if number == 1 else ["one"]}, key=f"key{number}")
@@ -190,7 +190,7 @@ def test_an_empty_sequence_whose_name_is_damaged(tmp_path: Path) -> None:
 def test_sequences_that_some_samples_lack_and_others_have_empty(
     tmp_path: Path, container: str, generation: Generation
 ) -> None:
-    """Not every container tells the two apart, so that a table made from its files differs from its writer's."""
+    """Some containers cannot distinguish the two, so a table made from its files differs from its writer's."""
     if container == "gulp" or generation == "C":
         pytest.skip("it has no sequences of texts")
     spec = {"image": "bytes", "tags": "utf8[]"}

@@ -66,7 +66,7 @@ def test_headers_agree_with_pillow(tmp_path: Path) -> None:
             assert own == (expected.format, expected.width, expected.height, expected.channels, expected.orientation)
             known += 1
     assert [np.frombuffer(image_header(data), np.int32).tolist() for data in datas] == headers.tolist()
-    assert known == 11  # not the palette, PNG with Exif, WebP, GIF, and what is no image
+    assert known == 11  # not the palette, PNG with Exif, WebP, GIF, and bytes that are not an image
     assert headers[11].tolist() == [1, 30, 20, 3, 6]
 
 

@@ -54,7 +54,7 @@ def test_pieces(lengths: list[int]) -> None:
 
 def test_joined_over_many_bytes() -> None:
     beginning, zeros = crc32(DATA), 0
-    for exponent in range(32):  # the checksum of 2**exponent zeros, from those of halves
+    for exponent in range(32):  # the checksum of 2**exponent zeros, from the checksums of halves
         zeros = crc32(b"\0") if exponent == 0 else join_crc32(zeros, zeros, 1 << (exponent - 1))
         if exponent < 20:
             assert zeros == zlib.crc32(bytes(1 << exponent))

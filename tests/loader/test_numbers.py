@@ -1,4 +1,4 @@
-"""Fields of numbers that are gathered: batches and errors equal those of the ordinary way, bit for bit."""
+"""Fields of numbers that are gathered: batches and errors equal the ordinary ones, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a batch are those of its samples, exactly, whatever their types, by every way of collating."""
+"""The numbers of a batch equal the numbers of its samples, exactly, whatever their types, by every way of collating."""
 
 from importlib.util import find_spec
 from typing import Any

@@ -26,7 +26,7 @@ def test_every_extent_is_covered_once_and_limits_are_kept(extents: list[tuple[in
         assert span.stop - span.start <= limit or len(ends) == 1
         reached = span.start
         for first, last in sorted(ends):
-            assert first - reached <= gap, "no more is read in vain than was allowed"
+            assert first - reached <= gap, "no more unneeded bytes are read than was allowed"
             reached = max(reached, last)
     assert [span.start for span in made] == sorted(span.start for span in made)
 

@@ -76,7 +76,7 @@ def until(page: Any, expression: str, seconds: float = 15.0) -> None:
 
 
 def violations(page: Any) -> list[str]:
-    """Return what axe-core finds on a page that is serious or critical."""
+    """Return the serious and critical findings of axe-core on a page."""
     if not AXE.exists():
         pytest.skip("axe-core is not here: `make browser` fetches it")
     page.evaluate(AXE.read_text("utf-8"))

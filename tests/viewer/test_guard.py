@@ -40,8 +40,8 @@ def ask(
         sent.append(message)
 
     asyncio.run(Guard(_hello, door)(scope, receive, send))
-    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return sent[0]["status"], told, sent[1]["body"].decode()
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, sent[1]["body"].decode()
 
 
 @pytest.mark.parametrize(

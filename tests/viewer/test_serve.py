@@ -39,12 +39,12 @@ def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 opener().open(url.partition("?")[0], timeout=10)
             process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=15)
+            _, messages = process.communicate(timeout=15)
         finally:
             process.kill()
     assert process.returncode == 0
-    assert "viewer ended" in told
-    assert "Traceback" not in told, told
+    assert "viewer ended" in messages
+    assert "Traceback" not in messages, messages
 
 
 def test_a_viewer_in_this_process(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An engine without processes, which loses workers when it is told to."""
+"""An engine without processes, which loses workers on request."""
 
 from __future__ import annotations
 

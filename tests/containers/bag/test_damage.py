@@ -98,7 +98,7 @@ def test_refs_that_are_cut_or_too_long_are_named(tmp_path: Path) -> None:
 DAMAGED_SPECS = {
     "no object": b"[]", "no text": b'{"a": 1}', "cut": b'{"a": "by', "nothing": b"", "no UTF-8": b'{"\xff": "int"}',
     "a path": b'{"../a": "bytes"}', "no name": b'{"": "bytes"}', "refs": b'{"refs": "bytes"}', "deep": b"[" * 100_000,
-    "a key that is no text": b'{"__key__": "int"}', "a long name": b'{"%s": "bytes"}' % (b"9" * 5000),
+    "a key that is not text": b'{"__key__": "int"}', "a long name": b'{"%s": "bytes"}' % (b"9" * 5000),
 }  # fmt: skip
 
 

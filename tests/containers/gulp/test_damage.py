@@ -85,4 +85,4 @@ def test_no_cut_or_change_of_a_table_gets_out_of_hand(tmp_path: Path) -> None:
             survived += 1
         except BushelError:
             pass
-    assert 0 < survived < 2000  # a change inside a string is no damage that a table can show
+    assert 0 < survived < 2000  # a table cannot show a change inside a string

@@ -29,7 +29,7 @@ class Shelf:
     promises_checksums: Literal[True] = True  # an ability
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or those of all in a folder."""
+        """Return the shard of one file, or of each in a folder."""
         if not path.is_dir():
             if not path.name.endswith(".shelf"):
                 return None

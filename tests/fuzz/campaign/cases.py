@@ -60,7 +60,7 @@ class Case:
 
     @property
     def believed(self) -> bool:
-        """Whether a file of the index is damaged, and not the data, and no checksum tells."""
+        """Whether a file of the index is damaged, and not the data, and no checksum shows it."""
         return self.sidecar and (self.forged or not self.file.endswith(".safetensors"))
 
     @property

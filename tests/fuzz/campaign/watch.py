@@ -138,7 +138,7 @@ class Campaign:
         return int(summary_of(self.plan.out)["failed"])
 
     def _waiting(self) -> list[tuple[str, int]]:
-        """Return the chunks that are not finished, those of all containers in turns."""
+        """Return the chunks that are not finished, the containers in turns."""
         waiting = []
         for first in range(0, self.plan.cases, _CHUNK):
             for container in self.plan.containers:
@@ -223,7 +223,7 @@ class Campaign:
         self._chunks[f"{container}@{first}"] = self._counted(worker)
 
     def _counted(self, worker: _Worker) -> dict[str, Any]:
-        """Return the numbers of a chunk, with those of a running worker."""
+        """Return the numbers of a chunk, with a running worker's."""
         container, first = worker.chunk
         before = self._chunks.get(f"{container}@{first}")
         numbers = [int(number) for number in worker.numbers]

@@ -38,7 +38,7 @@ from bushel.storage.objects import client
 __all__ = ["MEMORY", "Bench", "record_failure"]
 
 MEMORY = 256 << 20
-"""Bytes above those of an idle process that a case may use."""
+"""Bytes that a case may use in addition to an idle process."""
 
 _KEPT = 400
 """Damaged files to keep in a campaign; further failures are only listed."""

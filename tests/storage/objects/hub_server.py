@@ -151,7 +151,7 @@ class _FilesHandler(_Handler):
         parts = urlsplit(self.path)
         if parts.query != "signature=secret":
             self.say(403)
-        else:  # its tags are others than those of the listing
+        else:  # its tags differ from the listing's
             self.say_file(state.folder / unquote(parts.path).lstrip("/"), "of-the-network")
 
 

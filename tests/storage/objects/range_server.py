@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that answers ranges, and can be told to answer badly."""
+"""A small HTTP server on loopback that answers ranges, and can be made to answer badly."""
 
 from __future__ import annotations
 

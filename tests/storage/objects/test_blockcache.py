@@ -153,7 +153,7 @@ def test_what_the_killed_left_is_cleared(folder: Path) -> None:
 
 
 def test_a_disk_that_refuses(server: Server, file: File, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder.write_text("this is no folder")
+    folder.write_text("not a folder")
     with caplog.at_level(logging.WARNING, "bushel"):
         assert file.read(0, 1000) == DATA[:1000]
         assert file.read(BLOCK, 1000) == DATA[BLOCK : BLOCK + 1000]

@@ -135,8 +135,8 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_silent(text: str) -> None:
-    told = [line for line in text.splitlines() if any(part in line for part in PARTS)]
-    assert not told, told
+    printed = [line for line in text.splitlines() if any(part in line for part in PARTS)]
+    assert not printed, printed
 
 
 @pytest.mark.usefixtures("secrets")
