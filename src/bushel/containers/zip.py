@@ -10,7 +10,6 @@ import io
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +20,6 @@ from bushel.containers.tar.names import split_name
 from bushel.containers.tar.samples import Members, tabulate
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, Extents, File, Seekable, gather, open_file
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["CONTAINER"]
 
@@ -89,7 +85,7 @@ def _entries(file: File) -> list[zipfile.ZipInfo]:
         FormatError: The directory is damaged, or a member is encrypted or compressed in another way.
     """
     try:
-        with zipfile.ZipFile(io.BufferedReader(_Reader(file))) as archive:
+        with zipfile.ZipFile(io.BufferedReader(Seekable(file))) as archive:
             found = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, OverflowError) as error:
         raise FormatError(f"not a zip archive that can be read: {error}", file=file.path, hint=_HINT) from error
