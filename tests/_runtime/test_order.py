@@ -17,19 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests._runtime.order_by_document import derive_by_document, hash32, mix64, permute_by_document
 
-from bushel._runtime.order import (
-    Blocks,
-    Exact,
-    Mixed,
-    Order,
-    Permutation,
-    Sequential,
-    Shuffle,
-    Weighted,
-    derive,
-    make_order,
-)
+from bushel._runtime.order import Blocks, Exact, Mixed, Order, Permutation, Sequential, Weighted, derive
 from bushel._runtime.scheduled import SampleOrder, Scheduled
+from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.loader.bucketed import Bucketed, bucketed_order
 from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.packed import Packed, pieces_of

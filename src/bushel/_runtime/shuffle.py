@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from bushel._runtime.order import Blocks, Exact, Mixed, Order, Sequential
 
@@ -16,6 +16,14 @@ Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 - `"blocks"`: blocks of neighbouring samples in random order, mixed within a window;
 - an order object, such as `Blocks(len(dataset), seed=7, size=1024, window=8)`.
 """
+
+
+class _Seeded(Protocol):
+    @property
+    def seed(self) -> int: ...
+
+
+OrderT = TypeVar("OrderT", bound=_Seeded)
 
 _WRITE = 'write False, True, "exact", "blocks" or an order such as Blocks(len(dataset), size=1024)'
 
@@ -51,7 +59,7 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
     return shuffle
 
 
-def check_mixed(order: Mixed, shuffle: Shuffle, seed: int) -> Mixed:
+def check_mixed(order: OrderT, shuffle: Shuffle, seed: int) -> OrderT:
     """Return the order of a mixture, unless `shuffle` or `seed` asks for another one.
 
     Raises:

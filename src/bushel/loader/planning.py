@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bushel._runtime.order import Exact, Shuffle, check_mixed, make_order
+from bushel._runtime.order import Exact
 from bushel._runtime.scheduled import SampleOrder
+from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
 from bushel.errors import UnsupportedError
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
