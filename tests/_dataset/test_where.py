@@ -267,3 +267,16 @@ def test_answers_are_those_of_duckdb(tmp_path: Path) -> None:
         assert sorted(own) == [key for (key,) in found]
 
     compare()
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice"),
+    [
+        ("label = 3", "write == to compare"),
+        ("label == 3 && label < 4", "write and, or"),
+        ("label <> 3", "write != for unequal"),
+    ],
+)
+def test_usual_slips_are_named(condition: str, advice: str) -> None:
+    with pytest.raises(ValueError, match=f"is malformed.*: {advice}"):
+        choose(condition, 1, lambda name: (np.zeros(1, np.int64), None))

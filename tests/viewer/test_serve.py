@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -122,3 +123,11 @@ def test_transforms_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("named_transforms", "named_transforms:other", "missing_module:x", "named_transforms:wrong"):
         with pytest.raises(ValueError, match=name.partition(":")[0]):
             transforms_named(name)
+
+
+def test_answers_do_not_wait_for_acknowledgements(tmp_path: Path) -> None:
+    """asyncio turns Nagle's algorithm off for connections of a socket whose protocol is TCP by name, not 0."""
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    with bushel.view(write(tmp_path / "data", 3)) as viewer:
+        assert viewer._socket.proto == socket.IPPROTO_TCP

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,6 +46,12 @@ _ARITHMETIC: Mapping[type[ast.operator], Binary] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_SLIPS = {
+    r"(?<![=<>!])=(?!=)": "write == to compare",
+    r"&&|\|\|": "write and, or",
+    r"<>": "write != for unequal",
+}
+"""What people write by mistake, and what they mean."""
 _CALL = "column"
 """The function that takes a name which is not a Python name: `column("seg-map.width") > 3`."""
 
@@ -87,7 +94,8 @@ def _parsed(expression: str) -> ast.expr:
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
         where = f" at character {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
         detail = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise ValueError(f"the condition {expression!r} is malformed{where}: {detail}") from None
+        hint = next((f": {advice}" for slip, advice in _SLIPS.items() if re.search(slip, expression)), "")
+        raise ValueError(f"the condition {expression!r} is malformed{where}: {detail}{hint}") from None
     if _depth(tree) > _DEEPEST:
         raise ValueError(f"the condition is nested more than {_DEEPEST} levels deep")
     return tree
