@@ -340,6 +340,8 @@ def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[by
                 found = codec.decode(data)
         except BushelError:
             return None
+        if not hasattr(found, "shape"):  # a label of one number in an image record, which may also be several
+            return [None] * len(wanted)
         return [_of_array(found.shape, found.dtype, each.part) for each in wanted]
 
     def of_value(data: bytes) -> Sequence[Any] | None:

@@ -143,7 +143,7 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         return "table"
     if name.endswith((".npz", ".npy")):
         return "arrays"
-    if (kind := media_kind(source)) is not None:
+    if isinstance(source, str | os.PathLike) and (kind := media_kind(source)) is not None:
         return kind
     if not path.is_dir():
         return "dataset"

@@ -112,12 +112,12 @@ def test_a_line_says_how_many_bytes_are_read(server: Server, caplog: pytest.LogC
     urls, _ = _served(server, "hf-parquet")
     with caplog.at_level(logging.WARNING, "bushel"):
         remote = bushel.open(urls)
-    [record] = caplog.records
-    assert f"up to {remote.info.unread:,} bytes are read when" in record.getMessage()
-    caplog.clear()
-    remote.read(range(len(remote)))
-    bushel.open(urls)
-    assert not caplog.records  # all that there is to learn was learned
+        [record] = caplog.records
+        assert f"up to {remote.info.unread:,} bytes are read when" in record.getMessage()
+        caplog.clear()
+        remote.read(range(len(remote)))
+        bushel.open(urls)
+        assert not caplog.records  # all that there is to learn was learned
 
 
 def test_a_replaced_object_is_not_read_with_what_was_learned(server: Server) -> None:
