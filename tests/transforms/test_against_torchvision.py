@@ -14,8 +14,11 @@ from bushel.transforms.policies import apply_operation
 from bushel.transforms.warp import affine, rotation
 
 torch = pytest.importorskip("torch")
-torchvision = pytest.importorskip("torchvision")
-functional = pytest.importorskip("torchvision.transforms.v2.functional")
+try:
+    torchvision = pytest.importorskip("torchvision")
+    functional = pytest.importorskip("torchvision.transforms.v2.functional")
+except RuntimeError as error:  # a torchvision that was built for another torch
+    pytest.skip(f"torchvision does not fit the torch that is installed: {error}", allow_module_level=True)
 
 IMAGE = picture(60, 44)
 PICTURE = Image.fromarray(IMAGE)
