@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -110,9 +111,9 @@ def test_loading(tmp_path: Path) -> None:
         shutil.copy("drawn.tar", f"train-{number:03d}.tar")
         run_gzip(Path(f"train-{number:03d}.tar"))
 
-    first, buckets, collate, nested, together, text, transform, errors, mixture, asked, torch_view, stream, state = (
-        blocks(page, "python")
-    )
+    found = iter(blocks(page, "python"))
+    first, buckets, packs, chunks, collate, nested, together, text = islice(found, 8)
+    transform, errors, mixture, scheduled, asked, torch_view, stream, state = found
     names: dict[str, Any] = {}
     run(page, first, names)
     assert names["batch"]["image"].shape == (4, 224, 224, 3)
@@ -127,7 +128,12 @@ def test_loading(tmp_path: Path) -> None:
     run(page, f"loader{of_clips}", names)
     assert sum(len(batch["__key__"]) for batch in names["loader"]) == 4
 
-    names |= {"ds": bushel.open("texts"), "torch": torch}
+    names |= {"ds": bushel.open("texts"), "texts": bushel.open("texts"), "torch": torch}
+    run(page, packs, names)
+    [packed] = names["loader"]
+    assert packed["tokens"].shape == (1, 8192)
+    run(page, chunks, names)
+    assert list(names["loader"]) == []  # the documents have fewer tokens than a row
     run(page, collate, names)
     run(page, nested, names)
     assert sum(len(each) for each in names["nested"].unbind()) == sum(number * 9 + 1 for number in range(6))
@@ -153,6 +159,10 @@ def test_loading(tmp_path: Path) -> None:
     assert sum(len(batch["label"]) for batch in names["loader"]) == 4
     run(page, mixture, names)
     assert 0 < len(next(iter(names["loader"]))["label"]) <= 7
+    texts = bushel.open("masks.tar").fields(["text"])
+    names |= {"web": texts, "code": texts, "strip_comments": str.strip}
+    run(page, scheduled, names)
+    assert bushel.Loader(names["mixture"], 4).peek()["__source__"] == ["web"] * 4
     run(page, asked, names)
     run(page, torch_view, names)
     run(page, stream, names)
