@@ -5,17 +5,13 @@ docs/format-csv.md has the rules.
 
 from __future__ import annotations
 
-from typing import Literal
-
-from bushel._index.table import ShardIndex
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.line_scan import COMPRESSED, LineFile, LineTable, line_shards, open_lines, scanner_of
+from bushel.containers.line_scan import COMPRESSED, LineContainer, LineFile, LineTable, open_lines, scanner_of
 from bushel.containers.line_values import Kind
-from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.recovery import Fault
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import csv_record
 from bushel.spec import Spec
-from bushel.storage import AnyPath
 
 __all__ = ["CONTAINER"]
 
@@ -24,28 +20,7 @@ _LARGEST_HEADER = 4 << 20
 _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 
-class _Csv:
-    name = "csv"
-    stores_text: Literal[True] = True
-    suffixes = tuple(each + end for each in (".csv", ".tsv") for end in ("", *COMPRESSED))
-
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or a shard for each file of a folder, sorted by name."""
-        return line_shards(path, self.suffixes)
-
-    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the table of one file, which is read from front to back."""
-        return _scanned(shard, options).index(self.name, shard, options)
-
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
-        """Return the table of the records that are not damaged, with gaps for the others."""
-        return _scanned(shard, options, fault).recovered(self.name, shard, options)
-
-
-CONTAINER = _Csv()
-
-
-def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None = None) -> LineTable:
+def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
     file = open_lines(shard)
     table = LineTable(file, cells=True, report=options.report, fault=fault)
     head = file.lines.read(file.start, min(file.lines.size - file.start, _LARGEST_HEADER))
@@ -125,3 +100,6 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
             hint="rename one; if the first line is no header, name the columns with spec=",
         )
     return named, True
+
+
+CONTAINER = LineContainer("csv", tuple(each + end for each in (".csv", ".tsv") for end in ("", *COMPRESSED)), _scanned)

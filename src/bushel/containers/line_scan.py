@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from bushel.kernels import LineScanner
 from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
-__all__ = ["COMPRESSED", "LineFile", "LineTable", "line_shards", "open_lines", "scanner_of"]
+__all__ = ["COMPRESSED", "LineFile", "LineTable", "LineContainer", "open_lines", "scanner_of"]
 
 COMPRESSED = (".gz", ".zst")
 """Ends of the names of compressed files, which follow the usual suffix."""
@@ -60,7 +62,7 @@ class LineFile:
         return len(self.blocks)
 
 
-def line_shards(path: AnyPath, suffixes: tuple[str, ...]) -> list[Shard] | None:
+def _line_shards(path: AnyPath, suffixes: tuple[str, ...]) -> list[Shard] | None:
     """Return the shard of one file, or the shards of a folder of such files and pages about them, sorted by name."""
     if not path.is_dir():
         return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(suffixes) else None
@@ -248,6 +250,35 @@ class LineTable:
         """Return the table of the lines that are not damaged, with a gap for each that is."""
         table = replace(self.index(container, shard, options), columns={})
         return Recovered(table, np.ones(table.samples, np.bool_), len(self._gaps), tuple(self._gaps))
+
+
+@dataclass(frozen=True, slots=True)
+class LineContainer:
+    """A container of lines or records that are read from front to back.
+
+    Attributes:
+        name: Its name.
+        suffixes: The ends of the names of its files.
+        scanned: Returns the table of a file; with a fault, of what is not damaged.
+        stores_text: Numbers are stored as text.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    scanned: Callable[[Shard, ReadOptions, Fault | None], LineTable]
+    stores_text: Literal[True] = True
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of one file, or a shard for each file of a folder, sorted by name."""
+        return _line_shards(path, self.suffixes)
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of one file."""
+        return self.scanned(shard, options, None).index(self.name, shard, options)
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+        """Return the table of what is not damaged, with gaps for the rest."""
+        return self.scanned(shard, options, fault).recovered(self.name, shard, options)
 
 
 def scanner_of(names: list[str], delimiter: str = "", *, closed: bool = False) -> LineScanner:

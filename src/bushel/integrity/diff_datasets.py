@@ -18,7 +18,7 @@ from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 
-__all__ = ["Diff", "FieldDiff", "alike", "diff", "keys_of"]
+__all__ = ["Diff", "FieldDiff", "diff", "keys_of"]
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -89,6 +89,8 @@ class Diff:
 @shows_progress("comparing")
 def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None) -> Diff:
     """Compare two datasets or views by the lengths and checksums in their indexes. No data are read.
+
+    Remote Parquet files without an index are an exception: their lengths stand between the values.
 
     Samples are matched by key, the n-th with the n-th where a key comes several times; without keys by position.
 
@@ -298,19 +300,19 @@ def _decoded(
 def _same_value(one: dict[str, Any], other: dict[str, Any], name: str) -> bool:
     if (name in one) != (name in other):
         return False
-    return name not in one or alike(one[name], other[name])
+    return name not in one or _alike(one[name], other[name])
 
 
-def alike(one: Any, other: Any) -> bool:
+def _alike(one: Any, other: Any) -> bool:
     """Return whether two decoded values are equal: arrays also in shape and dtype, NaN equal to NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         arrays = np.asarray(one), np.asarray(other)
         floats = arrays[0].dtype.kind in "fc"
         return arrays[0].dtype == arrays[1].dtype and bool(np.array_equal(*arrays, equal_nan=floats))
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
+        return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
     return bool(one == other) or (one != one and other != other)
 
 
