@@ -69,14 +69,14 @@ def test_index_columns_of_pack_and_convert(data: Path, tmp_path: Path) -> None:
 
 
 def test_stratify_reads_no_data(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel.ingest import stratify
+    from bushel._dataset import splitting
 
     dataset = bushel.open(data)
     monkeypatch.setattr(Dataset, "read", lambda *_: pytest.fail("data are read"))
-    assert stratify.classes_of(dataset, "label").tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
-    assert stratify.classes_of(dataset[::-1], "label").tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert splitting.classes_of(dataset, "label").tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert splitting.classes_of(dataset[::-1], "label").tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
     monkeypatch.undo()
-    assert stratify.classes_of(dataset, "name").tolist() == [0, 1, 0, 1, 0, 2, 0, 1]
+    assert splitting.classes_of(dataset, "name").tolist() == [0, 1, 0, 1, 0, 2, 0, 1]
 
 
 @given(st.lists(st.floats() | st.integers(-5, 1 << 62), max_size=40), st.lists(st.booleans(), max_size=40))

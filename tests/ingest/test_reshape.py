@@ -9,8 +9,9 @@ from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of
 
 import bushel
+from bushel._dataset.splitting import share_out
 from bushel.errors import UnsupportedError
-from bushel.ingest.reshape import merge, reshard, share_out, split
+from bushel.ingest.reshape import merge, reshard, split
 
 
 @pytest.fixture

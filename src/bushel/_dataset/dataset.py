@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from bushel.containers import Shard, ShardIndex
 if TYPE_CHECKING:
     from bushel._dataset.info import Info
     from bushel._pictures.notebook import Gallery
+    from bushel._runtime.shuffle import Shuffle
 
 __all__ = ["Dataset", "Sample"]
 
@@ -200,17 +202,17 @@ class Dataset(Samples):
         Args:
             condition: A condition in Python's syntax, such as `label == 3 and image.width > 256`: comparisons, `in`,
                 `is None`, arithmetic, `and`, `or`, `not`. Names are names of columns; `column("seg-map.width")` names
-                one that is not a Python name. Numbers are computed as Python does. Comparisons with missing values, or
+                one that is not a Python name. Classes may have their names instead of their numbers:
+                `label in ("cat", "dog")`. Numbers are computed as Python does. Comparisons with missing values, or
                 with the result of a division by zero, are not true.
 
         Raises:
-            ValueError: The condition is malformed, something in it is not allowed, or it computes a number that is
-                too large.
+            ValueError: The condition is malformed, something in it is not allowed, it names a class that does not
+                exist, or it computes a number that is too large.
             KeyError: There is no such column, as for `column`.
 
         Examples:
-            >>> dogs = ds.where("label == 1 and image.width >= 48")
-            >>> len(dogs)
+            >>> len(ds.where("label == 'dog' and image.width >= 48"))
             6
         """
         return self._view(self._absolute(self.positions_where(condition)))
@@ -223,9 +225,12 @@ class Dataset(Samples):
             array([ 6,  7,  8,  9, 10, 11])
         """
         from bushel._dataset.columns import part_of
+        from bushel._dataset.labels import labels_of
         from bushel._dataset.where import choose
 
-        chosen = choose(condition, len(self), lambda name: part_of(self._reader, self._positions, name))
+        column = partial(part_of, self._reader, self._positions)
+        shards, fields = kinds(self._reader.shards), self._reader.fields
+        chosen = choose(condition, len(self), column, partial(labels_of, shards, fields))
         return np.flatnonzero(chosen).astype(np.int64)
 
     # Views
@@ -275,6 +280,48 @@ class Dataset(Samples):
             samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
             kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
         return self._view(self._absolute(np.array(kept, np.int64)))
+
+    def split(
+        self,
+        shares: Mapping[str, float | None] | None = None,
+        /,
+        *,
+        shuffle: Shuffle = True,
+        seed: int = 0,
+        stratify: str | None = None,
+        **named: float | None,
+    ) -> dict[str, Self]:
+        """Divide the dataset into views, such as one for training and one for validation. Every sample is in one.
+
+        `bushel.split` writes such parts as datasets of their own, and chooses the same samples for the same arguments.
+
+        Args:
+            shares: Name of each view to its share, or to its number of samples: `{"train": 0.9, "val": 0.1}`. None, for
+                one of them, is the rest. Shares can be given as keyword arguments, too.
+            shuffle: How samples are chosen: True at random, False in order, the first share first; or another value
+                that `bushel.split` takes. Each view keeps the order of the dataset.
+            seed: Seed of the random choice. The same seed chooses the same samples, on every machine and in every
+                version.
+            stratify: Name of a field of numbers or text, such as `label`: each view gets its share of every class. No
+                data are read if it is a column of the index.
+            named: Shares by name.
+
+        Raises:
+            ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
+            KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
+
+        Examples:
+            >>> parts = ds.split(train=0.75, val=0.25, stratify="label")
+            >>> len(parts["train"]), parts["val"].column("label")
+            (10, array([0, 1]))
+            >>> len(ds.split({"train": None, "val": 3})["val"])
+            3
+        """
+        from bushel._dataset.splitting import divided
+
+        wanted = {**(shares or {}), **named}
+        chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
+        return {name: self._view(self._absolute(own)) for name, own in chosen.items()}
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.

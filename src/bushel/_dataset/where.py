@@ -3,6 +3,7 @@
 An expression is parsed by `ast` and evaluated on arrays, node by node. Nodes that are not listed here are refused, and
 nothing is ever executed. Numbers are exact, as Python's are. A comparison with a missing value, or with the result of a
 division by zero, is neither true nor false, as in SQL, and such samples are not chosen; `label is None` asks for them.
+A column of class numbers may be compared with a text, which is then the name of a class: `label == "dog"`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.exact_arithmetic import Binary, compare, compute, is_text, negative
+from bushel._index.class_names import Labels
 from bushel._index.columns import Part
+from bushel._runtime.near_names import did_you_mean
 
 __all__ = ["choose"]
 
@@ -56,7 +59,7 @@ _CALL = "column"
 """The function that takes a name which is not a Python name: `column("seg-map.width") > 3`."""
 
 
-def choose(expression: str, samples: int, column: Callable[[str], Part]) -> Bools:
+def choose(expression: str, samples: int, column: Callable[[str], Part], labels: Callable[[], Labels] = dict) -> Bools:
     """Return bool[samples]: for which samples an expression is true.
 
     Args:
@@ -65,10 +68,11 @@ def choose(expression: str, samples: int, column: Callable[[str], Part]) -> Bool
             column of texts is a part of it. Results equal Python's; a division by zero has none.
         samples: Number of samples.
         column: Returns the values of a column, given its name.
+        labels: Returns the names of classes by column. It is called if a column of numbers is compared with a text.
 
     Raises:
-        ValueError: The expression is malformed, has something else in it, compares texts with numbers, or computes a
-            number that is too large.
+        ValueError: The expression is malformed, has something else in it, compares texts with numbers, names a class
+            that does not exist, or computes a number that is too large.
     """
     tree = _parsed(expression)
     known: dict[str, Part] = {}
@@ -79,7 +83,7 @@ def choose(expression: str, samples: int, column: Callable[[str], Part]) -> Bool
         return known[name]
 
     with np.errstate(all="ignore"):
-        value, missing = _Evaluation(values, samples).truth(tree)
+        value, missing = _Evaluation(values, samples, labels).truth(tree)
     chosen = np.broadcast_to(np.asarray(value, np.bool_), samples)
     return chosen & ~missing if missing is not None else np.array(chosen)
 
@@ -132,8 +136,8 @@ def _name(node: ast.expr) -> str | None:
 class _Evaluation:
     """Evaluates one expression."""
 
-    def __init__(self, column: Callable[[str], Part], samples: int) -> None:
-        self._column, self._samples = column, samples
+    def __init__(self, column: Callable[[str], Part], samples: int, labels: Callable[[], Labels]) -> None:
+        self._column, self._samples, self._labels = column, samples, labels
 
     def truth(self, node: ast.expr) -> _Value:
         """Return a condition as truth values."""
@@ -213,9 +217,25 @@ class _Evaluation:
         missing = _missing(no_a, no_b)
         if _lacks(a, no_a) or _lacks(b, no_b):
             return np.zeros(self._samples, np.bool_), missing
+        if is_text(a) != is_text(b) and isinstance(test, ast.Eq | ast.NotEq):
+            a, b = self._class(right, a), self._class(left, b)
         if is_text(a) != is_text(b):
             raise ValueError(f"{ast.unparse(left)!r} and {ast.unparse(right)!r} are a text and a number")
         return compare(_COMPARE[type(test)], a, b), missing
+
+    def _class(self, node: ast.expr, value: Any) -> Any:
+        """Return the number of the class that a text names, if the other operand is a column with class names.
+
+        Raises:
+            ValueError: No class has this name.
+        """
+        if not isinstance(value, str) or (names := self._labels().get(_name(node) or "")) is None:
+            return value
+        if not value or value not in names:
+            known = f"it has {len(names)} classes, such as {', '.join(map(repr, names[:3]))}"
+            near = did_you_mean(value, names) or known
+            raise ValueError(f"no class of {_name(node)!r} is named {value!r}: {near}")
+        return names.index(value)
 
     def _contained(self, left: ast.expr, right: ast.expr) -> _Value:
         if isinstance(right, ast.Tuple | ast.List | ast.Set):
@@ -225,6 +245,8 @@ class _Evaluation:
                 one, _ = self.value(each)
                 if np.ndim(one):
                     raise ValueError(f"{ast.unparse(right)!r} must hold constants only")
+                if is_text(one) != is_text(value) and not _lacks(value, missing):
+                    one = self._class(left, one)
                 if is_text(one) == is_text(value):
                     found = found | compare(operator.eq, value, one)
             return found, missing

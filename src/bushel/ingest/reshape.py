@@ -5,26 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
+from bushel._dataset.splitting import divided
 from bushel._dataset.stream import StreamDataset
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
-from bushel._runtime.shuffle import Shuffle, make_order
+from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
 from bushel.errors import UnsupportedError
 from bushel.ingest.converting import convert
 from bushel.ingest.packing import PackResult
-from bushel.ingest.stratify import classes_of, stratified
 from bushel.storage import AnyPath, as_path
 
-__all__ = ["merge", "reshard", "share_out", "split", "with_rest"]
+__all__ = ["merge", "reshard", "split"]
 
 
 @public()
@@ -74,14 +71,7 @@ def split(
         (9, 3)
     """
     dataset = _open(source)
-    known = with_rest(len(dataset), shares)
-    counts = share_out(len(dataset), known)
-    positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset), dtype=np.int64))
-    if stratify is None:
-        ends = np.cumsum(list(counts.values()))[:-1]
-        chosen = dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
-    else:
-        chosen = stratified(classes_of(dataset, stratify), positions, known)
+    chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
     results: dict[str, PackResult] = {}
     start = 0
     for name, own in chosen.items():
@@ -159,49 +149,6 @@ def reshard(
     dataset = _open(source)
     kind = dataset.info.container
     return convert(dataset, target, container=kind, shard_samples=shard_samples, shard_bytes=shard_bytes, **options)
-
-
-def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the shares, with a number for the one that is None: what the others leave.
-
-    Raises:
-        ValueError: Several are None, there are none at all, or the others leave less than nothing.
-    """
-    known = {name: share for name, share in shares.items() if share is not None}
-    if not shares or len(shares) - len(known) > 1:
-        raise ValueError(
-            f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None: {dict(shares)}"
-        )
-    whole = samples if known and all(isinstance(share, int) for share in known.values()) else 1
-    return {name: whole - sum(known.values()) if share is None else share for name, share in shares.items()}
-
-
-def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Return the number of samples of each share. Each is within one of its exact value, and all samples are used.
-
-    Raises:
-        ValueError: The shares do not add up to 1, or numbers of samples not to `samples`.
-    """
-    total = sum(shares.values())
-    if all(isinstance(share, int) for share in shares.values()) and total != 1:
-        if min(shares.values()) < 0 or total != samples:
-            raise ValueError(
-                f"numbers of samples must be 0 or more and add up to the {samples} samples of the dataset, not to "
-                f"{total}: {dict(shares)}. One of them can be the rest"
-            )
-        return {name: int(share) for name, share in shares.items()}
-    if any(not 0 <= share <= 1 for share in shares.values()) or abs(total - 1) > 1e-6:
-        raise ValueError(
-            f"shares must lie between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
-            "For numbers of samples, give whole numbers only"
-        )
-    whole = sum(Fraction(share) for share in shares.values())
-    counts, given, due = {}, 0, Fraction(0)
-    for name, share in shares.items():
-        due += Fraction(share) * samples / whole
-        counts[name] = round(due) - given
-        given += counts[name]
-    return counts
 
 
 def _of_whole(callback: OnProgress | None, samples: int, size: int, total: int) -> OnProgress | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.inside import column_of_view, is_whole, reader_of
-from bushel._dataset.where import choose
 from bushel._index.columns import Part
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
@@ -103,7 +101,7 @@ def _positions(shown: Shown, query: Query) -> npt.NDArray[np.int64]:
     dataset = shown.dataset
     found: npt.NDArray[np.int64] | None = None
     if query.where:
-        found = np.flatnonzero(choose(query.where, len(dataset), partial(_column, shown)))
+        found = dataset.positions_where(query.where)
     if query.key:
         own = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
         found = own if found is None else np.intersect1d(found, own, assume_unique=True)

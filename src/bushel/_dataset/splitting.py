@@ -1,23 +1,58 @@
-"""Divide samples so that every class has its share in each part."""
+"""Divide the samples of a dataset by shares, also so that every class has its share in each part."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
+from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
-__all__ = ["classes_of", "largest_remainders", "stratified"]
+__all__ = ["classes_of", "divided", "largest_remainders", "share_out", "stratified", "with_rest"]
 
 _CHUNK = 1024
 """Number of samples that are read at once."""
 
 
-def classes_of(dataset: Dataset, field: str) -> npt.NDArray[np.int64]:
+class Divisible(Protocol):
+    """What dividing asks of a dataset."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns in its index."""
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """Return the value of each sample in a column."""
+
+    def read(self, positions: range, fields: list[str]) -> list[dict[str, Any]]:
+        """Read many samples."""
+
+
+def divided(
+    dataset: Divisible, shares: Mapping[str, float | None], *, shuffle: Shuffle, seed: int, stratify: str | None
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the positions of the samples of each share, ascending. `bushel.split` documents the arguments.
+
+    Raises:
+        ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
+        KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
+    """
+    known = with_rest(len(dataset), shares)
+    counts = share_out(len(dataset), known)
+    positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset), dtype=np.int64))
+    if stratify is not None:
+        return stratified(classes_of(dataset, stratify), positions, known)
+    ends = np.cumsum(list(counts.values()))[:-1]
+    return dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
+
+
+def classes_of(dataset: Divisible, field: str) -> npt.NDArray[np.int64]:
     """Return int64[samples], a number for the class of each sample. Samples without the field are a class.
 
     If the field is a column of the index, no data are read.
@@ -44,7 +79,7 @@ def classes_of(dataset: Dataset, field: str) -> npt.NDArray[np.int64]:
     return classes
 
 
-def _known_classes(dataset: Dataset, field: str) -> npt.NDArray[np.int64] | None:
+def _known_classes(dataset: Divisible, field: str) -> npt.NDArray[np.int64] | None:
     """Return the classes by a column of the index, numbered as they first appear; None if it has no such column.
 
     Values that a column lacks may be too long for it. If there are such ones, the field is read.
@@ -99,3 +134,46 @@ def stratified(
             start += count
     empty = np.zeros(0, np.int64)
     return {name: np.sort(np.concatenate([empty, *part])) for name, part in zip(shares, parts, strict=True)}
+
+
+def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the shares, with a number for the one that is None: what the others leave.
+
+    Raises:
+        ValueError: Several are None, there are none at all, or the others leave less than nothing.
+    """
+    known = {name: share for name, share in shares.items() if share is not None}
+    if not shares or len(shares) - len(known) > 1:
+        raise ValueError(
+            f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None: {dict(shares)}"
+        )
+    whole = samples if known and all(isinstance(share, int) for share in known.values()) else 1
+    return {name: whole - sum(known.values()) if share is None else share for name, share in shares.items()}
+
+
+def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Return the number of samples of each share. Each is within one of its exact value, and all samples are used.
+
+    Raises:
+        ValueError: The shares do not add up to 1, or numbers of samples not to `samples`.
+    """
+    total = sum(shares.values())
+    if all(isinstance(share, int) for share in shares.values()) and total != 1:
+        if min(shares.values()) < 0 or total != samples:
+            raise ValueError(
+                f"numbers of samples must be 0 or more and add up to the {samples} samples of the dataset, not to "
+                f"{total}: {dict(shares)}. One of them can be the rest"
+            )
+        return {name: int(share) for name, share in shares.items()}
+    if any(not 0 <= share <= 1 for share in shares.values()) or abs(total - 1) > 1e-6:
+        raise ValueError(
+            f"shares must lie between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
+            "For numbers of samples, give whole numbers only"
+        )
+    whole = sum(Fraction(share) for share in shares.values())
+    counts, given, due = {}, 0, Fraction(0)
+    for name, share in shares.items():
+        due += Fraction(share) * samples / whole
+        counts[name] = round(due) - given
+        given += counts[name]
+    return counts
