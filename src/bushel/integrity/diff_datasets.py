@@ -18,7 +18,7 @@ from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 
-__all__ = ["Diff", "FieldDiff", "diff", "keys_of"]
+__all__ = ["Diff", "FieldDiff", "diff", "keys_of", "same_value"]
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -289,7 +289,7 @@ def _decoded(
         for start in range(0, len(positions), _DECODED_AT_ONCE):
             own = positions[start : start + _DECODED_AT_ONCE].tolist()
             both = left.read(own, [name]), right.read([partner[position] for position in own], [name])
-            same[start : start + len(own)] = [_same_value(*pair, name) for pair in zip(*both, strict=True)]
+            same[start : start + len(own)] = [_same_field(*pair, name) for pair in zip(*both, strict=True)]
             done += len(own)
             report.report(Progress(done, total, "samples", samples=done))
         found[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
@@ -297,22 +297,22 @@ def _decoded(
     return found
 
 
-def _same_value(one: dict[str, Any], other: dict[str, Any], name: str) -> bool:
+def _same_field(one: dict[str, Any], other: dict[str, Any], name: str) -> bool:
     if (name in one) != (name in other):
         return False
-    return name not in one or _alike(one[name], other[name])
+    return name not in one or same_value(one[name], other[name])
 
 
-def _alike(one: Any, other: Any) -> bool:
+def same_value(one: Any, other: Any) -> bool:
     """Return whether two decoded values are equal: arrays also in shape and dtype, NaN equal to NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         arrays = np.asarray(one), np.asarray(other)
         floats = arrays[0].dtype.kind in "fc"
         return arrays[0].dtype == arrays[1].dtype and bool(np.array_equal(*arrays, equal_nan=floats))
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
+        return len(one) == len(other) and all(map(same_value, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(same_value(one[name], other[name]) for name in one)
     return bool(one == other) or (one != one and other != other)
 
 

@@ -1,89 +1,53 @@
-"""Comparing two fields, of one dataset or of two, side by side."""
+"""The page that compares two fields, of one dataset or of two, side by side."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-from bushel.errors import BushelError
-from bushel.spec import KEY
-from bushel.viewer.extents import Stored, stored_values
-from bushel.viewer.rows import line_of
-from bushel.viewer.shelf import Shelf, Shown, plain_text
-from bushel.viewer.site import Handler, Site, number_in
+from bushel._pictures.thumbnail import Picture, encoded
+from bushel.viewer.comparison import SHOWN, Comparison, Pair, Side
+from bushel.viewer.differences import difference_pixels
+from bushel.viewer.pictures import side_for
+from bushel.viewer.shelf import Shelf, Shown
+from bushel.viewer.site import Handler, Site, bytes_answer, number_in
 
-__all__ = ["ComparePages", "Pair", "compare_values"]
+if TYPE_CHECKING:
+    from bushel.integrity import Diff
+
+__all__ = ["ComparePages", "FieldCount"]
 
 _PAGE = 24
 _LOOK_AT = 5000
-"""Largest number of samples that are compared to fill a page of differences."""
+"""Largest number of samples that are compared to fill a page."""
 _SECONDS = 2.0
-"""Time after which a page of differences is shown, full or not."""
+"""Time after which a page of a choice that needs decoding is shown, full or not."""
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two fields.
+class FieldCount:
+    """A line of the summary: a field that both datasets have.
 
     Attributes:
-        shown: The dataset.
-        field: Name of the field.
+        name: The field.
+        same: Number of samples with the same bytes.
+        changed: Number of samples with another length, checksum or presence.
+        unknown: Number of samples whose values the index cannot tell apart: they are compared when they are shown.
     """
 
-    shown: Shown
-    field: str
-
-    @property
-    def value(self) -> str:
-        """Its name in the form."""
-        return f"{self.shown.number}:{self.field}"
-
-    @property
-    def picture(self) -> bool:
-        """Whether its values are shown as pictures."""
-        found = self.shown.field(self.field)
-        return found.visual or found.kind == "bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A sample of the left dataset and its counterpart.
-
-    Attributes:
-        key: The key.
-        left: Position on the left.
-        right: Position on the right; None if there is no such sample.
-        state: `same`, `differs`, `missing` or `unreadable`.
-        sizes: Bytes of both values; -1 for a missing one.
-        texts: Both values as a line of text, where they are not shown as pictures.
-    """
-
-    key: str
-    left: int
-    right: int | None
-    state: str
-    sizes: tuple[int, int]
-    texts: tuple[str, str]
-
-
-def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str:
-    """Return whether two stored values have the same bytes: `same`, `differs` or `missing`."""
-    if left is None or right is None:
-        return "same" if left is right else "missing"
-    if [value.size for value in left] != [value.size for value in right]:
-        return "differs"
-    for one, other in zip(left, right, strict=True):
-        known = one.extent.crc32, other.extent.crc32
-        if None not in known and known[0] != known[1]:
-            return "differs"
-        if one.extent != other.extent and one.read() != other.read():
-            return "differs"
-    return "same"
+    name: str
+    same: int
+    changed: int
+    unknown: int
 
 
 class ComparePages:
-    """The handler of the page that compares.
+    """The handlers of the page that compares.
 
     Args:
         site: Renders pages.
@@ -91,24 +55,23 @@ class ComparePages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._last: tuple[tuple[int, int], Diff] | None = None  # of two datasets: finding it again takes a while
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""
-        return {"/d/{d:int}/compare": self.compare}
+        return {"/d/{d:int}/compare": self.compare, "/d/{d:int}/difference": self.difference}
 
     def compare(self, request: Any) -> Any:
-        """Pairs of samples with the same key, or the same position if samples have no keys."""
+        """Pairs of samples with the same key, or the same position if samples have no keys, after a summary."""
         shown, parameters, shelf = self._site.shown(request), request.query_params, self._site.shelf
         left = _side(shelf, parameters.get("left"), shown, 0)
         right = _side(shelf, parameters.get("right"), shown, 1)
-        page, only = number_in(parameters, "page", 0, 1 << 40), bool(parameters.get("only"))
-        total, after = len(left.shown.dataset), 0
-        first = min(number_in(parameters, "from", 0, 1 << 60) if only else page * _PAGE, total)
-        if only:
-            pairs, after = _differences(left, right, first)
-        else:
-            pairs = [_pair(left, right, position) for position in range(first, min(first + _PAGE, total))]
-        choices = [Side(each, field.name) for each in shelf.datasets for field in each.fields]
+        show = parameters.get("show") or "all"
+        if show not in SHOWN:
+            raise ValueError(f"show={show}: expected {', '.join(SHOWN)}")
+        comparison = Comparison(left, right, self._diff(left.shown, right.shown))
+        first = number_in(parameters, "from", 0, 1 << 60)
+        found = _page(comparison, show, first)
         return self._site.page(
             request,
             "compare.html",
@@ -116,15 +79,41 @@ class ComparePages:
             here="compare",
             left=left,
             right=right,
-            choices=choices,
-            pairs=pairs,
-            page=page,
-            pages_total=-(-total // _PAGE),
-            only=only,
-            first=first,
-            after=after,
-            total=total,
+            choices=[Side(each, field.name) for each in shelf.datasets for field in each.fields],
+            shows=SHOWN,
+            show=show,
+            diff=comparison.diff,
+            counts=_counts(comparison.diff),
+            found=found,
+            url=_url(left, right, show),
         )
+
+    def difference(self, request: Any) -> Any:
+        """A picture of the difference of two values."""
+        parameters, shelf = request.query_params, self._site.shelf
+        shown = self._site.shown(request)
+        left, right = (_side(shelf, parameters.get(name), shown, 0) for name in ("left", "right"))
+        positions = number_in(parameters, "i"), number_in(parameters, "j")
+        key = (left.value, positions[0], right.value, positions[1], "difference")
+
+        def make() -> Picture:
+            values = left.decoded(positions[0]), right.decoded(positions[1])
+            return encoded(difference_pixels(*values, side_for(256)))
+
+        with self._site.decoding:
+            picture = shelf.pictures.get(key, make)
+        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+
+    def _diff(self, left: Shown, right: Shown) -> Diff | None:
+        if left is right:
+            return None
+        from bushel.integrity import diff  # which imports much that other pages do not need
+
+        names = (left.number, right.number)
+        last = self._last
+        if last is None or last[0] != names:
+            last = self._last = (names, diff(left.dataset, right.dataset))
+        return last[1]
 
 
 def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
@@ -143,54 +132,62 @@ def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
     fields = sorted(shown.fields, key=lambda field: not field.visual)
     if not fields:
         raise KeyError("this dataset has no fields to compare")
+    if len(shelf.datasets) > 1 and shown.main is not None:
+        return Side(shown, shown.main.name)
     return Side(shown, fields[min(place, len(fields) - 1)].name)
 
 
-def _differences(left: Side, right: Side, first: int) -> tuple[list[Pair], int]:
-    """Return the next pairs from a position on that are not the same, and the position to continue from."""
-    found: list[Pair] = []
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The pairs of a page.
+
+    Attributes:
+        pairs: The pairs.
+        first: Number of candidates before the page.
+        after: Number of candidates up to its end.
+        total: Number of candidates.
+    """
+
+    pairs: list[Pair]
+    first: int
+    after: int
+    total: int
+
+
+def _page(comparison: Comparison, show: str, first: int) -> _Found:
+    """Return the next pairs of a choice, until the page is full or enough was compared."""
+    numbers = comparison.candidates(show)
+    first = after = min(first, len(numbers))
+    pairs: list[Pair] = []
     until = time.monotonic() + _SECONDS
-    for position in range(first, min(first + _LOOK_AT, len(left.shown.dataset))):
-        if len(found) == _PAGE or (position > first and time.monotonic() > until):
-            return found, position
-        pair = _pair(left, right, position)
-        if pair.state != "same":
-            found.append(pair)
-    return found, min(first + _LOOK_AT, len(left.shown.dataset))
+    for pair in islice(comparison.found(_numbers(numbers, first)), _LOOK_AT):
+        after += 1
+        if comparison.shows(show, pair):
+            pairs.append(pair)
+        if len(pairs) == _PAGE or time.monotonic() > until:
+            break
+    return _Found(pairs, first, after, len(numbers))
 
 
-def _pair(left: Side, right: Side, position: int) -> Pair:
-    key = left.shown.key(position)
-    other: int | None = position
-    if right.shown is not left.shown:
-        keyed = left.shown.dataset.info.keyed and right.shown.dataset.info.keyed
-        if keyed:
-            other = right.shown.dataset.position(key) if key in right.shown.dataset else None
-        elif position >= len(right.shown.dataset):
-            other = None
-    if other is None:
-        return Pair(plain_text(key), position, None, "missing", (-1, -1), (_text(left, position), ""))
-    sizes = (-1, -1)
-    try:
-        first = stored_values(left.shown.dataset, position, left.field)
-        second = stored_values(right.shown.dataset, other, right.field)
-        sizes = (_size(first), _size(second))
-        state = compare_values(first, second)
-    except (BushelError, OSError):
-        state = "unreadable"
-    return Pair(plain_text(key), position, other, state, sizes, (_text(left, position), _text(right, other)))
+def _numbers(numbers: Any, first: int) -> Iterator[int]:
+    for start in range(first, len(numbers), _AT_ONCE):
+        yield from numbers[start : start + _AT_ONCE].tolist()
 
 
-def _size(values: list[Stored] | None) -> int:
-    return -1 if values is None else sum(value.size for value in values)
+def _counts(diff: Diff | None) -> list[FieldCount]:
+    if diff is None:
+        return []
+    total = len(diff.pairs[0])
+    counts = [
+        FieldCount(name, total - len(each.changed) - len(each.unknown), len(each.changed), len(each.unknown))
+        for name, each in diff.fields.items()
+    ]
+    return sorted(counts, key=lambda each: not each.changed)
 
 
-def _text(side: Side, position: int) -> str:
-    if side.picture:
-        return ""
-    try:
-        sample = side.shown.dataset[position, [side.field]]
-    except (BushelError, OSError) as error:
-        return plain_text(str(error))
-    values = [value for name, value in sample.items() if name != KEY]
-    return line_of(side.shown, side.field, values[0]) if values else "missing"
+def _url(left: Side, right: Side, show: str) -> Any:
+    def url(**changed: Any) -> str:
+        values = {"left": left.value, "right": right.value, "show": show, **changed}
+        return "?" + urlencode({name: value for name, value in values.items() if value not in ("all", 0)})
+
+    return url

@@ -1,0 +1,224 @@
+"""Two fields compared: which samples belong together, and what became of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.errors import BushelError
+from bushel.spec import KEY
+from bushel.viewer.differences import Difference, difference_of
+from bushel.viewer.extents import Stored, stored_values
+from bushel.viewer.rows import line_of
+from bushel.viewer.shelf import Shown, plain_text
+
+if TYPE_CHECKING:
+    from bushel.integrity import Diff
+
+__all__ = ["SHOWN", "Comparison", "Pair", "Side", "compare_values"]
+
+SHOWN: Mapping[str, str] = {
+    "all": "all samples",
+    "differences": "all differences",
+    "differs": "other values",
+    "value": "same value, other bytes",
+    "left": "on the left only",
+    "right": "on the right only",
+}
+"""The choices of what the page lists, with their words."""
+
+_DECODED = 32 << 20
+"""Size in bytes up to which values are decoded to compare them."""
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two fields.
+
+    Attributes:
+        shown: The dataset.
+        field: Name of the field.
+    """
+
+    shown: Shown
+    field: str
+
+    @property
+    def value(self) -> str:
+        """Its name in the form."""
+        return f"{self.shown.number}:{self.field}"
+
+    @property
+    def picture(self) -> bool:
+        """Whether its values are shown as pictures."""
+        found = self.shown.field(self.field)
+        return found.visual or found.kind == "bytes"
+
+    def decoded(self, position: int) -> Any:
+        """Return the decoded value of a sample.
+
+        Raises:
+            BushelError, OSError: It cannot be read or decoded.
+        """
+        sample = self.shown.dataset[position, [self.field]]
+        return next(value for name, value in sample.items() if name != KEY)
+
+    def text(self, position: int | None) -> str:
+        """Return the value of a sample as a line of text; empty for pictures and where there is no value."""
+        if position is None or self.picture:
+            return ""
+        try:
+            return line_of(self.shown, self.field, self.decoded(position))
+        except StopIteration:
+            return ""
+        except (BushelError, OSError, ValueError) as error:
+            return plain_text(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sample of the left dataset and its counterpart on the right. One of them may be missing.
+
+    Attributes:
+        key: The key.
+        left: Position on the left; None if only the right side has the sample.
+        right: Position on the right; None if only the left side has it.
+        state: `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to decode),
+            `left`, `right` (only that side has the sample), `missing` (one of two values is missing) or `unreadable`.
+        sizes: Bytes of both values; -1 for a missing one.
+        texts: Both values as a line of text, where they are not shown as pictures.
+        difference: What differs, if both values were decoded.
+    """
+
+    key: str
+    left: int | None
+    right: int | None
+    state: str
+    sizes: tuple[int, int]
+    texts: tuple[str, str]
+    difference: Difference
+
+
+def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str:
+    """Return whether two stored values have the same bytes: `same`, `differs` or `missing`."""
+    if left is None or right is None:
+        return "same" if left is right else "missing"
+    if [value.size for value in left] != [value.size for value in right]:
+        return "differs"
+    for one, other in zip(left, right, strict=True):
+        known = one.extent.crc32, other.extent.crc32
+        if None not in known and known[0] != known[1]:
+            return "differs"
+        if one.extent != other.extent and one.read() != other.read():
+            return "differs"
+    return "same"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two fields of one dataset or of two, and the pairs of their samples.
+
+    The pairs are numbered: first the samples of the left side, in order, then those that only the right side has.
+
+    Attributes:
+        left: The left field.
+        right: The right field.
+        diff: What `bushel.diff` found about two datasets; None for two fields of one.
+    """
+
+    left: Side
+    right: Side
+    diff: Diff | None
+
+    @cached_property
+    def _partners(self) -> I64:
+        """int64[samples on the left]: position on the right; -1 if there is none."""
+        samples = len(self.left.shown.dataset)
+        if self.diff is None:
+            return np.arange(samples, dtype=np.int64)
+        partners = np.full(samples, -1, np.int64)
+        partners[self.diff.pairs[0]] = self.diff.pairs[1]
+        return partners
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return len(self._partners) + (0 if self.diff is None else len(self.diff.added))
+
+    def candidates(self, show: str) -> I64:
+        """Return the numbers of the pairs that may belong to a choice of `SHOWN`, ascending."""
+        samples = len(self._partners)
+        left = np.zeros(0, np.int64) if self.diff is None else self.diff.removed
+        right = np.arange(samples, self.pairs, dtype=np.int64)
+        if show in ("left", "right"):
+            return left if show == "left" else right
+        if show == "all":
+            return np.arange(self.pairs, dtype=np.int64)
+        unequal = self._unequal()
+        return np.sort(np.concatenate([left, unequal, right])) if show == "differences" else unequal
+
+    def _unequal(self) -> I64:
+        """Return the pairs of two samples whose values the index does not know to be the same."""
+        if self.diff is None:
+            return np.arange(len(self._partners), dtype=np.int64)
+        known = self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None
+        return self.diff.pairs[0] if known is None else np.sort(np.concatenate([known.changed, known.unknown]))
+
+    def shows(self, show: str, pair: Pair) -> bool:
+        """Return whether a pair belongs to a choice of `SHOWN`."""
+        if show == "differs":
+            return pair.state in ("differs", "large", "missing", "unreadable")
+        return show == "all" or pair.state == show or (show == "differences" and pair.state != "same")
+
+    def found(self, numbers: Iterator[int]) -> Iterator[Pair]:
+        """Yield the pairs with these numbers, compared."""
+        samples = len(self._partners)
+        for number in numbers:
+            if number >= samples and self.diff is not None:
+                yield self._pair(None, int(self.diff.added[number - samples]))
+            else:
+                other = int(self._partners[number])
+                yield self._pair(number, None if other < 0 else other)
+
+    def _pair(self, left: int | None, right: int | None) -> Pair:
+        key = plain_text(self.left.shown.key(left) if left is not None else self.right.shown.key(right or 0))
+        sizes, difference = (-1, -1), Difference()
+        try:
+            values = (_stored(self.left, left), _stored(self.right, right))
+            sizes = (_size(values[0]), _size(values[1]))
+            if left is None or right is None:
+                state = "right" if left is None else "left"
+            else:
+                state = compare_values(*values)
+                if state == "differs":
+                    state, difference = self._by_value(left, right, max(sizes))
+        except (BushelError, OSError, ValueError, MemoryError, RecursionError):
+            state = "unreadable"
+        texts = self.left.text(left), self.right.text(right)
+        return Pair(key, left, right, state, sizes, texts, difference)
+
+    def _by_value(self, left: int, right: int, size: int) -> tuple[str, Difference]:
+        from bushel.integrity.diff_datasets import same_value  # which imports much that other pages do not need
+
+        kinds = {side.shown.field(side.field).kind for side in (self.left, self.right)}
+        if "bytes" in kinds or "clip" in kinds:  # bytes are their own value, and clips are too long to decode
+            return "differs", Difference()
+        if size > _DECODED:
+            return "large", Difference()
+        values = self.left.decoded(left), self.right.decoded(right)
+        return ("value", Difference()) if same_value(*values) else ("differs", difference_of(*values))
+
+
+def _stored(side: Side, position: int | None) -> list[Stored] | None:
+    return None if position is None else stored_values(side.shown.dataset, position, side.field)
+
+
+def _size(values: list[Stored] | None) -> int:
+    return -1 if values is None else sum(value.size for value in values)
