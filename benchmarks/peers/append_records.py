@@ -108,7 +108,7 @@ def bushel_extend(container: str, path: str, records: list[bytes], photos: bool)
     import bushel
 
     with bushel.Writer(path, {"data": "bytes"}, container=container, sync=False, expected=len(records)) as writer:
-        writer.extend({"data": np.frombuffer(b"".join(records), np.uint8).reshape(len(records), -1)})
+        writer.extend({"data": records})
 
 
 HEADER = bytes.fromhex("ffd8 ffc00011 08 0177 01f4 03 012200 021101 031101 ffda000c 03 010002110311 003f00")

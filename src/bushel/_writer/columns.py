@@ -23,6 +23,32 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 @dataclass(frozen=True, slots=True)
+class BytesInList:
+    """Stored bytes of one plain field of many samples, which are joined when some of them are written.
+
+    A buffer of all values at once would be new memory; one of a few is memory that the process already has.
+
+    Attributes:
+        values: The value of each sample.
+        offsets: int64[n + 1], where each value would begin if they were joined.
+    """
+
+    values: list[bytes]
+    offsets: I64
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.values[row]
+
+    def rows(self, first: int, last: int) -> StoredColumn:
+        """Return the values of samples `first` to `last`."""
+        data = np.frombuffer(b"".join(self.values[first:last]), np.uint8)
+        return StoredColumn(data, self.offsets[first : last + 1] - self.offsets[first])
+
+
+@dataclass(frozen=True, slots=True)
 class StoredBatch:
     """Encoded samples: columns, or values sample by sample where a field is a sequence or missing.
 
@@ -34,7 +60,7 @@ class StoredBatch:
     """
 
     samples: int
-    columns: dict[str, StoredColumn] | None
+    columns: dict[str, StoredColumn | BytesInList] | None
     values: list[dict[str, Stored]] | None = None
     ends: I64 | None = None
 
@@ -46,7 +72,7 @@ class StoredBatch:
         return sum(_size_of(value) for values in self.values or () for value in values.values())
 
     @classmethod
-    def of(cls, samples: int, columns: dict[str, StoredColumn]) -> StoredBatch:
+    def of(cls, samples: int, columns: dict[str, StoredColumn | BytesInList]) -> StoredBatch:
         """Return samples given as columns."""
         first, *others = [column.offsets for column in columns.values()]
         ends: I64 = np.add.reduce([first, *others]) if others else first
@@ -136,7 +162,7 @@ def list_of_keys(keys: Iterable[str]) -> list[str]:
     return plain.tolist() if isinstance(plain, np.ndarray) else list(plain)
 
 
-def _encode(column: LayoutField, value: Any) -> StoredColumn | None:
+def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | None:
     """Encode a whole column; None if values are missing."""
     name = column.field.name
     if is_stored(value):
@@ -155,7 +181,10 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | None:
                 )
             return stored_column
     values = list(value)
-    if any(each is None for each in values) and column.codec not in ("json", "msgpack"):
+    kinds = set(map(type, values))
+    if kinds == {bytes}:
+        return BytesInList(values, _offsets(np.fromiter(map(len, values), np.int64, len(values))))
+    if type(None) in kinds and column.codec not in ("json", "msgpack"):
         return None
     stored = []
     for row, each in enumerate(values):

@@ -28,6 +28,8 @@ _EXTRA[:0x80] = 0
 _EXTRA[0xCC:0xD0] = 1, 2, 4, 8
 _EMPTY_LIST, _PAIR = 0x90, 0x92
 _PACKED_AT_ONCE = 1 << 16
+_NUMBERS = ((None, 1, 1 << 7), (0xCC, 1, 1 << 8), (0xCD, 2, 1 << 16), (0xCE, 4, 1 << 32), (0xCF, 8, 1 << 63))
+"""How msgpack writes unsigned integers: the byte before them, if any, their size, and the first that is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,9 @@ def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterato
         data: Records, one after another.
         lengths: int64, length of each record.
     """
+    if all(first is None for first in starts):
+        yield from _encode_plain(len(starts), samples)
+        return
     pack = msgpack.Packer().pack
     for begin in range(0, samples, _PACKED_AT_ONCE):
         end = min(begin + _PACKED_AT_ONCE, samples)
@@ -250,3 +255,18 @@ def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterato
         ]
         records = [pack(refs) for refs in zip(*columns, strict=True)]
         yield b"".join(records), np.fromiter(map(len, records), np.int64, len(records))
+
+
+def _encode_plain(fields: int, samples: int) -> Iterator[tuple[bytes, I64]]:
+    """Yield the records of samples without sequences: each is a list with the sample's number for every field."""
+    head = np.frombuffer(msgpack.Packer().pack_array_header(fields), np.uint8)
+    at = 0
+    for first_byte, width, stop in _NUMBERS:
+        while at < min(stop, samples):
+            end = min(at + _PACKED_AT_ONCE, stop, samples)
+            numbers = np.arange(at, end, dtype=f">u{width}").view(np.uint8).reshape(-1, width)
+            prefix = [] if first_byte is None else [np.full((end - at, 1), first_byte, np.uint8)]
+            number = np.hstack([*prefix, numbers])
+            records = np.hstack([np.broadcast_to(head, (end - at, len(head))), *[number] * fields])
+            yield records.tobytes(), np.full(end - at, records.shape[1], np.int64)
+            at = end

@@ -13,16 +13,19 @@ inline void load_line(const void *address) {
     __asm__ volatile("" : : "r"(address));
 }
 
+constexpr std::size_t cache_line = 64;
+
+// Copy lines and load as many from `next`.
+void copy_lines(std::uint8_t *out, const std::uint8_t *data, std::size_t lines, const std::uint8_t *next);
+
 // Copy bytes and, line by line, load as many from `next`, which will be copied next and may be null. The processor
 // itself does not look beyond a page of 4 KiB, so a copy of random records of some KiB would wait in every page.
 inline void copy_and_load(std::uint8_t *out, const std::uint8_t *data, std::size_t size, const std::uint8_t *next) {
-    constexpr std::size_t line = 64, least = 1024;
+    constexpr std::size_t least = 1024;
     std::size_t done = 0;
     if (next && size >= least) {
-        for (; done + line <= size; done += line) {
-            load_line(next + done);
-            std::memcpy(out + done, data + done, line);
-        }
+        copy_lines(out, data, size / cache_line, next);
+        done = size - size % cache_line;
     }
     if (done < size) std::memcpy(out + done, data + done, size - done);
 }
