@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 __all__ = ["main"]
 
 
@@ -10,6 +12,8 @@ def main() -> None:
 
     Exit codes: 0 success, 1 problems in the data, 2 wrong use or an error of the system, 130 stopped by Ctrl-C.
     """
+    # OpenBLAS starts a thread for each processor when NumPy is imported, and these wait busily: nothing here needs them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from bushel.cli.app import app
 
