@@ -135,7 +135,7 @@ def defines(path: Path, name: str) -> bool:
     return False
 
 
-LAZY = frozenset({"bushel", "bushel._runtime.lazy_names", "bushel.compat.webdataset"})
+LAZY = frozenset({"bushel", "bushel._runtime.public", "bushel.compat.webdataset"})
 """Modules whose imports at run time are not looked at. Names of the two packages are imported when they are first used,
 and nothing within a package imports the package itself; `lazy_names` imports what the tables of its callers name, which
 are looked at there."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.read_plan import Group, ReadPlan, normalise_mask, plan_read
+from bushel._index.read_plan import Group, ReadPlan, plan_read
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -249,53 +249,3 @@ def test_fields_are_read_together_unless_only_some_have_checksums() -> None:
         groups = [Group(0, index, np.arange(2, dtype=np.int64), None)]
         assert len(plan_read(groups, 2, {"a": None, "b": None}, checksums={0}).batches) == parts
         assert len(plan_read(groups, 2, {"a": None, "b": None}).batches) == 1
-
-
-KNOWN = ["image", "words"]
-
-
-@pytest.mark.parametrize(
-    ("mask", "expected"),
-    [
-        (None, {"image": None, "words": None}),
-        ([], {}),
-        (["words", "image", "words"], {"words": None, "image": None}),
-        ({"image": True, "words": False}, {"image": None}),
-        ({"words": slice(1, None)}, {"words": slice(1, None)}),
-    ],
-)
-def test_masks(mask: Any, expected: dict[str, Any]) -> None:
-    found = normalise_mask(mask, KNOWN, ["words"])
-    assert found == expected
-    assert list(found) == list(expected)
-
-
-@pytest.mark.parametrize(
-    "value", [range(5, 0, -2), [5, 3, 1], (5, 3, 1), np.array([5, 3, 1], np.uint8), iter([5, 3, 1])]
-)
-def test_elements_become_numbers(value: Any) -> None:
-    elements = normalise_mask({"words": value}, KNOWN, ["words"])["words"]
-    assert isinstance(elements, np.ndarray)
-    assert elements.dtype == np.int64
-    assert elements.tolist() == [5, 3, 1]
-
-
-@pytest.mark.parametrize(
-    ("mask", "error"),
-    [
-        ("image", TypeError),
-        (["gone"], KeyError),
-        ({"gone": False}, KeyError),
-        ({"image": slice(1)}, TypeError),
-        ({"image": 1}, TypeError),
-        ({"words": 1}, TypeError),
-        ({"words": None}, TypeError),
-        ({"words": [0.5]}, TypeError),
-        ({"words": "01"}, TypeError),
-        ({"words": [10**30]}, IndexError),
-        ({"words": [-(10**30)]}, IndexError),
-    ],
-)
-def test_masks_that_are_none(mask: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        normalise_mask(mask, KNOWN, ["words"])

@@ -35,13 +35,10 @@ USED = (
 
 PLAIN = {
     "Dataset.close": "its first line says all",
-    "Dataset.extents": "for loaders of others",
     "Dataset.fingerprint": "the value says nothing",
     "Dataset.decode_sample": "for loaders of others",
     "Dataset.decode_samples": "for loaders of others",
-    "Dataset.drain_whole_clips": "for loaders of others",
     "Dataset.prefetch": "for loaders of others",
-    "Dataset.read_encoded": "for loaders of others",
     "Dataset.remote": "its first line says all",
     "Dataset.shard_of": "its first line says all",
     "Loader.errors": "BadSample has the example",

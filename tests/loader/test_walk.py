@@ -50,7 +50,7 @@ def test_the_pipeline_is_small_and_asks_no_dataset_what_it_is() -> None:
         name for name, value in vars(Pipeline).items() if inspect.isfunction(value) or isinstance(value, property)
     ]
     assert len([name for name in methods if not name.startswith("__")]) < 16
-    assert "isinstance(self.dataset" not in Path(inspect.getfile(Pipeline)).read_text()
+    assert "isinstance(self.source" not in Path(inspect.getfile(Pipeline)).read_text()
 
 
 def test_datasets_of_others_load_with_the_narrow_protocol() -> None:

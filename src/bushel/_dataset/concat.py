@@ -61,10 +61,10 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     whole = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
-    if all(dataset._whole for dataset in datasets):
+    if all(dataset._selection.is_whole(size) for dataset, size in zip(datasets, sizes, strict=True)):
         return whole._view(names=names)
     positions = [
-        dataset._absolute(np.arange(len(dataset), dtype=np.int64)) + start
+        dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64)) + start
         for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
     ]
     return whole._view(np.concatenate(positions), names)

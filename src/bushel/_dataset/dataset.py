@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.samples import CHUNK, Sample, Samples
+from bushel._dataset.samples import CHUNK, Sample
+from bushel._dataset.selection import Mask
 from bushel._dataset.shards import OpenShard, kinds
-from bushel._index.read_plan import Mask
+from bushel._dataset.stored_values import StoredValues
+from bushel._index.class_names import Labels
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 
@@ -24,7 +27,7 @@ __all__ = ["Dataset", "Sample"]
 
 
 @public()
-class Dataset(Samples):
+class Dataset(StoredValues):
     """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
 
     Threads and forked processes may share it. A pickled copy opens its own files.
@@ -98,6 +101,23 @@ class Dataset(Samples):
         return Gallery(self, n, columns)
 
     @property
+    def labels(self) -> Labels:
+        """Names of classes, in the order of their numbers, by field: `ds.labels["label"][3]`. Empty if there are none.
+
+        Raises:
+            SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.
+
+        Examples:
+            >>> ds.labels["label"]
+            ('cat', 'dog')
+        """
+        if not any(map(attrgetter("labels"), kinds(self._reader.shards))):
+            return {}
+        from bushel._dataset.labels import labels_of
+
+        return labels_of(kinds(self._reader.shards), self._selection.fields)
+
+    @property
     def size(self) -> int:
         """Size of all files of the dataset in bytes.
 
@@ -149,10 +169,10 @@ class Dataset(Samples):
 
         shown = [self.spec, identities(self._reader.shards), *revisions(self._reader.shards)]
         digest = hashlib.sha256(json.dumps(shown).encode())
-        if isinstance(self._positions, range):
-            digest.update(repr(self._positions).encode())
+        if isinstance(self._selection.positions, range):
+            digest.update(repr(self._selection.positions).encode())
         else:
-            digest.update(self._positions.tobytes())
+            digest.update(self._selection.positions.tobytes())
         return digest.hexdigest()[:32]
 
     # Columns
@@ -193,7 +213,7 @@ class Dataset(Samples):
         """
         from bushel._dataset.columns import masked, part_of
 
-        values: npt.NDArray[Any] = masked(part_of(self._reader, self._positions, name))
+        values: npt.NDArray[Any] = masked(part_of(self._reader, self._selection.positions, name))
         return values
 
     def where(self, condition: str) -> Self:
@@ -215,7 +235,7 @@ class Dataset(Samples):
             >>> len(ds.where("label == 'dog' and image.width >= 48"))
             6
         """
-        return self._view(self._absolute(self.positions_where(condition)))
+        return self._view(self._selection.absolute(self.positions_where(condition)))
 
     def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
         """Return int64[n], the positions of the samples of `where`, ascending.
@@ -228,7 +248,7 @@ class Dataset(Samples):
         from bushel._dataset.labels import labels_of
         from bushel._dataset.where import choose
 
-        column = partial(part_of, self._reader, self._positions)
+        column = partial(part_of, self._reader, self._selection.positions)
         shards, fields = kinds(self._reader.shards), self._reader.fields
         chosen = choose(condition, len(self), column, partial(labels_of, shards, fields))
         return np.flatnonzero(chosen).astype(np.int64)
@@ -246,7 +266,7 @@ class Dataset(Samples):
             >>> ds.fields(["label"])[0]
             {'__key__': 'cat/0', 'label': 0}
         """
-        return self._view(names=list(self._wanted(names)))
+        return self._view(names=list(self._selection.wanted(names)))
 
     def select(self, keys: Iterable[str]) -> Dataset:
         """Return a view of the samples with these keys, in this order.
@@ -261,7 +281,7 @@ class Dataset(Samples):
         """
         if isinstance(keys, str):
             raise TypeError(f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key")
-        return self._view(self._absolute(np.array([self.position(key) for key in keys], np.int64)))
+        return self._view(self._selection.absolute(np.array([self.position(key) for key in keys], np.int64)))
 
     def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
         """Return a view of the samples for which `keep(sample)` is true.
@@ -279,7 +299,7 @@ class Dataset(Samples):
         for first in range(0, len(self), CHUNK):
             samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
             kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
-        return self._view(self._absolute(np.array(kept, np.int64)))
+        return self._view(self._selection.absolute(np.array(kept, np.int64)))
 
     def split(
         self,
@@ -321,7 +341,7 @@ class Dataset(Samples):
 
         wanted = {**(shares or {}), **named}
         chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
-        return {name: self._view(self._absolute(own)) for name, own in chosen.items()}
+        return {name: self._view(self._selection.absolute(own)) for name, own in chosen.items()}
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
@@ -341,7 +361,9 @@ class Dataset(Samples):
         """
         if not 0 <= index < num_shards:
             raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
-        return self._view(self._positions[len(self) * index // num_shards : len(self) * (index + 1) // num_shards])
+        return self._view(
+            self._selection.positions[len(self) * index // num_shards : len(self) * (index + 1) // num_shards]
+        )
 
     def to_arrow(self) -> Any:
         """Return the index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
@@ -363,7 +385,7 @@ class Dataset(Samples):
         from bushel._dataset.columns import part_of
         from bushel._index.arrow import index_table
 
-        own = tuple(f"{name}." for name in self._fields)
+        own = tuple(f"{name}." for name in self._selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(own)]
-        values = {name: part_of(self._reader, self._positions, name) for name in names}
-        return index_table(self._reader.shards, list(self._fields), self._positions, values)
+        values = {name: part_of(self._reader, self._selection.positions, name) for name in names}
+        return index_table(self._reader.shards, list(self._selection.fields), self._selection.positions, values)

@@ -28,7 +28,7 @@ def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.N
     Returns:
         int64[n].
     """
-    return dataset._absolute(positions)
+    return dataset._selection.absolute(positions)
 
 
 def whole_position(dataset: Samples, position: int) -> int:
@@ -37,12 +37,12 @@ def whole_position(dataset: Samples, position: int) -> int:
     Raises:
         IndexError: The position is out of range.
     """
-    return dataset._at(position)
+    return dataset._selection.at(position)
 
 
 def is_whole(dataset: Samples) -> bool:
     """Return whether this is not a view of some samples, or of the samples in another order."""
-    return dataset._whole
+    return dataset._selection.is_whole(int(dataset._reader.starts[-1]))
 
 
 def column_of_view(dataset: Samples, name: str) -> Part:
@@ -52,4 +52,4 @@ def column_of_view(dataset: Samples, name: str) -> Part:
         KeyError: There is no such column; the message says which is meant, or which command makes it.
         FormatError: An index is damaged.
     """
-    return part_of(dataset._reader, dataset._positions, name)
+    return part_of(dataset._reader, dataset._selection.positions, name)

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from bushel._dataset.decoding import Sample, samples_of
 from bushel._dataset.shards import Listing, OpenShard, ShardRows
-from bushel._index.batch import Batch, joined_extents
-from bushel._index.read_plan import Elements, Group, ReadPlan, plan_read
+from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, joined_extents, plan_read
 from bushel._index.table import MISSING
 from bushel.codecs import get_codec
 from bushel.errors import CodecError

@@ -2,87 +2,117 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.batch import Batch, Group, batch_of_rows
-from bushel._index.table import MISSING, FieldExtents
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.codecs.clip_parts import ClipPart
 from bushel.errors import FormatError
 from bushel.storage import Extents
 
 __all__ = [
+    "Batch",
     "Elements",
     "FieldPlan",
     "Group",
-    "Mask",
     "ReadPlan",
     "element_rows",
-    "normalise_mask",
+    "joined_extents",
     "plan_read",
-    "stored_lengths",
 ]
 
-Mask = Iterable[str] | Mapping[str, Any] | None
-"""The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
+I64 = npt.NDArray[np.int64]
 
-Elements = slice | npt.NDArray[np.int64] | None
+Elements = slice | I64 | None
 """The elements of a sequence field, or the frames of a clip, to read; None for all."""
 
 
-def normalise_mask(mask: Mask, known: Sequence[str], ranged: Iterable[str]) -> dict[str, Elements]:
-    """Check a mask against the existing fields, and return the elements to read of each field in it.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The samples of a batch that are in one shard.
 
-    Args:
-        mask: The mask, as a user gives it.
-        known: The existing fields.
-        ranged: The fields that can be read in part: sequence fields and clips.
-
-    Raises:
-        KeyError: A field is unknown.
-        TypeError: A value is neither a bool nor, for a field in `ranged`, a selection of elements.
+    Attributes:
+        number: Number of the shard.
+        index: Its table.
+        rows: int64[k], numbers of the samples within the shard.
+        places: int64[k], their places in the batch, or None if they are the whole batch.
     """
-    if mask is None:
-        return dict.fromkeys(known)
-    if isinstance(mask, str):
-        raise TypeError(f"give fields as a list or a dict, such as [{mask!r}], not {mask!r}")
-    if not isinstance(mask, Iterable):
-        raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
-    items = mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
-    lists = set(ranged)
-    wanted: dict[str, Elements] = {}
-    for name, value in items:
-        if name not in known:
-            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(known) or 'none'}")
-        if value is False:
-            continue
-        if value is True:
-            wanted[name] = None
-        elif name not in lists:
-            raise TypeError(f"field {name!r} is neither a sequence nor a clip: ask for it with True, not {value!r}")
-        elif isinstance(value, slice):
-            wanted[name] = value
-        elif isinstance(value, range):
-            wanted[name] = np.arange(value.start, value.stop, value.step, dtype=np.int64)
-        else:
-            wanted[name] = _element_numbers(name, value)
-    return wanted
+
+    number: int
+    index: ShardIndex
+    rows: I64
+    places: I64 | None
+
+    def places_in(self, total: int) -> I64:
+        """Return the places of the samples in the batch, which has `total` samples."""
+        return np.arange(total) if self.places is None else self.places
 
 
-def _element_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
-    try:
-        return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
-    except TypeError as error:
-        raise TypeError(
-            f"give the elements of {name!r} as a slice, a range or a list of numbers, not {value!r}"
-        ) from error
-    except OverflowError as error:
-        raise IndexError(f"{value!r} is out of range for any sequence") from error
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Extents of a plan that are read with one call.
+
+    Attributes:
+        files: (shard number, file number) of the files to which the extents refer.
+        extents: The extents. All of them have a checksum to compare with, or none has.
+        rows: int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order.
+    """
+
+    files: Sequence[tuple[int, int]]
+    extents: Extents
+    rows: I64 | None = None
+
+    def row(self, number: int) -> int:
+        """Return the number in the plan of one of the extents."""
+        return number if self.rows is None else int(self.rows[number])
+
+    def parts(self) -> list[Batch]:
+        """Return the extents file by file; those of one file, which may be a block file, in halves."""
+        return list(self._by_file() if len(self.files) > 1 else self._halves())
+
+    def _halves(self) -> Iterator[Batch]:
+        whole = self.extents
+        rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
+        for own in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
+            crc32 = None if whole.crc32 is None else whole.crc32[own]
+            yield Batch(self.files, Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+
+    def _by_file(self) -> Iterator[Batch]:
+        """Yield the extents of each file, and those that are missing with the first."""
+        whole, extents = self.extents, self.extents
+        rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
+        file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
+        for number, name in enumerate(self.files):
+            own = np.flatnonzero(file == number)
+            crc32 = None if whole.crc32 is None else whole.crc32[own]
+            yield Batch([name], Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+
+
+def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64) -> Batch:
+    """Return some of the extents of a plan as a batch."""
+    file = extents.file if isinstance(extents.file, int) else extents.file[rows]
+    crc32 = None if extents.crc32 is None else extents.crc32[rows]
+    return Batch(files, Extents(file, extents.offset[rows], extents.length[rows], crc32), rows)
+
+
+def joined_extents(
+    columns: Sequence[tuple[Group, FieldExtents]], samples: int, numbers: dict[tuple[int, int], int], *, verify: bool
+) -> tuple[npt.NDArray[np.int32], I64, I64, npt.NDArray[np.uint32] | None]:
+    """Return file, offset, length and checksum of the values of one field in several shards."""
+    file = np.zeros(samples, np.int32)
+    offset, length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
+    crc32 = np.zeros(samples, np.uint32) if verify else None
+    for group, column in columns:
+        places: Any = slice(None) if group.places is None else group.places
+        file[places] = numbers.setdefault((group.number, column.file), len(numbers))
+        offset[places], length[places] = column.offset[group.rows], column.length[group.rows]
+        if crc32 is not None and column.crc32 is not None:
+            crc32[places] = column.crc32[group.rows]
+    return file, offset, length, crc32
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +136,7 @@ class FieldPlan:
     elements: Elements = None
     parts: list[ClipPart | None] | None = None
 
-    def sizes(self) -> npt.NDArray[np.int64] | None:
+    def sizes(self) -> I64 | None:
         """Return the number of extents of each sample, int64[samples]; None if each has one."""
         if self.parts is not None:
             return np.array([1 if part is None else len(part.offsets) for part in self.parts], np.int64)
@@ -149,7 +179,7 @@ def plan_read(
     Args:
         groups: The batch, by shard.
         total: Number of samples in the batch.
-        wanted: The fields, from `normalise_mask`.
+        wanted: The fields, and the elements to read of each.
         checksums: Numbers of the shards whose checksums are compared, where they are known.
         parts: Whether to read only the packets of clips that the wanted frames need, where the index has them. Their
             checksums are not verified, since they are of whole clips.
@@ -163,29 +193,6 @@ def plan_read(
         plan.add(name, elements)
     size, batches = plan.batches()
     return ReadPlan(size, batches, plan.fields)
-
-
-def stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArray[np.int64]:
-    """Return the stored bytes of one field in each sample of a batch: int64[total], `MISSING` if a sample lacks it.
-
-    Raises:
-        FormatError: The table of a sequence field is damaged.
-    """
-    lengths = np.full(total, MISSING, np.int64)
-    for group in groups:
-        column = group.index.fields.get(name)
-        if column is None:
-            continue
-        places = group.places_in(total)
-        rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, None)
-        own = column.length[rows]
-        if counts is not None:
-            ends, sums = np.cumsum(counts), np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])
-            own = sums[ends] - sums[ends - counts]
-            if column.absent is not None:
-                own[column.absent[group.rows]] = MISSING
-        lengths[places] = own
-    return lengths
 
 
 class _Builder:
@@ -309,8 +316,8 @@ class _Builder:
         planned: _Planned,
         group: Group,
         column: FieldExtents,
-        rows: npt.NDArray[np.int64],
-        at: npt.NDArray[np.int64],
+        rows: I64,
+        at: I64,
     ) -> None:
         """Fill in the extents of rows of a field at the numbers `at`."""
         extents = planned.extents
@@ -390,9 +397,7 @@ def _codecs(present: Sequence[tuple[Group, FieldExtents]], total: int) -> str | 
     return codecs
 
 
-def element_rows(
-    column: FieldExtents, group: Group, elements: Elements
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def element_rows(column: FieldExtents, group: Group, elements: Elements) -> tuple[I64, I64]:
     """Return the rows of the chosen elements of each sample of a group, and their number per sample."""
     assert column.starts is not None
     first, last = column.starts[group.rows], column.starts[group.rows + 1]
@@ -401,7 +406,7 @@ def element_rows(
     if elements is None:
         return column.rows_of(group.rows)
     counts = last - first
-    rows: list[npt.NDArray[np.int64]] = []
+    rows: list[I64] = []
     own = np.zeros(len(counts), np.int64)
     for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         if isinstance(elements, slice):

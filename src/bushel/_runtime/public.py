@@ -1,4 +1,4 @@
-"""The names of public classes and functions of private rooms: in pickles, messages and tracebacks.
+"""Public names: imported by packages when they are first used, and shown in pickles, messages and tracebacks.
 
 A pickle names a class by its `__module__`. A public class is named by the module from which users import it, so that a
 pickle of today is read after its file has moved.
@@ -6,11 +6,13 @@ pickle of today is read after its file has moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["public"]
+__all__ = ["lazy_names", "public"]
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -34,6 +36,24 @@ def public(module: str = "bushel") -> Callable[[T], T]:
         return thing
 
     return name
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose names are imported when they are first used.
+
+    Args:
+        package: The package's `__name__`.
+        modules: Public names, and for each the module below `bushel` that defines it.
+    """
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"bushel.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get
 
 
 class _Definition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel._runtime.lazy_names import lazy_names
+from bushel._runtime.public import lazy_names
 from bushel.loader.collate import Padded, Ragged, collate  # imported here, or `collate` would be the module
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Fresh memory costs a page fault for every 4 KiB that is first written, about as 
 
 from __future__ import annotations
 
+import math
 import mmap
 import threading
 import weakref
@@ -18,8 +19,9 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.numbers import NumberField, NumberReader, gathers
+from bushel._dataset.number_field import NumberField
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Collate, FieldCollate, Padded, Ragged, Sample
@@ -125,7 +127,7 @@ def gathered_numbers(
     `Padded`.
 
     Args:
-        dataset: What a loader reads from.
+        dataset: The dataset of the loader.
         fields: Its argument `fields=`.
         rules: The rules by which fields are collated.
         transformed: The fields with transforms.
@@ -190,7 +192,7 @@ class ArrayFactory:
     def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        array = self._pool.array(shape, field.dtype) if rows * field.nbytes >= _POOLED else None
+        array = self._pool.array(shape, field.dtype) if math.prod(shape) * field.dtype.itemsize >= _POOLED else None
         return np.empty(shape, field.dtype) if array is None else array
 
     def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.numbers import NumberReader
+from bushel._dataset.batch_reader import NumberReader
 from bushel._runtime.parallel import Result, Threads
 from bushel.errors import FormatError
 from bushel.loader.bad_samples import ErrorReport

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.batch_reader import BatchReader
 from bushel._dataset.dataset import Dataset
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once
@@ -60,8 +61,12 @@ class Loadable(Protocol):
         """Return file and offset of a field."""
 
 
-class Source(Loadable, Protocol):
-    """What a pipeline reads from: a `Loadable` that also knows where its bytes lie. `source_of` makes one of any."""
+class Source(Protocol):
+    """How a pipeline reads a dataset: the steps of a batch, and what it knows of the samples. `source_of` makes one."""
+
+    @property
+    def dataset(self) -> Loadable:
+        """The dataset."""
 
     @property
     def remote(self) -> bool:
@@ -76,6 +81,11 @@ class Source(Loadable, Protocol):
     ) -> list[Sample]:
         """Read samples for `decode_samples`. Bytes in `held` are not read again."""
 
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
+    ) -> list[Sample]:
+        """Decode samples of `read_encoded`, as `Loadable.decode_samples`."""
+
     def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
         """Tell the storage what `read_encoded` will read soon."""
 
@@ -87,8 +97,8 @@ class Source(Loadable, Protocol):
 
 
 def source_of(dataset: Loadable) -> Source:
-    """Return a dataset as a pipeline reads it."""
-    return dataset if isinstance(dataset, Dataset) else _Plain(dataset)
+    """Return how a pipeline reads a dataset."""
+    return BatchReader(dataset) if isinstance(dataset, Dataset) else _Plain(dataset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +108,6 @@ class _Plain:
     dataset: Loadable
     remote: bool = False
     size: int = 0
-
-    @property
-    def spec(self) -> Mapping[str, str]:
-        return self.dataset.spec
-
-    @property
-    def fingerprint(self) -> str:
-        return self.dataset.fingerprint
-
-    @property
-    def keys(self) -> Sequence[str]:
-        return self.dataset.keys
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
-        return self.dataset.read(positions, fields, decode=decode)
 
     def read_encoded(
         self, positions: Any, fields: Any = None, *, decode: bool = True, held: HeldBatch | None = None
@@ -137,12 +129,6 @@ class _Plain:
 
     def drain_whole_clips(self) -> int:
         return 0
-
-    def position(self, key: str) -> int:
-        return self.dataset.position(key)
-
-    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
-        return self.dataset.location(position, field)
 
 
 def failure_of(

@@ -108,7 +108,7 @@ class Pipeline:
     """The work that makes batches.
 
     Attributes:
-        dataset: The source of samples.
+        source: The dataset, and how it is read.
         order: The order of the epoch, for replacements.
         fields: The fields to read, as `dataset.read` takes them.
         decode: Whether to decode fields.
@@ -123,7 +123,7 @@ class Pipeline:
         sources: The named datasets of a mixture, whose samples say where they come from.
     """
 
-    dataset: Source
+    source: Source
     order: AnyOrder
     fields: Any = None
     decode: bool = True
@@ -154,7 +154,7 @@ class Pipeline:
 
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
-        fields = self.dataset.spec if self.fields is None else self.fields
+        fields = self.source.dataset.spec if self.fields is None else self.fields
         names = tuple(fields)
         if isinstance(fields, Mapping):
             names = tuple(name for name, elements in fields.items() if elements is not False)
@@ -163,18 +163,20 @@ class Pipeline:
         if self.batched and self.transforms.sample is None and not callable(self.collate):
             rules, joined = self.collate or {}, self.shape is not None
             decode = self.decode
-            numbers = gathered_numbers(self.dataset, self.fields, rules, transformed, decode=decode, joined=joined)
+            numbers = gathered_numbers(
+                self.source.dataset, self.fields, rules, transformed, decode=decode, joined=joined
+            )
         return ArrayFactory(self.collate, pool, numbers, names)
 
     def prefetch(self, plan: BatchPlan) -> None:
         """Tell the storage what will be read for a batch."""
         with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
-            self.dataset.prefetch(plan.samples, self.fields, decode=self.decode)
+            self.source.prefetch(plan.samples, self.fields, decode=self.decode)
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
         with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
-            return self.dataset.extents(self._wanted(plan), self.fields, decode=self.decode)
+            return self.source.extents(self._wanted(plan), self.fields, decode=self.decode)
         return []
 
     def fetch(
@@ -206,12 +208,12 @@ class Pipeline:
     def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
         with suppress(Exception):  # the bad sample raises it again below
-            stored = iter(self.dataset.read_encoded(self._wanted(plan), fields, decode=self.decode, held=held))
+            stored = iter(self.source.read_encoded(self._wanted(plan), fields, decode=self.decode, held=held))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
         return one_by_one(
             [None if number in self.excluded else number for number in numbers],
-            lambda number: self.dataset.read_encoded(np.array([number], np.int64), fields, decode=self.decode)[0],
-            partial(failure_of, self.dataset),
+            lambda number: self.source.read_encoded(np.array([number], np.int64), fields, decode=self.decode)[0],
+            partial(failure_of, self.source.dataset),
             stop=self.on_error == "raise",
         )
 
@@ -249,7 +251,7 @@ class Pipeline:
             samples = self._decode(numbers[start:end], stored[start:end])
             if self.sources is not None:
                 self.sources.name(samples, numbers[start:end])
-            if whole := self.dataset.drain_whole_clips():
+            if whole := self.source.drain_whole_clips():
                 clock.add({"whole_clips": whole})
             decoding, own = perf_counter() - started, numbers[start:end].tolist()
             rngs: list[np.random.Generator | None] = [None] * len(own)
@@ -260,7 +262,7 @@ class Pipeline:
             last = self.transforms.sample
             # what it returns is written into the rows: images must not be there before
             rows = arrays if last is None else None
-            micro = MicroBatch(samples, own, rngs, first + start, rows, self.dataset, refused)
+            micro = MicroBatch(samples, own, rngs, first + start, rows, self.source.dataset, refused)
             for step in self.transforms.fields:
                 decoding += micro.transform(step, self.transforms.reducing_gap)
             if last is not None:
@@ -277,7 +279,7 @@ class Pipeline:
         if not self.decode:
             return list(stored)
         fields = self.fields if isinstance(self.fields, Mapping) else None
-        decode = partial(self.dataset.decode_samples, encoded=self.transforms.encoded, fields=fields)
+        decode = partial(self.source.decode_samples, encoded=self.transforms.encoded, fields=fields)
         good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
         whole = [sample for sample in stored if not isinstance(sample, Failure)]
         with suppress(Exception):  # the bad sample raises it again below
@@ -285,7 +287,7 @@ class Pipeline:
             for place, sample in zip(good, decode(whole, numbers[good]), strict=True):
                 decoded[place] = sample
             return decoded
-        return decoded_one_by_one(self.dataset, stored, numbers, decode)
+        return decoded_one_by_one(self.source.dataset, stored, numbers, decode)
 
     def assemble(
         self,
@@ -375,8 +377,8 @@ class Pipeline:
     def _report(self, sample: int, failure: Failure, report: ErrorReport) -> None:
         """Report a bad sample, unless `exclude=` names it."""
         if failure.error is not None:
-            first = next(iter(self.fields or self.dataset.spec), "")
-            report.add(describe(self.dataset, sample, failure, failure.error, first), failure.error)
+            first = next(iter(self.fields or self.source.dataset.spec), "")
+            report.add(describe(self.source.dataset, sample, failure, failure.error, first), failure.error)
 
 
 def without_key(sample: Sample) -> Sample:

@@ -13,7 +13,7 @@ from bushel._runtime.scheduled import Scheduled
 from bushel.errors import TooManyErrors
 from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.collate import Sample
-from bushel.loader.loadable import Source, failure_of
+from bushel.loader.loadable import Loadable, failure_of
 from bushel.loader.plan import BatchPlan
 from bushel.loader.rows import Rows
 from bushel.spec import KEY
@@ -57,7 +57,7 @@ def one_by_one(
 
 
 def decoded_one_by_one(
-    dataset: Source,
+    dataset: Loadable,
     stored: Sequence[Sample | Failure],
     numbers: I64,
     decode: Callable[[list[Sample], I64], list[Sample]],

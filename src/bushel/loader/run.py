@@ -141,7 +141,7 @@ def run_threads(
         RuntimeError: The process was forked during the iteration: the threads are in the parent process.
     """
     if fetchers is None:
-        fetchers = _REMOTE_FETCHERS if pipeline.dataset.remote else _FETCHERS
+        fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
     planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()

@@ -48,7 +48,7 @@ def run_batches(
         return run_groups(*shared, workers=workers, window=window, kind=None if pipeline.shape is None else _rows())
     if not workers:
         return run_inline(*shared)
-    ahead = _read_ahead(pipeline, plans, window) if pipeline.dataset.remote else None
+    ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
     return run_threads(*shared, workers=workers, window=window, ahead=ahead)
 
 
@@ -64,5 +64,5 @@ def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: Prefetch
     from bushel.loader.read_ahead import ReadAhead
 
     limit = window.most_bytes // 2
-    grouping = Grouping.of(pipeline.order, pipeline.dataset.size, limit)
+    grouping = Grouping.of(pipeline.order, pipeline.source.size, limit)
     return None if grouping is None else ReadAhead(plans, pipeline.extents, grouping, limit)

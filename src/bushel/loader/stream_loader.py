@@ -217,7 +217,7 @@ class _StreamPipeline(Pipeline):
     """A pipeline that does not try a failed read again."""
 
     def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
-        return [*self.dataset.read(plan.samples)]
+        return [*self.source.dataset.read(plan.samples)]
 
 
 class _StreamReader:

@@ -8,7 +8,7 @@ is imported on first use.
 
 from typing import TYPE_CHECKING
 
-from bushel._runtime.lazy_names import lazy_names
+from bushel._runtime.public import lazy_names
 from bushel.storage.base import AnyPath, ExtentError, Extents, File
 from bushel.storage.files import FilePool, as_path, is_local, is_object, open_file, open_known, path_of_stream, prefetch
 from bushel.storage.names import below, inside, leads_out, remove_tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel._runtime.lazy_names import lazy_names
+from bushel._runtime.public import lazy_names
 from bushel.containers.tar.container import CONTAINER
 from bushel.containers.tar.names import is_meta, split_name
 

@@ -1,181 +1,124 @@
-"""Gathering numbers: fields whose stored bytes are numbers, of many samples at once, straight into arrays.
+"""What a loader reads from a dataset: the stored samples of batches, and numbers straight into their arrays.
 
-A codec declares where numbers lie in its bytes (`Codec.layout`). A `NumberReader` collects that, with the extents of
-the shards, in a table for the kernel `NumberTable`, which checks each value against it and copies the numbers. It grows
-as samples of other shards, or values of other lengths, are met. Whatever it cannot gather is left to `Dataset.read`,
-which describes the error.
-
-Fields whose values the index has as a column of numbers are copied from there, without opening a file.
+A `NumberReader` collects where the numbers of a field lie, with the extents of the shards, in a table for the kernel
+`NumberTable`, which checks each value against it and copies the numbers. It grows as samples of other shards, or values
+of other lengths, are met. Whatever it cannot gather is left to `Dataset.read`, which describes the error. Fields whose
+values the index has as a column of numbers are copied from there, without opening a file.
 """
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.columns import looked_at
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.dataset import Dataset, Sample
+from bushel._dataset.decoding import decode_samples, drained
 from bushel._dataset.known_values import exact_kind
+from bushel._dataset.number_field import NumberField
+from bushel._dataset.selection import Given, Mask
 from bushel._index.one_piece import in_one_piece
-from bushel._index.read_plan import Group, Mask
+from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
-from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
-from bushel.errors import BushelError, CodecError
-from bushel.kernels import ExtentError, MappedFile, NumberForms, NumberTable
+from bushel.errors import BushelError
+from bushel.kernels import ExtentError, MappedFile, NumberTable
+from bushel.storage import Extents, File
 
-__all__ = ["NumberField", "NumberReader", "gathers"]
+if TYPE_CHECKING:
+    from bushel.storage.fetch import Held
+
+__all__ = ["BatchReader", "NumberReader", "gathers"]
 
 I64 = npt.NDArray[np.int64]
-Value = Literal["array", "number", "bytes"]
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
-_MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as any other value
 _Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
-_UINT8, _NONE = np.dtype(np.uint8), np.dtype(np.void)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReader:
+    """Reads and decodes the samples of batches of a dataset, in two steps.
+
+    Attributes:
+        dataset: The dataset.
+    """
+
+    dataset: Dataset
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files is outside the file system of this machine."""
+        return self.dataset.remote
+
+    @property
+    def size(self) -> int:
+        """Size of its files in bytes."""
+        return self.dataset.size
+
+    def read_encoded(
+        self, positions: Given, fields: Mask = None, *, decode: bool = True, held: Held | None = None
+    ) -> list[Sample]:
+        """Read samples for `decode_samples`: as `Dataset.read(..., decode=False)`, but only what decoding needs.
+
+        These are the packets of a clip that a mask needs, and no field whose values the index has.
+
+        Args:
+            positions: int64[n].
+            fields: The mask.
+            decode: Whether they will be decoded. If not, all stored bytes are read.
+            held: Bytes of remote files that need not be requested.
+        """
+        chosen = self.dataset._selection
+        absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
+        return self.dataset._reader.read(absolute, wanted, decode=False, parts=decode, held=held)
+
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
+    ) -> list[Sample]:
+        """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
+        chosen = self.dataset._selection
+        absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
+        return decode_samples(self.dataset._reader, stored, absolute, encoded, wanted)
+
+    def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
+        """Ask the operating system to load what `read_encoded` will need. Returns at once."""
+        chosen = self.dataset._selection
+        self.dataset._reader.prefetch(chosen.all_of(positions), chosen.wanted(fields), decode=decode)
+
+    def extents(
+        self, positions: Given, fields: Mask = None, *, decode: bool = True
+    ) -> list[tuple[list[File], Extents]]:
+        """Return the extents that `read_encoded` will read together, with the files that they count.
+
+        Raises:
+            FormatError: A shard has changed, or damage touches one of the samples.
+        """
+        reader, chosen = self.dataset._reader, self.dataset._selection
+        absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
+        groups = reader.readable(absolute)
+        rest = reader.unknown(groups, wanted) if decode else wanted
+        plan = reader.plan(groups, len(absolute), rest, parts=decode)
+        return [([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches]
+
+    def drain_whole_clips(self) -> int:
+        """Return how many clips were read whole since the last call because their packets did not give the frames."""
+        clips = self.dataset._reader.whole_clips
+        return drained(clips) if clips else 0
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
     """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
     if type(dataset) is not Dataset or not len(dataset):
         return []
-    wanted = dataset._wanted(fields)
-    return [name for name, elements in wanted.items() if elements is None and not dataset._fields[name].sequence]
-
-
-@dataclass(slots=True)
-class NumberField:
-    """A field to gather.
-
-    Attributes:
-        name: The field.
-        stored: Whether to gather the stored bytes themselves, of any codec.
-        bytes_too: Whether values of the codec `bytes` are gathered, as arrays of bytes.
-        ragged: Whether values may differ in the length of their first axis.
-        axes: The number of axes that values must have; None for any.
-        dtype: Type of the gathered numbers. A `NumberReader` finds it out.
-        shape: Shape of a value; of a ragged one, with any first length.
-        value: What a value is that is read in the ordinary way.
-    """
-
-    name: str
-    stored: bool = False
-    bytes_too: bool = False
-    ragged: bool = False
-    axes: int | None = None
-    dtype: np.dtype[Any] = _NONE
-    shape: tuple[int, ...] = ()
-    value: Value = "array"
-    _known: dict[str, _Known] = field(default_factory=dict, repr=False)
-
-    @property
-    def known(self) -> bool:
-        """Whether the type of its values is known."""
-        return self.dtype != _NONE
-
-    @property
-    def nbytes(self) -> int:
-        """Size of a value in bytes; of a ragged one, of each element of its first axis."""
-        return math.prod(self.shape[1:] if self.ragged else self.shape) * self.dtype.itemsize
-
-    def learn_number(self, dtype: np.dtype[Any]) -> bool:
-        """Find out the type of the numbers of a column. Return whether they can be gathered."""
-        return not (self.stored or self.ragged) and self._fits("number", dtype, ())
-
-    def knows(self, codec: str, length: int) -> bool:
-        """Return whether values of a codec and a stored length can be gathered."""
-        known = self._known.get(codec)
-        return known is not None and (known.headers is None or length in known.headers)
-
-    def may_learn(self, codec: str) -> bool:
-        """Return whether values of a codec may still be met that have another length."""
-        return codec not in self._known or (self.ragged and len(self._known[codec].headers or ()) < _MOST_LENGTHS)
-
-    def learn(self, codec: str, data: bytes) -> bool:
-        """Learn the layout of this codec's values of one length from a stored one. Return whether that succeeded."""
-        layout = get_codec(codec).layout
-        if self.stored or (codec == "bytes" and self.bytes_too and not is_registered(codec)):
-            if not self._fits("bytes", _UINT8, (len(data),)):
-                return False
-            self._known.setdefault(codec, _Known("bytes", None if self.ragged else {})).add(len(data), b"")
-        elif isinstance(layout, NumberLayout):
-            dtype = np.dtype(np.float64 if layout.kind == "real" else np.int64)
-            of_length = layout.length is None or len(data) == layout.length
-            if self.ragged or not of_length or not self._fits("number", dtype, ()):
-                return False
-            self._known[codec] = _Known(layout.kind, None if layout.length is None else {layout.length: layout.header})
-        elif layout is not None:
-            try:
-                found = layout(data)
-            except CodecError:
-                return False
-            if found is None or not self._fits("array", found.dtype, found.shape):
-                return False
-            plain = self.ragged and _takes_any_length(layout, data, found)
-            self._known.setdefault(codec, _Known("bytes", None if plain else {})).add(len(data), found.header)
-        else:
-            return False
-        return True
-
-    def _fits(self, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-        """Return whether values of this type and shape are like those before. The first one decides."""
-        own, first = (1, 0) if self.ragged else (0, 1)
-        if self.dtype == _NONE:
-            if 0 in shape[own:] or (self.ragged and not shape) or self.axes not in (None, len(shape)):
-                return False
-            self.value, self.dtype, self.shape = value, dtype, shape
-        return (
-            (value, dtype) == (self.value, self.dtype)
-            and len(shape) == len(self.shape)
-            and shape[own:] == self.shape[own:]
-        )
-
-    def value_of(self, gathered: npt.NDArray[Any]) -> Any:
-        """Return a gathered value as the one that is read in the ordinary way."""
-        if self.value == "number":
-            return gathered.item()
-        return gathered.tobytes() if self.value == "bytes" else gathered
-
-    def forms(self, codec: str) -> tuple[str, NumberForms | None]:
-        """Return the kind and the headers of a codec's values, for the kernel."""
-        known = self._known.setdefault(codec, _Known("bytes", {}))
-        return known.kind, known.forms()
-
-
-def _takes_any_length(layout: Callable[[bytes], ArrayLayout | None], data: bytes, found: ArrayLayout) -> bool:
-    """Return whether a codec stores numbers of one axis without a header, and as many as there are."""
-    if found.header or len(found.shape) != 1:
-        return False
-    try:
-        longer = layout(data + data)
-    except CodecError:
-        return False
-    return longer is not None and not longer.header and longer.shape == (2 * found.shape[0],)
-
-
-@dataclass(slots=True)
-class _Known:
-    """The known facts about values of one codec: their kind, and their headers by stored length (None: any, none)."""
-
-    kind: str
-    headers: dict[int, bytes] | None
-    _forms: NumberForms | None = None
-
-    def add(self, length: int, header: bytes) -> None:
-        if self.headers is not None and length not in self.headers:
-            self.headers[length] = header
-            self._forms = None
-
-    def forms(self) -> NumberForms | None:
-        if self.headers is not None and self._forms is None:
-            self._forms = NumberForms(self.headers)
-        return self._forms
+    chosen = dataset._selection
+    wanted = chosen.wanted(fields)
+    return [name for name, elements in wanted.items() if elements is None and not chosen.fields[name].sequence]
 
 
 class NumberReader:
@@ -197,7 +140,7 @@ class NumberReader:
         self._lock = threading.Lock()
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
         self._held: dict[tuple[str, int], _Held | None] = {}
-        [first] = self._of(dataset._absolute(np.zeros(1, np.int64)))
+        [first] = self._of(dataset._selection.absolute(np.zeros(1, np.int64)))
         found = set[str]()
         for one in fields:
             held = None if one.axes is not None else self._held_in_index(one.name, first)
@@ -254,7 +197,7 @@ class NumberReader:
             For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
             None if there are none.
         """
-        positions = self._dataset._absolute(samples)
+        positions = self._dataset._selection.absolute(samples)
         found: dict[str, I64 | None] = {}
         if self._in_index:
             groups = self._reader.groups(positions)
@@ -309,7 +252,7 @@ class NumberReader:
         Returns:
             int64[n]; None if a value cannot be gathered.
         """
-        positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        positions, row = self._dataset._selection.absolute(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
         for _ in range(3):
             table = self._table
@@ -344,7 +287,7 @@ class NumberReader:
         Returns:
             Whether all could be gathered. If not, `out` holds anything.
         """
-        positions, row = self._dataset._absolute(samples), self.fields[number].nbytes
+        positions, row = self._dataset._selection.absolute(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
         try:
             bad, self.waited = self._table.gather_rows(
@@ -357,11 +300,11 @@ class NumberReader:
     def prefetch(self, samples: I64) -> None:
         """Ask the system to load what a later `gather` needs."""
         with suppress(ExtentError, OSError):  # found again by `gather`
-            self._table.prefetch(self._dataset._absolute(samples))
+            self._table.prefetch(self._dataset._selection.absolute(samples))
 
     def keys(self, samples: I64) -> list[str]:
         """Return the keys of samples."""
-        return self._reader.keys(self._dataset._absolute(samples))
+        return self._reader.keys(self._dataset._selection.absolute(samples))
 
     def _of(self, positions: I64) -> list[int]:
         """Return the numbers of the shards that hold these samples."""

@@ -1,0 +1,180 @@
+"""Positions in a view and masks of fields, as callers give them. Pure: no I/O."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.read_plan import Elements
+from bushel.codecs import holds_elements
+from bushel.spec import Field, Spec
+
+__all__ = ["Given", "Mask", "Positions", "Selection"]
+
+Given = Iterable[int] | npt.NDArray[Any]
+"""Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
+
+Mask = Iterable[str] | Mapping[str, Any] | None
+"""The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
+
+Positions = range | npt.NDArray[np.int64]
+"""The samples of a view, in order, as positions in the whole dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The samples and the fields of a view.
+
+    Attributes:
+        positions: The samples.
+        fields: The fields.
+    """
+
+    positions: Positions
+    fields: Spec
+
+    def is_whole(self, samples: int) -> bool:
+        """Return whether these are all samples of a dataset, in their order, which has `samples` of them."""
+        return isinstance(self.positions, range) and self.positions == range(samples)
+
+    def at(self, position: int) -> int:
+        """Return a position in the view as one in the whole dataset.
+
+        Raises:
+            IndexError: It is out of range.
+        """
+        return int(self.positions[self._checked(position)])
+
+    def all_of(self, given: Given) -> npt.NDArray[np.int64]:
+        """Return positions in the view as positions in the whole dataset.
+
+        Raises:
+            IndexError: One is out of range, or a boolean mask has another length.
+            TypeError: They are not positions.
+        """
+        return self.absolute(self.numbers(given))
+
+    def absolute(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return int64[n], positions in the view, as positions in the whole dataset.
+
+        Raises:
+            IndexError: One is out of range.
+        """
+        size = len(self.positions)
+        # One pass for the usual case: as unsigned numbers, negative positions are beyond every dataset.
+        if len(numbers) and int(numbers.view(np.uint64).max()) >= size:
+            low, high = int(numbers.min()), int(numbers.max())
+            self._checked(low)
+            self._checked(high)
+            if low < 0:
+                numbers = np.where(numbers < 0, numbers + size, numbers)
+        if not isinstance(self.positions, range):
+            return self.positions[numbers]
+        if self.positions.start or self.positions.step != 1:
+            return numbers * self.positions.step + self.positions.start
+        return numbers
+
+    def numbers(self, given: Given) -> npt.NDArray[np.int64]:
+        """Return the positions that a caller gives as int64[n]. They may be negative.
+
+        Raises:
+            IndexError: One is out of range of int64, or a boolean mask has another length.
+            TypeError: They are not positions.
+        """
+        if isinstance(given, range):
+            for end in (given[0], given[-1]) if given else ():
+                self._checked(end)
+            return np.arange(given.start, given.stop, given.step, dtype=np.int64)
+        array = np.asarray(given if hasattr(given, "__array__") else list(given))
+        if array.dtype.kind == "U":
+            from bushel._dataset.wrong_items import texts_as_positions
+
+            raise TypeError(texts_as_positions(array.reshape(-1).tolist(), self.fields))
+        if array.dtype == np.bool_:
+            size = len(self.positions)
+            if array.shape != (size,):
+                raise IndexError(f"the boolean mask has shape {array.shape}, but the dataset has {size} samples")
+            if isinstance(given, np.ma.MaskedArray):  # made of a column in which values are missing
+                array = array & ~np.ma.getmaskarray(given)
+            return np.flatnonzero(array).astype(np.int64)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
+            raise TypeError(f"positions must be a one-dimensional list of integers, not {given!r}")
+        if array.dtype.kind == "O":  # some do not fit into int64, or are not integers
+            return np.array([self._checked(operator.index(position)) for position in array], np.int64)
+        if array.dtype == np.uint64 and array.size:
+            self._checked(int(array.max()))
+        return np.ascontiguousarray(array, np.int64)
+
+    def first(self, found: Iterable[int]) -> int | None:
+        """Return the first position in the view of any of these samples of the whole dataset, or None."""
+        places: list[int] = []
+        for position in found:
+            if isinstance(self.positions, range):
+                places += [self.positions.index(position)] if position in self.positions else []
+            else:
+                places += np.flatnonzero(self.positions == position)[:1].tolist()
+        return min(places, default=None)
+
+    def wanted(self, mask: Mask) -> dict[str, Elements]:
+        """Return the elements to read of each field in a mask; None for all of them.
+
+        Raises:
+            KeyError: A field is unknown.
+            TypeError: A value is neither a bool nor, for a sequence field or a clip, a selection of elements.
+            IndexError: The number of an element does not fit into int64.
+        """
+        if mask is None:
+            return dict.fromkeys(self.fields)
+        if isinstance(mask, str):
+            raise TypeError(f"give fields as a list or a dict, such as [{mask!r}], not {mask!r}")
+        if not isinstance(mask, Iterable):
+            raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
+        known = list(self.fields)
+        wanted: dict[str, Elements] = {}
+        for name, value in mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask):
+            if name not in known:
+                raise KeyError(f"there is no field {name!r}: the fields are {', '.join(known) or 'none'}")
+            if value is not False:
+                wanted[name] = None if value is True else _elements(self.fields[name], value)
+        return wanted
+
+    def plain(self, name: str, what: str) -> str:
+        """Return the name of a field that is not a sequence. `what` continues the message about one that is.
+
+        Raises:
+            KeyError: There is no such field.
+            TypeError: It is a sequence.
+        """
+        [name] = self.wanted([name])
+        if self.fields[name].sequence:
+            raise TypeError(f"field {name!r} is a sequence: {what}")
+        return name
+
+    def _checked(self, position: int) -> int:
+        size = len(self.positions)
+        if not -size <= position < size:
+            raise IndexError(f"position {position} is out of range for a dataset of {size} samples")
+        return position
+
+
+def _elements(field: Field, value: object) -> Elements:
+    """Return the elements of a field that a value of a mask means."""
+    if not field.sequence and not holds_elements(field.codec):
+        raise TypeError(f"field {field.name!r} is neither a sequence nor a clip: ask for it with True, not {value!r}")
+    if isinstance(value, slice):
+        return value
+    if isinstance(value, range):
+        return np.arange(value.start, value.stop, value.step, dtype=np.int64)
+    try:
+        return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
+    except TypeError as error:
+        raise TypeError(
+            f"give the elements of {field.name!r} as a slice, a range or a list of numbers, not {value!r}"
+        ) from error
+    except OverflowError as error:
+        raise IndexError(f"{value!r} is out of range for any sequence") from error
