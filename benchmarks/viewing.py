@@ -57,7 +57,7 @@ def memory_of(pid: int, name: str) -> int:
 
 
 class Browser:
-    """Keeps the connections of a browser open, and its cookie.
+    """Keeps the connections of a browser open.
 
     Args:
         url: The URL with the token.
@@ -68,23 +68,19 @@ class Browser:
         self._free: SimpleQueue[HTTPConnection] = SimpleQueue()
         for _ in range(_CONNECTIONS):
             self._free.put(HTTPConnection(place.hostname or "", place.port))
-        self._cookie = ""
-        self._cookie = self._ask(f"/?{place.query}")[0]["set-cookie"].partition(";")[0]
+        self._prefix = place.path.rstrip("/")
 
     def get(self, path: str) -> bytes:
         """Return the body of an answer, which must be a good one."""
-        return self._ask(path)[1]
-
-    def _ask(self, path: str) -> tuple[Any, bytes]:
         connection = self._free.get()
         try:
-            connection.request("GET", path, headers={"cookie": self._cookie})
+            connection.request("GET", self._prefix + path)
             answer = connection.getresponse()
-            body = answer.read()
+            body: bytes = answer.read()
         finally:
             self._free.put(connection)
         assert answer.status < 400, f"{path}: {answer.status} {body[:200]!r}"
-        return answer.headers, body
+        return body
 
 
 def processor_seconds(pid: int) -> float:

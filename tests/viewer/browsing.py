@@ -42,7 +42,7 @@ class Page:
     """
 
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
-        self._base = url.partition("/?")[0]
+        self._base = url.rstrip("/")
         self._context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
         self.page = self._context.new_page()
         self.errors: list[str] = []

@@ -1,4 +1,4 @@
-"""A viewer of small datasets, and a client that has its cookie."""
+"""The pages of a viewer of small datasets, and a client of them."""
 
 from __future__ import annotations
 
@@ -50,14 +50,12 @@ def write(path: Path, samples: int = 12, container: str = "bag") -> Path:
 
 @contextmanager
 def client_of(*sources: Any, **options: Any) -> Iterator[Any]:
-    """Yield a client of a viewer of these datasets, which has passed the door."""
+    """Yield a client of the pages of these datasets, without the guard."""
     pytest.importorskip("httpx")
     pytest.importorskip("jinja2")
     testclient = pytest.importorskip("starlette.testclient")
-    from bushel.viewer.app import make_app
-    from bushel.viewer.guard import Door
+    from bushel.viewer.app import make_pages
     from bushel.viewer.serve import make_shelf
 
-    app = make_app(make_shelf(sources, **options), Door("secret", cookie="c"))
-    with testclient.TestClient(app, base_url="http://127.0.0.1:8000", cookies={"c": "secret"}) as client:
+    with testclient.TestClient(make_pages(make_shelf(sources, **options)), base_url="http://127.0.0.1:8000") as client:
         yield client

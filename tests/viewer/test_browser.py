@@ -116,11 +116,67 @@ def test_a_click_on_a_histogram_filters_and_a_second_one_undoes(tab: Page) -> No
     assert tab.errors == []
 
 
-def test_a_wrong_condition_is_explained(tab: Page) -> None:
+def test_back_undoes_a_filter_and_returns_to_the_row(tab: Page) -> None:
+    page = tab.open("/d/1")
+    page.fill("#goto input", "5000")
+    page.press("#goto input", "Enter")
+    page.wait_for_selector(".tile[aria-posinset='5001'] .key")
+    until(page, "new URLSearchParams(location.search).get('row') > 4900")
+    page.fill("input[name=q]", "k0007")
+    until(page, "document.getElementById('count').textContent === '10,000 of 10,000,000 samples'")
+    page.go_back()
+    until(page, "document.getElementById('count').textContent === '10,000,000 samples'")
+    assert page.input_value("input[name=q]") == ""
+    page.wait_for_selector(".tile[aria-posinset='5001'] .key")
+    page.locator(".tile[aria-posinset='5001'] a").click()
+    page.wait_for_selector("h1")
+    page.keyboard.press("j")
+    until(page, "document.querySelector('h1').textContent === 'k0001'")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".tile[aria-posinset='5002'] .key")
+    page.go_back()
+    page.go_back()
+    page.go_back()
+    page.wait_for_selector(".tile[aria-posinset='5001'] .key")
+    assert tab.errors == []
+
+
+def test_a_link_opens_at_its_row(tab: Page) -> None:
+    page = tab.open("/d/1?sort=-label.bytes&row=777000")
+    page.wait_for_selector(".tile[aria-posinset='777001'] .key")
+    assert tab.errors == []
+
+
+def test_one_message_replaces_the_tiles(tab: Page) -> None:
+    page = tab.open("/d/0?where=label+%3D+3")
+    page.wait_for_selector("#message.wrong")
+    assert "write == to compare" in page.locator("#message p").inner_text()
+    assert page.locator("#count").inner_text() == ""
+    assert page.locator(".tile:visible").count() == 0
+    page.fill("#where", "label == 99")
+    page.wait_for_selector("#message.none")
+    assert page.locator("#count").inner_text() == "0 of 60 samples"
+    page.click("[data-do=all]")
+    until(page, "document.getElementById('count').textContent === '60 samples'")
+    assert page.locator("#message").is_hidden()
+    page.wait_for_selector(".tile a")
+
+
+def test_a_viewer_that_ended_is_told_once_and_asked_again(browser: Any, tmp_path: Path) -> None:
+    folder, token = write(tmp_path / "data", 12), tmp_path / "token"
+    viewer = bushel.view(folder, token_file=token)
+    tab = Page(browser, viewer.url)
     page = tab.open("/d/0")
-    page.fill("#where", "lable == 2")
-    page.wait_for_selector("#wrong:not([hidden])")
-    assert "label" in page.locator("#wrong").inner_text()
+    page.wait_for_selector(".tile a")
+    viewer.close()
+    page.fill("input[name=q]", "set/00")
+    page.wait_for_selector("#message.gone")
+    assert "does not answer" in page.locator("#message p").inner_text()
+    assert page.locator(".tile:visible").count() == 0
+    assert page.locator("#count").inner_text() == ""
+    with bushel.view(folder, port=viewer.port, token_file=token):
+        until(page, "document.getElementById('count').textContent === '10 of 12 samples'")
+    tab.close()
 
 
 def test_the_grid_is_used_with_keys(tab: Page) -> None:
@@ -220,10 +276,10 @@ def test_pages_fit_on_a_narrow_screen(tab: Page, path: str) -> None:
     assert tab.errors == []
 
 
-def test_a_frame_works_without_cookies(browser: Any, viewer: bushel.Viewer, tmp_path: Path) -> None:
+def test_pages_need_no_cookies(browser: Any, viewer: bushel.Viewer, tmp_path: Path) -> None:
     context = browser.new_context()
     page = context.new_page()
-    page.goto(viewer.frame_url)
+    page.goto(viewer.url)
     until(page, "[...document.querySelectorAll('.tile img')].some(i => i.naturalWidth)")
     page.locator(".tile a").first.click()
     page.wait_for_selector("h1")

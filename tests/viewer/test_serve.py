@@ -8,7 +8,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ HERE = [sys.executable, "-m", "bushel", "view"]
 
 
 def opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()))
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
@@ -35,10 +34,10 @@ def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             browser = opener()
             with browser.open(url, timeout=10) as answer:
                 assert b"3 samples" in answer.read()
-            with browser.open(url.partition("/?")[0] + "/api/0/rows", timeout=10) as answer:
+            with browser.open(f"{url}api/0/rows", timeout=10) as answer:
                 assert b"set/002" in answer.read()
             with pytest.raises(urllib.error.HTTPError, match="403"):
-                opener().open(url.partition("?")[0], timeout=10)
+                opener().open(url.partition("-/")[0], timeout=10)
             process.send_signal(signal.SIGINT)
             _, messages = process.communicate(timeout=15)
         finally:
@@ -53,11 +52,11 @@ def test_a_viewer_in_this_process(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     dataset = bushel.open(write(tmp_path / "data", 4))
     with bushel.view(dataset[1:]) as viewer:
-        assert f'src="{viewer.frame_url}"' in viewer._repr_html_()
-        with opener().open(viewer.frame_url, timeout=10) as answer:
+        assert f'src="{viewer.url}"' in viewer._repr_html_()
+        with opener().open(viewer.url, timeout=10) as answer:
             text = answer.read().decode()
         assert "3 samples" not in text  # of the dataset, whose facts the page shows
-        assert f'href="{viewer.frame_url.partition("/d/")[0].partition(str(viewer.port))[2]}/static/view.css' in text
+        assert f'href="{viewer.url.partition(str(viewer.port))[2]}static/view.css' in text
     with pytest.raises(urllib.error.URLError):
         opener().open(viewer.url, timeout=2)
 
@@ -131,3 +130,25 @@ def test_answers_do_not_wait_for_acknowledgements(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     with bushel.view(write(tmp_path / "data", 3)) as viewer:
         assert viewer._socket.proto == socket.IPPROTO_TCP
+
+
+def test_a_kept_token_is_that_of_the_next_viewer(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    folder, file = write(tmp_path / "data", 2), tmp_path / "token"
+    with bushel.view(folder, token_file=file) as viewer:
+        url, port = viewer.url, viewer.port
+    assert file.stat().st_mode & 0o777 == 0o600
+    with bushel.view(folder, port=port, token_file=file) as viewer:
+        assert viewer.url == url
+        with opener().open(f"{url}d/0/s/1", timeout=10) as answer:
+            assert b"set/001" in answer.read()
+    file.chmod(0o644)
+    with pytest.raises(ValueError, match="chmod 600"):
+        bushel.view(folder, token_file=file)
+    file.write_text("short")
+    with pytest.raises(ValueError, match="32 to 128"):
+        bushel.view(folder, token_file=file)
+    done = subprocess.run([*HERE, str(folder), "--token-file", str(file)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "32 to 128" in done.stderr

@@ -39,14 +39,22 @@ def command(
             "what they do. May be repeated.",
         ),
     ] = None,
+    token_file: Annotated[
+        str | None,
+        Option(
+            "--token-file",
+            help="Keep the token of the URL in FILE, which is made if it is missing. With the same --port, links to "
+            "pages then stay valid when the viewer is started again.",
+        ),
+    ] = None,
     container: Kind = None,
     pickle: Pickle = False,
     debug: Debug = False,
 ) -> None:
     """Look at datasets in a browser.
 
-    The command prints a URL and runs until Ctrl-C. It reads only: nothing in the datasets changes. The URL contains a
-    random token, without which nobody gets an answer; treat it like a password.
+    The command prints a URL and runs until Ctrl-C. It reads only: nothing in the datasets changes. The URL of each page
+    contains a random token, without which nobody gets an answer; treat it like a password.
 
     On a server without a browser, forward the port (ssh -L 8600:127.0.0.1:8600 SERVER) and open the printed URL at
     home.
@@ -55,11 +63,14 @@ def command(
       bushel view train/
       bushel view before/ after/
       bushel view train/ --transforms my_training:augment
+      bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
     import sys
+    from pathlib import Path
 
     from bushel.cli.output import print_text, say
+    from bushel.viewer.guard import kept_token
     from bushel.viewer.serve import Viewer, make_shelf, require_extra, transforms_named
 
     require_extra()
@@ -71,7 +82,8 @@ def command(
         )
     named = {name: transforms_named(name) for name in transforms or ()}
     shelf = make_shelf(sources, transforms=named, container=container, pickle=pickle)
-    with Viewer(shelf, host=host or "127.0.0.1", port=port or 0) as viewer:
+    token = None if token_file is None else kept_token(Path(token_file).expanduser())
+    with Viewer(shelf, host=host or "127.0.0.1", port=port or 0, token=token) as viewer:
         viewer.ready()
         for shown in shelf.datasets:
             say(f"{shown.name}: {shown.dataset!r}"[:500], quiet=False)

@@ -7,18 +7,23 @@ from typing import Any
 from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
 from bushel.viewer.duplicates import DuplicatePages
-from bushel.viewer.guard import Door, Guard
+from bushel.viewer.guard import App, Door, Guard
 from bushel.viewer.samples import SamplePages
 from bushel.viewer.shards import ShardPages
 from bushel.viewer.shelf import Shelf
 from bushel.viewer.site import Site, redirect
 from bushel.viewer.training import TrainingPages
 
-__all__ = ["make_app"]
+__all__ = ["make_app", "make_pages"]
 
 
 def make_app(shelf: Shelf, door: Door) -> Guard:
     """Return the ASGI application that shows these datasets to those who pass the door."""
+    return Guard(make_pages(shelf), door)
+
+
+def make_pages(shelf: Shelf) -> App:
+    """Return the ASGI application that shows these datasets, to anybody."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -30,10 +35,11 @@ def make_app(shelf: Shelf, door: Door) -> Guard:
         Route("/api/{d:int}/verify", shards.verify, methods=["POST"]),
         Route("/api/{d:int}/verify", shards.progress, methods=["GET"]),
     ]
-    pages = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages)
-    for part in (shards, *(each(site) for each in pages)):
+    parts = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages)
+    for part in (shards, *(each(site) for each in parts)):
         routes += [Route(path, site.answering(handler)) for path, handler in part.routes().items()]
-    return Guard(Starlette(routes=routes), door)
+    pages: App = Starlette(routes=routes)
+    return pages
 
 
 def _home(request: Any) -> Any:

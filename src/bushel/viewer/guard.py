@@ -1,22 +1,24 @@
-"""Access to the viewer: a token, a check of the Host header, and headers that bind the browser.
+"""Access to the viewer: a token in the path of URLs, a check of the Host header, and headers that bind the browser.
 
 A viewer is reachable by every program and every web page on the machine, so an address alone opens nothing. The token
-in the printed URL does; a cookie carries it from then on. The Host header must name this server, or another web site
-could have its own name resolve to 127.0.0.1 (DNS rebinding) and read data with the visitor's cookie.
+in the path does. It is not kept in a cookie: browsers send a cookie of 127.0.0.1 to the servers on all its ports, and
+another one there could use it. The Host header must name this server, or another web site could have its own name
+resolve to 127.0.0.1 (DNS rebinding).
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
 import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 
-__all__ = ["HEADERS", "Door", "Guard", "allowed_host", "new_token"]
+__all__ = ["HEADERS", "App", "Door", "Guard", "allowed_host", "kept_token", "new_token"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -37,15 +39,40 @@ HEADERS = {
 """Headers of every answer."""
 
 _REFUSED = (
-    "This page belongs to a viewer that `bushel view` started. Open the URL with ?token=… that it printed in its "
-    "terminal; the browser then keeps a cookie.\n"
+    "This page belongs to a viewer that `bushel view` started. Open the URL that it printed in its terminal: the token "
+    "in it changes when the viewer is started again, unless --token-file keeps it.\n"
 )
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{32,128}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
 
 
 def new_token() -> str:
     """Return a token of 192 random bits for URLs."""
     return secrets.token_urlsafe(24)
+
+
+def kept_token(path: Path) -> str:
+    """Return the token in a file, which is made with a new token if it does not exist.
+
+    Raises:
+        ValueError: It holds something else, or other users may read it.
+        OSError: It cannot be read or written.
+    """
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        token = path.read_text("utf-8", "replace").strip()
+        if _TOKEN.fullmatch(token) is None:
+            raise ValueError(
+                f"{path}: expected a token of 32 to 128 letters, digits, - and _; name a file that does not exist yet"
+            ) from None
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise ValueError(f"{path}: other users can read or write this token: chmod 600 {path}") from None
+        return token
+    with os.fdopen(file, "w") as writable:
+        token = new_token()
+        writable.write(f"{token}\n")
+    return token
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +83,12 @@ class Door:
         token: The token.
         hosts: Names that the Host header may have, besides loopback addresses.
         any_address: Whether every IP address is a valid Host, because the server listens on all interfaces.
-        cookie: Name of the cookie. Cookies are shared by all ports of a host, so the port is in the name.
         framed: Whether pages may be shown in a frame of a page on this machine, such as a notebook.
     """
 
     token: str
     hosts: tuple[str, ...] = ()
     any_address: bool = False
-    cookie: str = "bushel"
     framed: bool = False
 
     def admits(self, token: str | None) -> bool:
@@ -89,8 +114,8 @@ def allowed_host(door: Door, header: str | None) -> bool:
 class Guard:
     """ASGI middleware that refuses requests without token, with a foreign Host, or of other methods than reading.
 
-    A path `/-/TOKEN/…` is admitted, too, and its links keep that prefix: cookies of a frame whose page has another
-    host name are not sent.
+    Paths are `/-/TOKEN/…`. The application sees what follows; `bushel.prefix` of the scope is the part before, with
+    which its links begin.
     """
 
     def __init__(self, app: App, door: Door) -> None:
@@ -117,18 +142,13 @@ class Guard:
         if scope["method"] == "POST" and origin is not None and origin.partition("://")[2] != headers.get(b"host"):
             await self._refuse(send, 403, "Another site cannot ask this.\n")
             return
-        scope = dict(scope)
         prefix, token, path = self._token_in_path(scope["path"])
-        if token is not None:
-            if not self._door.admits(token):
-                await self._refuse(send, 403, _REFUSED)
-                return
-            scope["path"], scope["raw_path"] = path, path.encode("utf-8", "surrogateescape")
-            scope["bushel.prefix"] = prefix
-        elif not self._door.admits(_cookie(headers.get(b"cookie", ""), self._door.cookie)):
-            await self._first_visit(scope, send)
+        if not self._door.admits(token):
+            await self._refuse(send, 403, _REFUSED)
             return
-        await self._app(scope, receive, self._with_headers(send))
+        raw = path.encode("utf-8", "surrogateescape")
+        inner = {**scope, "path": path, "raw_path": raw, "bushel.prefix": prefix}
+        await self._app(inner, receive, self._with_headers(send))
 
     @staticmethod
     def _token_in_path(path: str) -> tuple[str, str | None, str]:
@@ -136,26 +156,6 @@ class Guard:
             return "", None, path
         token, _, rest = path[3:].partition("/")
         return f"/-/{token}", token, f"/{rest}"
-
-    async def _first_visit(self, scope: Scope, send: Send) -> None:
-        """Set the cookie of a request that brings the token in its query, and redirect to the URL without it."""
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        token = dict(query).get("token")
-        if not self._door.admits(token):
-            await self._refuse(send, 403, _REFUSED)
-            return
-        rest = urlencode([(name, value) for name, value in query if name != "token"])
-        path = scope["path"]
-        # a path that begins with two slashes would name another host
-        target = "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
-        cookie = f"{self._door.cookie}={self._door.token}; Path=/; HttpOnly; SameSite=Lax"
-        extra = [
-            (b"location", target.encode("latin-1", "replace")),
-            (b"set-cookie", cookie.encode()),
-            (b"cache-control", b"no-store"),
-        ]
-        await self._with_headers(send)({"type": "http.response.start", "status": 303, "headers": extra})
-        await send({"type": "http.response.body", "body": b""})
 
     async def _refuse(self, send: Send, status: int, text: str) -> None:
         body = text.encode()
@@ -179,11 +179,3 @@ class Guard:
             await send(message)
 
         return guarded
-
-
-def _cookie(header: str, name: str) -> str | None:
-    for part in header.split(";"):
-        key, equals, value = part.strip().partition("=")
-        if equals and key == name:
-            return value
-    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
@@ -67,6 +68,7 @@ class SamplePages:
         """The page of one sample."""
         shown, position = self._site.shown(request), request.path_params["position"]
         query = Query.of(request.query_params)
+        fields_asked = [("field", name) for name in request.query_params.getlist("field")]
         fields = sample_fields(shown, position)
         selection = select(self._site.shelf, shown, query)
         row = selection.row_of(position)
@@ -78,7 +80,8 @@ class SamplePages:
             "sample.html",
             shown,
             here="samples",
-            query=query,
+            kept=urlencode([*query.parameters(), *fields_asked]),
+            back=urlencode([*query.parameters(), *fields_asked, *([("row", row)] if row else [])]),
             position=position,
             key=plain_text(key),
             raw_key=key,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +44,10 @@ class Query:
         """Whether all samples are selected, in their order."""
         return self == Query()
 
-    def url(self) -> str:
-        """Return the query as parameters of a URL; empty for everything."""
+    def parameters(self) -> list[tuple[str, str]]:
+        """Return the query as parameters of a URL; none for everything."""
         values = (self.key, self.where, self.sort)
-        return urlencode([(name, value) for name, value in zip(_PARAMETERS, values, strict=True) if value])
+        return [(name, value) for name, value in zip(_PARAMETERS, values, strict=True) if value]
 
 
 @dataclass(frozen=True, slots=True)

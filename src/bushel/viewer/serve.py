@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import secrets
 import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
 from bushel._runtime.public import public
 from bushel.errors import needed_by
-from bushel.viewer.guard import Door, new_token
+from bushel.viewer.guard import Door, kept_token, new_token
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
 __all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
@@ -103,9 +103,10 @@ class Viewer:
         host: Address to listen on. Other machines reach the viewer only if it is not a loopback address.
         port: Port; 0 for any free one.
         framed: Whether pages may be shown in a frame of a page on this machine, such as a notebook.
+        token: The token in the URL; by default a new one.
 
     Attributes:
-        url: The URL with the token.
+        url: The URL, with the token in its path.
         port: The port.
 
     Raises:
@@ -119,30 +120,23 @@ class Viewer:
         >>> viewer.close()
     """
 
-    def __init__(self, shelf: Shelf, *, host: str = _LOOPBACK, port: int = 0, framed: bool = False) -> None:
+    def __init__(
+        self, shelf: Shelf, *, host: str = _LOOPBACK, port: int = 0, framed: bool = False, token: str | None = None
+    ) -> None:
         uvicorn = require_extra()
         from bushel.viewer.app import make_app
 
         self._socket = _listen(host, port)
         self.port = int(self._socket.getsockname()[1])
-        token = new_token()
         everywhere = host in ("0.0.0.0", "::", "")
         hosts = (socket.gethostname(), socket.getfqdn()) if everywhere else (host,)
-        cookie = f"bushel_{self.port}_{secrets.token_hex(2)}"
-        door = Door(token, hosts, any_address=everywhere, cookie=cookie, framed=framed)
+        door = Door(token or new_token(), hosts, any_address=everywhere, framed=framed)
         name = f"[{host}]" if ":" in host else host
-        self._base = f"http://{_LOOPBACK if everywhere else name}:{self.port}"
-        self._token = token
-        self.url = f"{self._base}/?token={token}"
+        self.url = f"http://{_LOOPBACK if everywhere else name}:{self.port}/-/{door.token}/"
         self._pid = os.getpid()
         self._server = _server(uvicorn, make_app(shelf, door))
         self._thread = threading.Thread(target=self._serve, name="bushel-view", daemon=True)
         self._thread.start()
-
-    @property
-    def frame_url(self) -> str:
-        """The URL for a frame, whose page may have another host name: cookies would not be sent there."""
-        return f"{self._base}/-/{self._token}/d/0"
 
     def _serve(self) -> None:
         try:
@@ -185,7 +179,7 @@ class Viewer:
         return f"<bushel.Viewer: {self.url}>"
 
     def _repr_html_(self) -> str:
-        return f'<iframe src="{self.frame_url}" width="100%" height="640" title="Bushel viewer"></iframe>'
+        return f'<iframe src="{self.url}" width="100%" height="640" title="Bushel viewer"></iframe>'
 
 
 def _server(uvicorn: Any, app: Any) -> Any:
@@ -218,7 +212,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 @public()
-def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = None) -> Viewer:
+def view(
+    *sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = None, token_file: str | Path | None = None
+) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 
     In a notebook, the result is shown as a frame. Elsewhere, print it and open its `url`. The viewer runs in a thread
@@ -228,6 +224,8 @@ def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = No
         sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what `bushel.open` takes.
         port: Port on the loopback address; 0 for any free one.
         transforms: Lists of transforms by name, whose effect the training page shows.
+        token_file: A file that keeps the token of the URL, so that links to pages stay valid when the viewer is started
+            again on the same port. It is made if it does not exist. By default, each viewer has a new token.
 
     Returns:
         The running viewer.
@@ -235,16 +233,18 @@ def view(*sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = No
     Raises:
         MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
         TypeError: No dataset is given.
+        ValueError: The file of the token holds something else, or other users can read it.
 
     Examples:
         >>> viewer = bushel.view("train/")
         >>> viewer.url  # open it in a browser
-        'http://127.0.0.1:.../?token=...'
+        'http://127.0.0.1:.../-/.../'
         >>> viewer.close()
     """
     if not sources:
         raise TypeError("view() needs a dataset or a path")
     require_extra()
-    viewer = Viewer(make_shelf(sources, transforms=transforms), port=port, framed=True)
+    token = None if token_file is None else kept_token(Path(token_file))
+    viewer = Viewer(make_shelf(sources, transforms=transforms), port=port, framed=True, token=token)
     viewer.ready()
     return viewer

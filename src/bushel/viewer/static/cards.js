@@ -1,4 +1,6 @@
-// Pictures that cannot be made become cards that say why; arrow keys go to the neighbouring pages.
+// Pictures that cannot be made become cards that say why.
+import "./neighbours.js";
+
 for (const image of document.querySelectorAll("img.card")) {
   const explain = async () => {
     const answer = await fetch(image.src);
@@ -11,8 +13,3 @@ for (const image of document.querySelectorAll("img.card")) {
   if (image.complete && image.naturalWidth === 0 && image.loading !== "lazy") explain();
   else image.addEventListener("error", explain, { once: true });
 }
-document.addEventListener("keydown", (event) => {
-  if (event.target.closest("input, select, textarea, .wide") || event.altKey || event.ctrlKey || event.metaKey) return;
-  const link = { ArrowLeft: "before", ArrowRight: "after" }[event.key];
-  if (link) document.getElementById(link)?.click();
-});

@@ -1,28 +1,25 @@
 // The grid: only the tiles in sight exist. Rows are fetched in blocks, pictures one by one.
+import { element, tileContent } from "./tile.js";
+import { fieldsOf, fillForm, keepRow, parametersOf, pushPlace, rowOf } from "./place.js";
+
 const page = document.body, browse = document.getElementById("browse");
 const scroll = document.getElementById("scroll"), tall = document.getElementById("tall");
 const tiles = document.getElementById("tiles"), count = document.getElementById("count");
-const wrong = document.getElementById("wrong"), filter = document.getElementById("filter");
+const filter = document.getElementById("filter"), message = document.getElementById("message");
 const start = JSON.parse(browse.dataset.start);
 const prefix = page.dataset.prefix, number = page.dataset.dataset;
 
 const BLOCK = 60;          // rows of one request
 const TALLEST = 8_000_000; // browsers limit the height of an element; a taller grid is scrolled in proportion
 const KEPT = 60;           // blocks that are kept
+const RETRY = 3000;        // milliseconds until a server that does not answer is asked again
 
 let side = Number(localStorage.getItem("bushel-tile")) || 168;
 let total = start.samples, top_ = 0, focused = 0, seen = -1, settling = 0, columns = 1, rowHeight = 1, width = 1;
-let query = new URLSearchParams(location.search);
-let fields = query.getAll("field");
-let generation = 0;
+let query = parametersOf(filter), fields = fieldsOf(location.search);
+let generation = 0, wantsFocus = -1, retrying = 0;
 const blocks = new Map(); // number of a block -> its rows, or a promise
 const shown = new Map();  // row -> element
-
-function parameters() {
-  const now = new URLSearchParams();
-  for (const [name, value] of new FormData(filter)) if (value) now.append(name, value);
-  return now;
-}
 
 function layout() {
   const space = scroll.clientWidth - 16;
@@ -30,8 +27,7 @@ function layout() {
   width = Math.floor((space - 10 * (columns - 1)) / columns);
   const drawn = (fields.length ? fields : [start.main]).some((field) => start.pictures.includes(field));
   rowHeight = Math.round(drawn ? width : Math.max(64, 0.4 * width)) + 62 + 10;
-  const real = Math.ceil(total / columns) * rowHeight + 8;
-  tall.style.height = `${Math.min(real, TALLEST)}px`;
+  tall.style.height = `${Math.min(realHeight(), TALLEST)}px`;
   tiles.style.setProperty("--tile", `${width}px`);
   tiles.style.setProperty("--high", `${rowHeight - 10}px`);
 }
@@ -39,6 +35,7 @@ function layout() {
 const realHeight = () => Math.ceil(total / columns) * rowHeight + 8;
 const farthest = () => Math.max(0, realHeight() - scroll.clientHeight);
 const range = () => Math.max(0, Math.min(realHeight(), TALLEST) - scroll.clientHeight);
+const firstRow = () => Math.floor((top_ + rowHeight / 2) / rowHeight) * columns;
 
 function scrolled() {
   const now = scroll.scrollTop, moved = now - seen;
@@ -54,23 +51,30 @@ function scrolled() {
   settling = setTimeout(settle, 160);
 }
 
-function settle() { // put the scroll bar where the rows are
+function settle() { // put the scroll bar where the rows are, and the row into the address
+  keep();
   if (realHeight() <= TALLEST) return;
   const place = Math.min(Math.max((top_ / farthest()) * range(), top_ > 0 ? 2 : 0), top_ < farthest() ? range() - 2 : range());
   if (Math.abs(place - scroll.scrollTop) > 1) { scroll.scrollTop = place; }
   seen = scroll.scrollTop;
 }
 
+function keep() { keepRow(query, fields, firstRow(), top_); }
+
+function scrollTo(top) {
+  top_ = Math.min(Math.max(top, 0), farthest());
+  scroll.scrollTop = realHeight() <= TALLEST ? top_ : (top_ / (farthest() || 1)) * range();
+  seen = scroll.scrollTop;
+  draw();
+}
+
 function goTo(row, align) {
   focused = Math.min(Math.max(row, 0), Math.max(total - 1, 0));
   const above = Math.floor(focused / columns) * rowHeight;
-  if (align || above < top_) top_ = above;
-  else if (above + rowHeight > top_ + scroll.clientHeight) top_ = above + rowHeight + 8 - scroll.clientHeight;
-  top_ = Math.min(Math.max(top_, 0), farthest());
-  seen = realHeight() <= TALLEST ? top_ : (top_ / (farthest() || 1)) * range();
-  scroll.scrollTop = seen;
-  seen = scroll.scrollTop;
-  draw();
+  let top = top_;
+  if (align || above < top) top = above;
+  else if (above + rowHeight > top + scroll.clientHeight) top = above + rowHeight + 8 - scroll.clientHeight;
+  scrollTo(top);
 }
 
 function draw() {
@@ -94,9 +98,9 @@ async function fill(row, tile) {
     if (made !== generation || shown.get(row) !== tile) return;
     show(tile, row, rows[row - block * BLOCK]);
   } catch (error) {
-    if (made === generation) blocks.delete(block);
-    tile.className = "tile broken";
-    tile.replaceChildren(text("p", error.message, "why"));
+    if (made !== generation) return;
+    blocks.delete(block);
+    if (shown.get(row) === tile && error.message === "passed") { tile.remove(); shown.delete(row); } // drawn when it is reached
   }
   if (blocks.size > KEPT) blocks.delete(blocks.keys().next().value);
 }
@@ -104,84 +108,74 @@ async function fill(row, tile) {
 async function fetchBlock(block) {
   await new Promise((go) => setTimeout(go, 30)); // while the bar is dragged, blocks that pass by are not asked for
   const near = Math.floor(top_ / rowHeight) * columns;
-  if (Math.abs(block * BLOCK - near) > 20 * BLOCK) { blocks.delete(block); throw new Error("…"); }
-  const asked = new URLSearchParams(query);
-  asked.delete("field");
+  if (Math.abs(block * BLOCK - near) > 20 * BLOCK) throw new Error("passed");
+  const asked = new URLSearchParams(query), made = generation;
   for (const field of fields) asked.append("field", field);
   asked.set("first", block * BLOCK);
   asked.set("count", BLOCK);
-  const made = generation, answer = await fetch(`${prefix}/api/${number}/rows?${asked}`);
-  const found = await answer.json();
-  if (!answer.ok) { if (made === generation) complain(found.error); throw new Error(found.error); }
-  if (made === generation) { complain(""); settleTotal(found.total); }
+  let answer, found;
+  try {
+    answer = await fetch(`${prefix}/api/${number}/rows?${asked}`);
+    found = await answer.json();
+  } catch (error) { // no answer, or one that is not from the viewer
+    if (made === generation) gone();
+    throw error;
+  }
+  if (!answer.ok) {
+    if (made === generation) say("wrong", found.error);
+    throw new Error(found.error);
+  }
+  if (made === generation) settleTotal(found.total);
   return found.rows;
 }
 
+// One message in place of the tiles: what is wrong, or that there is nothing.
+function say(kind, text) {
+  message.className = `message ${kind}`;
+  message.hidden = !kind;
+  tall.hidden = !!kind;
+  message.querySelector("p").textContent = text ?? "";
+  message.querySelector("[data-do=all]").hidden = !query.size;
+  message.querySelector("[data-do=again]").hidden = kind !== "gone";
+  if (kind) count.textContent = kind === "none" ? `0 of ${start.samples.toLocaleString("en")} samples` : "";
+  document.dispatchEvent(new CustomEvent("said", { detail: kind }));
+}
+
+function gone() {
+  say("gone", "The viewer does not answer: its process has ended, or the connection is lost.");
+  clearTimeout(retrying);
+  retrying = setTimeout(() => again(true), RETRY);
+}
+
 function settleTotal(now) {
+  if (!now) { total = 0; say("none", start.samples ? "No sample matches." : "This dataset has no samples."); return; }
+  if (!message.hidden) say("");
   if (now !== total) {
     total = now;
     layout();
-    if (top_ > farthest()) { top_ = 0; scroll.scrollTop = 0; seen = 0; }
-    draw();
+    if (top_ > farthest()) { top_ = farthest(); scrollTo(top_); } else draw();
   }
-  const all = start.samples, whole = now === all;
-  count.textContent = whole ? `${all.toLocaleString("en")} samples` : `${now.toLocaleString("en")} of ${all.toLocaleString("en")} samples`;
-}
-
-function complain(why) { wrong.textContent = why; wrong.hidden = !why; }
-
-function text(kind, content, style) {
-  const made = document.createElement(kind);
-  made.textContent = content;
-  if (style) made.className = style;
-  return made;
+  const all = start.samples;
+  count.textContent = now === all ? `${all.toLocaleString("en")} samples` : `${now.toLocaleString("en")} of ${all.toLocaleString("en")} samples`;
+  if (resuming !== null) { const row = resuming; resuming = null; resume(row); }
 }
 
 function show(tile, row, found) {
   if (!found) { tile.remove(); shown.delete(row); return; }
   tile.className = "tile";
-  const link = document.createElement("a");
-  const kept = query.toString();
-  link.href = `${prefix}/d/${number}/s/${found.position}${kept ? `?${kept}` : ""}`;
+  const kept = new URLSearchParams(query);
+  for (const field of fields) kept.append("field", field);
+  const link = tileContent(found, `${prefix}/d/${number}/s/${found.position}${kept.size ? `?${kept}` : ""}`, width);
   link.dataset.row = row;
+  link.dataset.position = found.position;
   link.tabIndex = row === focused ? 0 : -1;
-  const values = new Map(found.values);
-  const box = document.createElement("span");
-  box.className = `box n${Math.min(found.cells.length, 4)}`;
-  for (const cell of found.cells) box.append(cellOf(cell, found, values));
-  const named = new Set(found.cells.map((cell) => cell.field));
-  const rest = found.values.filter(([name]) => !named.has(name));
-  const line = text("span", "", "values");
-  for (const [name, value] of rest) { const chip = text("span", value, "chip"); chip.title = `${name}: ${value}`; line.append(chip); }
-  if (found.error) { const why = text("span", found.error, "chip bad"); why.title = found.error; line.append(why); }
-  link.append(box, text("span", found.key, "key"), line);
-  link.title = found.key;
   tile.replaceChildren(link);
   tile.setAttribute("aria-setsize", total);
   tile.setAttribute("aria-posinset", row + 1);
+  document.dispatchEvent(new CustomEvent("tile", { detail: { tile, row, found } }));
   if (wantsFocus === row) { wantsFocus = -1; link.focus({ preventScroll: true }); }
 }
 
-function cellOf(cell, found, values) {
-  if (!cell.there) return text("span", `no ${cell.field}`, "none");
-  if (cell.kind !== "picture") return text("span", values.get(cell.field) ?? "…", "words");
-  const image = document.createElement("img");
-  const pixels = Math.ceil((width / Math.min(Math.max(found.cells.length, 1), 2)) * (devicePixelRatio || 1));
-  image.alt = cell.field;
-  image.decoding = "async";
-  image.src = `${prefix}/d/${number}/thumb?i=${found.position}&f=${encodeURIComponent(cell.field)}&side=${pixels}&v=${page.dataset.version}`;
-  image.addEventListener("error", async () => {
-    if (!image.getAttribute("src")) return;
-    const answer = await fetch(image.src);
-    const why = answer.ok ? "this picture cannot be shown" : (await answer.json()).error;
-    const card = text("span", why, "why");
-    card.title = why;
-    image.replaceWith(card);
-  }, { once: true });
-  return image;
-}
-
-let wantsFocus = -1;
 function move(row) {
   row = Math.min(Math.max(row, 0), total - 1);
   const before = shown.get(focused)?.querySelector("a");
@@ -192,49 +186,87 @@ function move(row) {
 }
 
 scroll.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.altKey || event.ctrlKey || event.metaKey || !total) return;
   const screen = Math.max(1, Math.floor(scroll.clientHeight / rowHeight)) * columns;
-  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, PageDown: screen, PageUp: -screen };
-  if (event.target === scroll && event.key.startsWith("Arrow")) { event.preventDefault(); move(Math.floor(top_ / rowHeight) * columns); return; }
+  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, PageDown: screen, PageUp: -screen, j: 1, k: -1 };
   if (event.key in steps) { event.preventDefault(); move(focused + steps[event.key]); }
   else if (event.key === "Home") { event.preventDefault(); move(0); }
   else if (event.key === "End") { event.preventDefault(); move(total - 1); }
 });
-tiles.addEventListener("focusin", (event) => { const row = event.target.dataset?.row; if (row !== undefined) focused = Number(row); });
+tiles.addEventListener("focusin", (event) => { const row = event.target.closest("a")?.dataset.row; if (row !== undefined) focused = Number(row); });
+tiles.addEventListener("click", keep, { capture: true }); // before the page is left
 
 document.addEventListener("keydown", (event) => {
-  if (event.target.closest("input, textarea, select") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  const typing = event.target.closest("input, textarea, select");
+  if (event.key === "Escape" && typing) { typing.blur(); scroll.focus(); return; }
+  if (typing) return;
   if (event.key === "/") { event.preventDefault(); document.getElementById("fold").open = true; filter.elements.q.focus(); }
   if (event.key === "g") { event.preventDefault(); document.querySelector("#goto input").focus(); }
+  if ((event.key === "j" || event.key === "k") && !event.target.closest("#scroll")) { event.preventDefault(); move(focused); }
 });
 document.getElementById("goto").addEventListener("submit", (event) => {
   event.preventDefault();
   const row = Number(event.target.elements.row.value.replaceAll(/[ ,.]/g, ""));
-  if (Number.isInteger(row) && row >= 0) { goTo(row, true); move(row); }
+  if (Number.isInteger(row) && row >= 0) { goTo(row, true); move(row); keep(); }
 });
 
-export function again(keep) { // after a change of what is selected or shown
+let resuming = null; // the row to return to when the number of rows is known
+function resume(row) {
+  if (history.state?.top !== undefined) scrollTo(history.state.top);
+  else goTo(row, true);
+  focused = row;
+}
+
+function clear() {
   generation++;
-  query = parameters();
+  clearTimeout(retrying);
   blocks.clear();
   for (const tile of shown.values()) tile.remove();
   shown.clear();
-  const kept = new URLSearchParams(query);
-  for (const field of fields) kept.append("field", field);
-  history.replaceState(null, "", kept.size ? `?${kept}` : location.pathname);
-  if (!keep) { top_ = 0; focused = 0; scroll.scrollTop = 0; seen = 0; }
+}
+
+export function again(keepPlace, typed) { // after a change of what is selected or shown
+  clear();
+  query = parametersOf(filter);
+  if (!keepPlace) { pushPlace(query, fields, typed); top_ = 0; focused = 0; scroll.scrollTop = 0; seen = 0; }
+  else keep();
+  count.textContent = "…";
+  tall.hidden = false;
   total = total || 1; // one tile asks for the first block, whose answer has the number of rows
   layout();
   draw();
   document.dispatchEvent(new CustomEvent("selected", { detail: query }));
 }
 
+addEventListener("popstate", () => {
+  clear();
+  fillForm(filter, location.search);
+  query = parametersOf(filter);
+  fields = fieldsOf(location.search);
+  tick();
+  resuming = rowOf(location.search);
+  top_ = 0;
+  count.textContent = "…";
+  tall.hidden = false;
+  total = total || 1;
+  layout();
+  draw();
+  document.dispatchEvent(new CustomEvent("selected", { detail: query }));
+});
+
 let typing = 0;
-filter.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(again, 250); });
+filter.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => again(false, true), 250); });
 filter.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(typing); again(); });
+document.addEventListener("where", () => again());
+message.addEventListener("click", (event) => {
+  const what = event.target.dataset?.do;
+  if (what === "all") { fillForm(filter, ""); again(); scroll.focus(); }
+  if (what === "again") again(true);
+});
 
 const boxes = [...document.querySelectorAll("#fields input")];
-if (fields.length) for (const box of boxes) box.checked = fields.includes(box.value);
+function tick() { for (const box of boxes) box.checked = fields.length ? fields.includes(box.value) : box.value === start.main; }
 for (const box of boxes) box.addEventListener("change", () => {
   fields = boxes.filter((each) => each.checked).map((each) => each.value);
   again(true);
@@ -243,7 +275,7 @@ for (const box of boxes) box.addEventListener("change", () => {
 const tile = document.getElementById("tile");
 tile.value = side;
 tile.addEventListener("input", () => {
-  const row = Math.floor(top_ / rowHeight) * columns;
+  const row = firstRow();
   side = Number(tile.value);
   localStorage.setItem("bushel-tile", side);
   resized(row);
@@ -257,12 +289,13 @@ function resized(row) {
 }
 
 if (matchMedia("(max-width: 720px)").matches) document.getElementById("fold").open = false;
-for (const [name, value] of query) if (filter.elements[name] && !filter.elements[name].value) filter.elements[name].value = value;
-query = parameters();
+tick();
 scroll.addEventListener("scroll", scrolled, { passive: true });
 let last = scroll.clientWidth;
-new ResizeObserver(() => { if (scroll.clientWidth !== last) { last = scroll.clientWidth; resized(Math.floor(top_ / rowHeight) * columns); } else draw(); }).observe(scroll);
+new ResizeObserver(() => { if (scroll.clientWidth !== last) { last = scroll.clientWidth; resized(firstRow()); } else draw(); }).observe(scroll);
+fillForm(filter, location.search); // a browser may have kept other values
+query = parametersOf(filter);
 layout();
+if (rowOf(location.search)) resume(rowOf(location.search));
 seen = scroll.scrollTop;
-draw();
-document.addEventListener("where", () => again());
+if (start.samples) draw(); else settleTotal(0);

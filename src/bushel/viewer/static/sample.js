@@ -1,9 +1,5 @@
-// The page of a sample: arrow keys go to the neighbours; bytes are shown as hex on request.
-document.addEventListener("keydown", (event) => {
-  if (event.target.closest("input, textarea, video, audio, pre, .wide") || event.altKey || event.ctrlKey || event.metaKey) return;
-  const link = { ArrowLeft: "before", ArrowRight: "after" }[event.key];
-  if (link) document.getElementById(link)?.click();
-});
+// The page of a sample: keys go to the neighbours and back to the grid; bytes are shown as hex on request.
+import "./neighbours.js";
 
 for (const button of document.querySelectorAll(".hexer")) {
   button.addEventListener("click", async () => {
