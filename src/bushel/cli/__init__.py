@@ -12,7 +12,7 @@ def main() -> None:
 
     Exit codes: 0 success, 1 problems in the data, 2 wrong use or an error of the system, 130 stopped by Ctrl-C.
     """
-    # OpenBLAS starts a thread for each processor when NumPy is imported, and these wait busily: nothing here needs them.
+    # OpenBLAS starts a thread for each processor when NumPy is imported, and they wait busily: nothing here needs them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from bushel.cli.app import app
