@@ -62,6 +62,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-gulp.md": "gulp",
         "format-recordio.md": "recordio",
         "format-parquet.md": "parquet",
+        "format-lerobot.md": "lerobot",
         "format-zip.md": "zip",
         "format-tfrecord.md": "tfrecord",
         "format-mds.md": "mds",

@@ -215,6 +215,12 @@ def test_formats() -> None:
     assert run_page("docs/format-folder.md", {}) == 4
 
 
+def test_robots() -> None:
+    pytest.importorskip("av")
+    shutil.copytree(FOREIGN / "lerobot", "robot")
+    assert run_page("docs/format-lerobot.md", {}) == 6
+
+
 def test_references() -> None:
     page = "docs/references.md"
     [lines] = blocks(page, "text")

@@ -13,7 +13,7 @@ from bushel._dataset.data_files import Configuration, configurations, front_matt
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.near_names import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
-from bushel.containers import is_data_file
+from bushel.containers import candidates, is_data_file
 from bushel.errors import FormatError, SpecError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole
 
@@ -45,6 +45,8 @@ def files_of_split(source: object, config: str | None, split: str | None) -> lis
         raise FileNotFoundError(f"there is no folder {root}")
     if config is None and split is None and f"{FOLDER}/manifest.json" in names:
         return [root]  # it was packed or indexed as one dataset
+    if config is None and split is None and _is_whole(root, names):
+        return [root]
     try:
         known = configurations(_card(root, names))
         chosen = _configuration(known, config, str(root))
@@ -52,6 +54,12 @@ def files_of_split(source: object, config: str | None, split: str | None) -> lis
     except ValueError as error:
         raise FormatError(str(error), file=str(root / "README.md")) from error
     return _paths(root, names, _split(splits, split, chosen, str(root)))
+
+
+def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
+    """Return whether the whole repository is a dataset of a container that is known by such a file as index.json."""
+    found = candidates(name.partition("/")[0] for name in names)
+    return any(each.shards(root) for each in found if not each.suffixes)
 
 
 def _card(root: AnyPath, names: Sequence[str]) -> Any:

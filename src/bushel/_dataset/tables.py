@@ -25,7 +25,7 @@ from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers import get_container
-from bushel.containers.base import HasOwnIndex, ReadOptions
+from bushel.containers.base import HasOwnIndex, IndexesPart, ReadOptions
 from bushel.errors import CorruptError, FormatError
 from bushel.kernels import ExtentError, crc32
 from bushel.storage import AnyPath, Extents, File, below, is_local, is_object, open_file, read_many
@@ -290,7 +290,9 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         if index is not None and not lacks_checksums(index, options):
             return index
     if not _has_own_index(container, shard):
-        size = sum(stamp.size for stamp in stamps)
+        own = get_container(container)
+        read = own.index_reads(shard) if isinstance(own, IndexesPart) else range(len(stamps))
+        size = sum(stamps[number].size for number in read)
         _log.warning("%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}")
     return None
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bushel.codecs.frames import I64, FrameTable, choose
 from bushel.errors import CodecError
 
-__all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart"]
+__all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart", "clip_config", "new_decoder"]
 
 KEYFRAME, SHOWN = 1, 2
 """Flags of a packet: decoding can start at it; its frame is displayed."""
@@ -143,13 +143,13 @@ class ClipPart:
         """
         from bushel.codecs.video import decode_runs, pyav
 
-        av, config = pyav(codec), _config(self.config)
+        av, config = pyav(codec), clip_config(self.config)
         if config is None or config.codec not in DECODERS:
             return None
         if not len(self.numbers):
             return np.empty((0, config.height, config.width, 3), np.uint8)
         try:
-            context = _decoder(av, config)
+            context = new_decoder(av, config)
             return decode_runs(codec, context, self._packets(av), self.table, self.numbers)
         except CodecError:
             raise
@@ -172,7 +172,8 @@ class ClipPart:
 
 
 @lru_cache(maxsize=64)
-def _config(text: bytes) -> ClipConfig | None:
+def clip_config(text: bytes) -> ClipConfig | None:
+    """Return a configuration that is stored as JSON; None if it is damaged."""
     try:
         config = _CONFIG.decode(text)
     except (ValueError, RecursionError):
@@ -180,7 +181,8 @@ def _config(text: bytes) -> ClipConfig | None:
     return config if 0 < config.width <= _MOST_PIXELS and 0 < config.height <= _MOST_PIXELS else None
 
 
-def _decoder(av: Any, config: ClipConfig) -> Any:
+def new_decoder(av: Any, config: ClipConfig) -> Any:
+    """Return PyAV's decoder for packets of a clip of this configuration."""
     context = av.CodecContext.create(DECODERS[config.codec], "r")
     context.thread_count = 1  # decoding many clips at once uses processors better
     context.width, context.height = config.width, config.height

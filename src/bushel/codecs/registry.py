@@ -48,6 +48,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
     "image": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
     "video": ("mp4", "webm"),
+    "video_frame": ("frame",),
     "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "varints": ("varints",),

@@ -16,7 +16,17 @@ from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, desc
 from bushel.codecs.frames import I64, FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
 
-__all__ = ["FACTORIES", "MAX_DECODED", "decode_runs", "explained", "open_clip", "pyav", "read_packets", "reason"]
+__all__ = [
+    "FACTORIES",
+    "MAX_DECODED",
+    "decode_last",
+    "decode_runs",
+    "explained",
+    "open_clip",
+    "pyav",
+    "read_packets",
+    "reason",
+]
 
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is taken for a decompression bomb."""
@@ -162,6 +172,29 @@ def decode_runs(
     if frames is None or len(found) < len(wanted):
         return None
     return frames if len(rows) == len(wanted) and (np.diff(rows) == 1).all() else frames[rows]
+
+
+def decode_last(codec: str, context: Any, packets: Sequence[bytes], times: Sequence[int]) -> Pixels | None:
+    """Decode the frame of the last of some packets.
+
+    Args:
+        codec: Name of the codec.
+        context: PyAV's decoder.
+        packets: The bytes of packets in decoding order, from a keyframe on.
+        times: The display time of each.
+
+    Returns:
+        None if the packets do not give this frame.
+    """
+    av, wanted = pyav(codec), times[-1]
+    own = []
+    for data, time in zip(packets, times, strict=True):
+        packet = av.Packet(data)
+        packet.pts = time
+        own.append(packet)
+    own[0].is_keyframe = True
+    frames = [frame for frame in _decoded(context, own, (wanted,)) if frame.pts == wanted]
+    return _Pixels(codec)(frames[0]) if frames else None
 
 
 def _count(codec: str, container: str, data: Buffer) -> int:

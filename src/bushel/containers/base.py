@@ -33,6 +33,7 @@ __all__ = [
     "HasFileNames",
     "HasGenerations",
     "HasOwnIndex",
+    "IndexesPart",
     "KeepsFolders",
     "KeepsNames",
     "KeepsReferences",
@@ -301,6 +302,15 @@ class HasOwnIndex(Protocol):
 
     def has_own_index(self, shard: Shard, /) -> bool:
         """Return whether `index` is quick for this shard."""
+        ...
+
+
+@runtime_checkable
+class IndexesPart(Protocol):
+    """A container that reads only some files of a shard whole to index it."""
+
+    def index_reads(self, shard: Shard, /) -> Sequence[int]:
+        """Return the numbers of these files."""
         ...
 
 

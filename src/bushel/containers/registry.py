@@ -92,6 +92,7 @@ _registered: dict[str, _Registration] = {
     "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
     "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
     "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
+    "lerobot": _Registration(_own("lerobot"), file_names=("meta",)),
     "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
     "mds": _Registration(_own("mds"), file_names=("index.json",)),
     "litdata": _Registration(_own("litdata"), file_names=("index.json",)),

@@ -1,0 +1,249 @@
+"""The folder `meta` of a LeRobot dataset: its features, its tasks, and where the frames of each episode lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel.containers.parquet.footer import Footer, Node, read_footer
+from bushel.containers.parquet.leaves import OtherEncoding, places_of, scalars_of
+from bushel.errors import FormatError
+from bushel.filters import FilterError
+from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, gather, open_file
+
+__all__ = ["HINT", "INFO", "Episodes", "Meta", "load_meta", "number_column"]
+
+I64 = npt.NDArray[np.int64]
+
+INFO, _TASKS, _EPISODES = "meta/info.json", "meta/tasks.parquet", "meta/episodes"
+HINT = "the dataset is incomplete or damaged: download or write it again"
+_NUMBERED = re.compile(r"\{(chunk_index|file_index)(?::0?([1-9])d)?\}")
+
+
+class _Feature(msgspec.Struct):
+    dtype: str
+    shape: list[int] = []
+
+
+class _Info(msgspec.Struct):
+    """What Bushel needs of info.json."""
+
+    codebase_version: str
+    fps: float
+    features: dict[str, _Feature]
+    data_path: str = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+    video_path: str | None = None
+    total_frames: int | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Info)
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """The episodes of a dataset, or some of them, in their order.
+
+    Attributes:
+        index: int64[n], their numbers, ascending.
+        length: int64[n], their frames.
+        data: int64[n, 2], chunk and number of the file with their rows.
+        videos: Camera to int64[n, 2], chunk and number of the video.
+        begin: Camera to float64[n], where the episode begins in the video, in seconds.
+    """
+
+    index: I64
+    length: I64
+    data: I64
+    videos: Mapping[str, I64]
+    begin: Mapping[str, npt.NDArray[np.float64]]
+
+    def take(self, chosen: I64) -> Episodes:
+        """Return the episodes of these numbers in the table."""
+        videos = {name: each[chosen] for name, each in self.videos.items()}
+        begin = {name: each[chosen] for name, each in self.begin.items()}
+        return Episodes(self.index[chosen], self.length[chosen], self.data[chosen], videos, begin)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """The facts about a dataset.
+
+    Attributes:
+        fps: Frames per second.
+        cameras: The features that are stored as videos.
+        episodes: The episodes.
+        tasks: Number of a task to its text.
+        files: The files of `meta` that say so.
+        data_path: Template of the names of files with rows.
+        video_path: Template of the names of videos.
+    """
+
+    fps: float
+    cameras: tuple[str, ...]
+    episodes: Episodes
+    tasks: Mapping[int, bytes]
+    files: tuple[str, ...]
+    data_path: str
+    video_path: str
+
+    def episodes_of(self, chunk: int, number: int) -> Episodes:
+        """Return the episodes whose rows are in a file."""
+        return self.episodes.take(np.flatnonzero((self.episodes.data == (chunk, number)).all(axis=1)))
+
+    def data_file(self, chunk: int, number: int) -> str:
+        """Return the name of a file with rows."""
+        return _filled(self.data_path, chunk, number)
+
+    def video(self, camera: str, chunk: int, number: int) -> str:
+        """Return the name of a video."""
+        return _filled(self.video_path.replace("{video_key}", camera), chunk, number)
+
+
+def load_meta(root: AnyPath) -> Meta | None:
+    """Return the facts about the dataset in a folder; None if there is no dataset of LeRobot.
+
+    Raises:
+        FormatError: It has another version, or its metadata are damaged.
+    """
+    path = root / INFO
+    if not path.exists():
+        return None
+    names = [INFO, *([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
+    files = [open_file(below(root, name)) for name in names]
+    if not all(file.mtime_ns for file in files):  # nothing says whether a file is the same as before
+        return _meta(names, files)
+    stamps = tuple((name, file.size, file.mtime_ns) for name, file in zip(names, files, strict=True))
+    return _kept(str(root), stamps)
+
+
+def _listed(root: AnyPath) -> list[str]:
+    folder = below(root, _EPISODES)
+    chunks = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+    names = []
+    for chunk in chunks:
+        inside = below(folder, chunk)
+        own = sorted(each.name for each in inside.iterdir()) if inside.is_dir() else []
+        names += [f"{_EPISODES}/{chunk}/{name}" for name in own if name.endswith(".parquet")]
+    return names
+
+
+@lru_cache(maxsize=8)
+def _kept(root: str, stamps: tuple[tuple[str, int, int], ...]) -> Meta | None:
+    folder = as_path(root)
+    return _meta([name for name, *_ in stamps], [open_file(below(folder, name)) for name, *_ in stamps])
+
+
+def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
+    try:
+        text = msgspec.json.decode(files[0].read(0, files[0].size))
+        if not isinstance(text, dict) or "codebase_version" not in text:
+            return None
+        info = _DECODER.decode(files[0].read(0, files[0].size))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not the metadata of a LeRobot dataset: {error}", file=files[0].path, hint=HINT) from error
+    if not info.codebase_version.startswith("v3."):
+        raise FormatError(
+            f"this is a LeRobot dataset of version {info.codebase_version}, and v3 is read",
+            file=files[0].path,
+            hint="convert it: python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME",
+        )
+    cameras = tuple(name for name, each in info.features.items() if each.dtype == "video")
+    if not info.fps > 0 or (cameras and not info.video_path):
+        raise FormatError(f"fps is {info.fps}, video_path is {info.video_path!r}", file=files[0].path, hint=HINT)
+    tasks = dict[int, bytes]()
+    episodes = []
+    for name, file in zip(names[1:], files[1:], strict=True):
+        if name == _TASKS:
+            tasks = _tasks(file)
+        else:
+            episodes.append(_episodes(file, cameras))
+    joined = _joined(episodes, cameras)
+    order = np.argsort(joined.index, kind="stable")
+    if (np.diff(joined.index[order]) <= 0).any():
+        raise FormatError("an episode is listed twice", file=files[-1].path, hint=HINT)
+    return Meta(info.fps, cameras, joined.take(order), tasks, tuple(names), info.data_path, info.video_path or "")
+
+
+def number_column(file: File, footer: Footer, name: str) -> npt.NDArray[Any]:
+    """Return the numbers of a column of a Parquet file.
+
+    Raises:
+        FormatError: It has no such column, or it is damaged, or numbers are missing.
+    """
+    node = _node(file, footer, name)
+    try:
+        values, null = scalars_of(file, footer, node)
+    except OtherEncoding as error:
+        raise FormatError(f"column {name!r} does not hold plain numbers", file=file.path, hint=HINT) from error
+    except (FilterError, ValueError) as error:
+        raise FormatError(f"column {name!r}: {error}", file=file.path, hint=HINT) from error
+    if null.any():
+        raise FormatError(f"column {name!r}: row {int(null.argmax())} has no value", file=file.path, hint=HINT)
+    return values
+
+
+def _node(file: File, footer: Footer, name: str) -> Node:
+    found = next((each for each in footer.fields if each.name == name and each.physical is not None), None)
+    if found is None:
+        raise FormatError(f"it has no column {name!r}", file=file.path, hint=HINT)
+    return found
+
+
+def _tasks(file: File) -> dict[int, bytes]:
+    """Return the texts of tasks; they are the index of the data frame, whose name may differ."""
+    footer = read_footer(file)
+    numbers = number_column(file, footer, "task_index")
+    texts = [each.name for each in footer.fields if each.physical == 6]
+    if len(texts) != 1:
+        raise FormatError(f"a column holds the texts of tasks, found {len(texts)}", file=file.path, hint=HINT)
+    try:
+        places = places_of(file, footer, _node(file, footer, texts[0]))
+    except OtherEncoding as error:
+        raise FormatError(f"column {texts[0]!r} does not hold plain texts", file=file.path, hint=HINT) from error
+    except (FilterError, ValueError) as error:
+        raise FormatError(f"column {texts[0]!r}: {error}", file=file.path, hint=HINT) from error
+    own = file if places.blocks is None else BlockFile(file.path, places.blocks, lambda _: file, file.mtime_ns)
+    data, ends = gather([own], Extents(0, places.offset, places.length))
+    parts = [data[start:end].tobytes() for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return dict(zip(numbers.tolist(), parts, strict=True))
+
+
+def _episodes(file: File, cameras: Sequence[str]) -> Episodes:
+    footer = read_footer(file)
+
+    def pairs(before: str) -> I64:
+        both = [
+            number_column(file, footer, f"{before}/{each}").astype(np.int64) for each in ("chunk_index", "file_index")
+        ]
+        return np.stack(both, axis=1)
+
+    return Episodes(
+        number_column(file, footer, "episode_index").astype(np.int64),
+        number_column(file, footer, "length").astype(np.int64),
+        pairs("data"),
+        {name: pairs(f"videos/{name}") for name in cameras},
+        {name: number_column(file, footer, f"videos/{name}/from_timestamp").astype(np.float64) for name in cameras},
+    )
+
+
+def _joined(parts: Sequence[Episodes], cameras: Sequence[str]) -> Episodes:
+    none, pairs = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    return Episodes(
+        np.concatenate([none, *(each.index for each in parts)]),
+        np.concatenate([none, *(each.length for each in parts)]),
+        np.concatenate([pairs, *(each.data for each in parts)]),
+        {name: np.concatenate([pairs, *(each.videos[name] for each in parts)]) for name in cameras},
+        {name: np.concatenate([np.zeros(0), *(each.begin[name] for each in parts)]) for name in cameras},
+    )
+
+
+def _filled(template: str, chunk: int, number: int) -> str:
+    numbers = {"chunk_index": chunk, "file_index": number}
+    return _NUMBERED.sub(lambda match: f"{numbers[match[1]]:0{match[2] or 1}d}", template)

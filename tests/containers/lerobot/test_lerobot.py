@@ -1,0 +1,259 @@
+"""LeRobot's datasets, read in place."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.codecs.coded_clips import clip
+from tests.containers.lerobot.robots import Robot, write_robot
+from tests.containers.read_in_place import FOREIGN, expected
+from tests.storage.objects.hub_server import serving_hub
+from tests.storage.objects.range_server import serving
+
+import bushel
+from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError
+from bushel.testing import READABLE_CHECKS, Golden, Readable
+
+CAMERA = "observation.images.top"
+
+
+def copy(path: Path) -> Path:
+    return Path(shutil.copytree(FOREIGN / "lerobot", path / "robot", ignore=shutil.ignore_patterns("EXPECTED.json")))
+
+
+def video_of(root: Path, camera: str = CAMERA) -> Path:
+    return root / f"videos/{camera}/chunk-000/file-000.mp4"
+
+
+def test_what_lerobot_wrote(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    wanted = expected("lerobot")["samples"]
+    with bushel.open(copy(tmp_path)) as ds:
+        assert ds.info.container == "lerobot"
+        assert ds.spec[CAMERA] == "frame"
+        places = list(range(len(ds)))
+        random.Random(0).shuffle(places)
+        for place in places:
+            values, sample = wanted[place]["values"], ds[place]
+            assert (sample["__key__"], sample["task"]) == (wanted[place]["key"], values["task"])
+            assert sample[CAMERA].shape == (96, 128, 3)
+            assert abs(int(sample[CAMERA][..., 2].mean()) - values["blue"]) <= 4
+        assert list(ds.where("task == 'task 1'").column("episode_index")[:1]) == [1]
+    assert bushel.verify(tmp_path / "robot").ok
+
+
+def test_rows_need_no_decoder(tmp_path: Path) -> None:
+    root = copy(tmp_path)
+    wanted = expected("lerobot")["samples"]
+    with bushel.open(root, index="memory") as ds:
+        for sample, each in zip(ds.fields(["action", "task", "timestamp"]), wanted, strict=True):
+            assert sample["task"] == each["values"]["task"]
+            assert sample["action"].shape == (6,)
+            assert sample["timestamp"] == pytest.approx(each["values"]["timestamp"])
+
+
+@pytest.mark.parametrize("check", READABLE_CHECKS)
+def test_suite(check: str, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    (tmp_path / "checked").mkdir()
+    path = copy(tmp_path)
+    samples = [dict(each) for each in bushel.open(path, index="memory")]
+    for sample in samples:
+        del sample["__key__"]
+    READABLE_CHECKS[check](Readable("lerobot", Golden(path, samples), tmp_path / "checked"))
+
+
+@pytest.mark.parametrize("kind", ["h264", "h264 with B-frames", "h264 with open groups", "hevc"])
+def test_frames_equal_those_of_the_whole_video(kind: str, tmp_path: Path) -> None:
+    codec, data = clip(kind)
+    root = write_robot(tmp_path / "robot", Robot(videos=(("cam", kind),)))
+    whole = codec.decode(data)
+    with bushel.open(root) as ds:
+        assert len(ds.shards) == 2
+        places = list(range(len(ds)))
+        random.Random(kind).shuffle(places)
+        for place in places:
+            video_frame = place if place < 60 else place - 60
+            sample = ds[place]
+            assert (sample["cam"] == whole[video_frame]).all(), place
+            assert sample["action"].tolist() == [sample["episode_index"], sample["frame_index"]]
+        batch = next(iter(bushel.Loader(ds, 16, shuffle=True, seed=0, fields=["cam", "action", "task"])))
+        assert batch["cam"].shape == (16, 64, 96, 3)
+        for row, key in enumerate(batch["__key__"]):
+            assert (batch["cam"][row] == whole[int(key) % 60]).all()
+        again = pickle.loads(pickle.dumps(ds))
+        assert (again[70]["cam"] == whole[10]).all()
+
+
+def test_only_the_packets_from_the_keyframe_on_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    root = copy(tmp_path)
+    ds = bushel.open(root)
+    stored = ds.read(range(len(ds)), [CAMERA], decode=False)
+    size = video_of(root).stat().st_size
+    assert max(len(each[CAMERA]) for each in stored) < size // 15  # LeRobot writes a keyframe every other frame
+
+
+def test_a_server_is_asked_for_tables_and_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("av")
+    local = bushel.open(copy(tmp_path), index="memory")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
+    with serving_hub(tmp_path / "robot") as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        ds = bushel.open("hf://datasets/org/photos")
+        assert (ds.info.container, len(ds)) == ("lerobot", 80)
+        for place in (0, 41, 79):
+            assert (ds[place][CAMERA] == local[place][CAMERA]).all()
+            assert ds[place]["task"] == local[place]["task"]
+        rows = bushel.open("hf://datasets/org/photos", split="train")
+        assert rows.info.container == "parquet"
+
+
+def test_an_indexed_folder_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("av")
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
+    root = copy(tmp_path)
+    bushel.index(root)
+    local = bushel.open(root)
+    with serving(tmp_path) as server:
+        ds = bushel.open(f"{server.url}/robot/")
+        assert (ds[33][CAMERA] == local[33][CAMERA]).all()
+
+
+def test_other_versions_are_refused(tmp_path: Path) -> None:
+    root = copy(tmp_path)
+    info = json.loads((root / "meta/info.json").read_text())
+    (root / "meta/info.json").write_text(json.dumps(info | {"codebase_version": "v2.1"}))
+    with pytest.raises(FormatError, match=r"info\.json: this is a LeRobot dataset of version v2\.1, and v3 is read"):
+        bushel.open(root)
+
+
+def test_a_folder_called_meta_is_no_dataset_of_lerobot(tmp_path: Path) -> None:
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta/info.json").write_text("{}")
+    shutil.copytree(FOREIGN / "folder" / "photos" / "class0", tmp_path / "class0")
+    assert bushel.open(tmp_path).info.container == "folder"
+
+
+def test_a_truncated_video(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    root = copy(tmp_path)
+    path = video_of(root)
+    path.write_bytes(path.read_bytes()[:5000])  # its tables are in front
+    [problem] = bushel.verify(root).problems
+    assert "lacks the frames of" in problem.message
+    assert str(problem.file).endswith("file-000.mp4")
+    with pytest.raises(FormatError, match="lacks the frames of"):
+        bushel.open(root, damaged="raise")
+    with pytest.warns(DamagedWarning):
+        ds = bushel.open(root)
+    assert ds[0][CAMERA].shape == (96, 128, 3)
+    with pytest.raises(FormatError, match="lacks the frames of"):
+        ds[79]
+
+
+def test_a_video_without_its_tables(tmp_path: Path) -> None:
+    root = write_robot(tmp_path / "robot")
+    path = video_of(root, "cam.left").with_name("file-001.mp4")
+    path.write_bytes(path.read_bytes()[:-3000])  # PyAV writes its tables to the end
+    [problem] = bushel.verify(root).problems
+    assert "an MP4 file has a box 'moov'" in problem.message
+    with pytest.warns(DamagedWarning):
+        ds = bushel.open(root)
+    assert ds[59]["cam.left"].shape == (64, 96, 3)  # of another video
+    with pytest.raises(FormatError, match="moov"):
+        ds[60]
+
+
+def test_a_missing_video(tmp_path: Path) -> None:
+    root = copy(tmp_path)
+    video_of(root).unlink()
+    with pytest.raises(FormatError, match=r"file-000\.mp4: a file of the dataset is missing"):
+        bushel.open(root)
+
+
+def test_times_that_drift(tmp_path: Path) -> None:
+    root = write_robot(tmp_path / "robot", Robot(shift=0.004))
+    problems = bushel.verify(root).problems
+    assert sorted("camera" in each.message for each in problems) == [False, False, True, True, True, True]
+    assert all("rows drift" in each.message for each in problems)
+    assert bushel.open(root)[7]["frame_index"] == 7  # read all the same: the nearest frame is there
+    far = write_robot(tmp_path / "far", Robot(shift=10))
+    with pytest.raises(FormatError, match="lacks the frames of"):
+        bushel.open(far, damaged="raise")
+
+
+def test_episodes_of_other_lengths(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    root = write_robot(tmp_path / "robot")
+    path = root / "meta/episodes/chunk-000/file-000.parquet"
+    table = parquet.read_table(path)
+    parquet.write_table(table.set_column(1, "length", pa.array([20, 15, 25, 31, 30])), path)
+    [problem] = bushel.verify(root).problems
+    assert "episode 3 has 30 rows, and the metadata list 31" in problem.message
+
+
+def test_a_row_of_an_unlisted_episode(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    root = write_robot(tmp_path / "robot")
+    path = root / "meta/episodes/chunk-000/file-000.parquet"
+    parquet.write_table(parquet.read_table(path).slice(0, 4), path)
+    with pytest.raises(FormatError, match="row 55 belongs to episode 4, which the metadata do not list"):
+        bushel.open(root)
+
+
+def test_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    root = copy(tmp_path)
+    info = json.loads((root / "meta/info.json").read_text())
+    shutil.copy(video_of(root), tmp_path / "out.mp4")
+    (root / "meta/info.json").write_text(json.dumps(info | {"video_path": "../out.mp4"}))
+    with pytest.raises(FormatError, match="not the name of a file in this folder"):
+        bushel.open(root)
+    (root / "meta/info.json").write_text(json.dumps(info | {"video_path": "{chunk_index:0999999999d}.mp4"}))
+    with pytest.raises(FormatError, match="missing"):
+        bushel.open(root)
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    root = copy(tmp_path)
+    rng = random.Random(8)
+    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    for path in files:
+        data = path.read_bytes()
+        for _ in range(60):
+            changed = bytearray(data)
+            for _ in range(rng.choice((1, 2, 8))):
+                changed[rng.randrange(len(changed))] = rng.randrange(256)
+            path.write_bytes(changed)
+            _read_all(root)
+        path.write_bytes(data)
+
+
+def _read_all(root: Path) -> None:
+    """Read some samples. Damage may give other values, or errors of Bushel."""
+    with (
+        suppress(BushelError, FileNotFoundError),
+        bushel.open(root, index="memory", damaged="raise") as ds,
+    ):
+        for place in range(0, len(ds), 9):
+            assert ds[place]["__key__"] == str(place)
+
+
+def test_a_frame_is_not_encoded() -> None:
+    from bushel.codecs import get_codec
+
+    with pytest.raises(CodecError, match="store pictures as jpg or png"):
+        get_codec("frame").encode(np.zeros((2, 2, 3), np.uint8))
+    for data in (b"", b"\1\0\0\0", b"\2\0\0\0{}\0\0\0\0", b"\2\0\0\0{}\1\0\0\0" + bytes(12)):
+        with pytest.raises(CodecError, match="codec 'frame' expected"):
+            get_codec("frame").decode(data)
