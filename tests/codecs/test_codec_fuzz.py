@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.codecs import sounds
+from tests.containers.read_in_place import FOREIGN
 
+import bushel
 from bushel.codecs import codec_names, get_codec, registry
 from bushel.errors import CodecError
 
@@ -31,6 +33,7 @@ SAMPLES: dict[str, Any] = {
     "float": 1.5,
     "flac": b"",
     "float-text": 1.5,
+    "frame": b"",
     "gif": PICTURE,
     "gzip(utf8)": "text" * 20,
     "i64": -1,
@@ -86,6 +89,9 @@ def encoded(name: str) -> bytes:
     """Encoded once for all examples: encoders of clips take their time."""
     if name in SOUNDS:
         return sounds.encoded(name)
+    if name == "frame":  # only read, from a video
+        with bushel.open(FOREIGN / "lerobot", index="memory") as ds:
+            return bytes(ds.read([3], ["observation.images.top"], decode=False)[0]["observation.images.top"])
     return bytes(get_codec(name).encode(SAMPLES[name]))
 
 
@@ -99,7 +105,7 @@ def test_every_codec_is_fuzzed() -> None:
 @given(st.data())
 @pytest.mark.parametrize("name", SAMPLES)
 def test_damaged_bytes(name: str, data: st.DataObject) -> None:
-    if name in ("mp4", "webm", *SOUNDS):
+    if name in ("frame", "mp4", "webm", *SOUNDS):
         pytest.importorskip("av")
     codec = get_codec(name)
     stored = bytearray(encoded(name))
@@ -115,7 +121,7 @@ def test_damaged_bytes(name: str, data: st.DataObject) -> None:
 @given(st.binary(max_size=200))
 @pytest.mark.parametrize("name", SAMPLES)
 def test_any_bytes(name: str, data: bytes) -> None:
-    if name in ("mp4", "webm", *SOUNDS):
+    if name in ("frame", "mp4", "webm", *SOUNDS):
         pytest.importorskip("av")
     with contextlib.suppress(CodecError):
         get_codec(name).decode(data)
