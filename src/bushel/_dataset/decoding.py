@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from bushel._dataset.shards import OpenShard
 from bushel._index.columns import KNOWN_TYPES
-from bushel._index.read_plan import Elements, FieldPlan, Group, ReadPlan
+from bushel._index.elements import Elements, Ranges, at_place
+from bushel._index.read_plan import FieldPlan, Group, ReadPlan
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.clip_parts import ClipPart
+from bushel.codecs.parts import Part, joined_parts
 from bushel.errors import CodecError
 from bushel.spec import KEY
 
@@ -70,21 +71,6 @@ def drained(clips: deque[None]) -> int:
     return count
 
 
-def joined_parts(parts: Sequence[ClipPart | None], stored: Sequence[bytes | None]) -> list[Any]:
-    """Return the value of each sample, a part with its bytes or the stored bytes, from the extents of a plan."""
-    values: list[Any] = []
-    at = 0
-    for part in parts:
-        if part is None:
-            values.append(stored[at])
-            at += 1
-        else:
-            count = len(part.offsets)
-            values.append(part.read([data or b"" for data in stored[at : at + count]]))
-            at += count
-    return values
-
-
 def with_field(
     samples: list[dict[str, Any]] | None,
     field: FieldPlan,
@@ -138,11 +124,8 @@ def decode_field(
 
         keep_freed_memory()
     if field.parts is not None:
-        values = [
-            frames_of(reader, value, field.name, position, field.elements) if isinstance(value, ClipPart) else value
-            for value, position in zip(values, positions.tolist(), strict=True)
-        ]
-    elif isinstance(field.codecs, str):
+        values = _decoded_parts(reader, field, values, keys, positions)
+    elif isinstance(field.codecs, str) and not isinstance(field.elements, Ranges):
         decode = decoder_of(field.codecs, field.elements)
         try:
             return [None if value is None else decode(value) for value in values]
@@ -152,7 +135,8 @@ def decode_field(
     decoded: list[Any] = []
     at = 0
     for place, count in enumerate(counts):
-        decode = decoder_of(field.codecs if isinstance(field.codecs, str) else field.codecs[place], field.elements)
+        codec = field.codecs if isinstance(field.codecs, str) else field.codecs[place]
+        decode = decoder_of(codec, at_place(field.elements, place))
         for value in values[at : at + count]:
             try:
                 decoded.append(value if value is None or isinstance(value, np.ndarray) else decode(value))
@@ -162,7 +146,21 @@ def decode_field(
     return decoded
 
 
-def decoder_of(name: str, elements: Elements) -> Callable[[Any], Any]:
+def _decoded_parts(
+    reader: Source, field: FieldPlan, values: Sequence[Any], keys: Sequence[str], positions: I64
+) -> list[Any]:
+    """Decode the parts among the values of a field."""
+    decoded: list[Any] = []
+    for place, (value, position) in enumerate(zip(values, positions.tolist(), strict=True)):
+        try:
+            own = at_place(field.elements, place)
+            decoded.append(some_of(reader, value, field.name, position, own) if isinstance(value, Part) else value)
+        except CodecError as error:
+            raise _undecodable(reader, error, keys[place], field.name, position) from error
+    return decoded
+
+
+def decoder_of(name: str, elements: slice | I64 | None) -> Callable[[Any], Any]:
     """Return the function that decodes stored values of a codec, or only these elements of each."""
     codec = get_codec(name)
     if elements is None:
@@ -173,10 +171,10 @@ def decoder_of(name: str, elements: Elements) -> Callable[[Any], Any]:
     return lambda data: ranged.decode(data, elements)
 
 
-def frames_of(reader: Source, part: ClipPart, name: str, position: int, elements: Elements) -> Any:
-    """Decode frames of a clip from their packets, or from the whole clip if these do not give them."""
-    frames = part.decode(name)
-    return _whole_clip(reader, position, name, elements) if frames is None else frames
+def some_of(reader: Source, part: Part, name: str, position: int, elements: Elements) -> Any:
+    """Decode the elements of a part, or frames of the whole clip if its packets do not give them."""
+    found = part.decode(name)
+    return _whole_clip(reader, position, name, elements) if found is None else found
 
 
 def _whole_clip(reader: Source, position: int, name: str, elements: Elements) -> Any:
@@ -282,10 +280,14 @@ def decode_samples(
                 decode = own.get(name)
                 if decode is None or type(value) in KNOWN_TYPES:
                     values[name] = with_table(value, tables[name][place]) if name in tables else value
-                elif isinstance(value, ClipPart):
-                    values[name] = frames_of(reader, value, name, int(positions[place]), wanted[name])
+                elif isinstance(value, Part):
+                    own_elements = at_place(wanted[name], place)
+                    values[name] = some_of(reader, value, name, int(positions[place]), own_elements)
                 elif isinstance(value, list):
                     values[name] = [decode(each) for each in value]
+                elif isinstance(wanted.get(name), Ranges):
+                    codec = reader.shards[number].index.fields[name].codec
+                    values[name] = decoder_of(codec, at_place(wanted[name], place))(value)
                 else:
                     values[name] = decode(value)
         except CodecError as error:
@@ -299,8 +301,9 @@ def _decoders(
 ) -> dict[str, Callable[[Any], Any]]:
     return {
         name: get_codec(own.codec).decode
-        if own.starts is not None or wanted.get(name) is None
-        else decoder_of(own.codec, wanted[name])
+        if own.starts is not None or elements is None or isinstance(elements, Ranges)
+        else decoder_of(own.codec, elements)
         for name, own in shard.index.fields.items()
         if name not in encoded or not holds_image(own.codec)
+        for elements in (wanted.get(name),)
     }

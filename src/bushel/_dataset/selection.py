@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.read_plan import Elements
+from bushel._index.elements import Elements, Ranges
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 
@@ -125,7 +125,8 @@ class Selection:
 
         Raises:
             KeyError: A field is unknown.
-            TypeError: A value is neither a bool nor, for a sequence field or a clip, a selection of elements.
+            TypeError: A value is neither a bool nor, for a sequence field, a clip, a sound or an array, a selection of
+                elements.
             IndexError: The number of an element does not fit into int64.
         """
         if mask is None:
@@ -165,8 +166,9 @@ class Selection:
 def _elements(field: Field, value: object) -> Elements:
     """Return the elements of a field that a value of a mask means."""
     if not field.sequence and not holds_elements(field.codec):
-        raise TypeError(f"field {field.name!r} is neither a sequence nor a clip: ask for it with True, not {value!r}")
-    if isinstance(value, slice):
+        kinds = "neither a sequence nor a clip, a sound or an array"
+        raise TypeError(f"field {field.name!r} is {kinds}: ask for it with True, not {value!r}")
+    if isinstance(value, slice | Ranges):
         return value
     if isinstance(value, range):
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)

@@ -14,7 +14,7 @@ from bushel._dataset.samples import Sample, Samples
 from bushel._dataset.selection import Given, Mask
 from bushel._index.read_plan import Group, element_rows
 from bushel._index.table import MISSING
-from bushel.codecs import holds_elements
+from bushel.codecs.registry import holds_array, holds_elements
 
 __all__ = ["StoredValues"]
 
@@ -65,7 +65,9 @@ class StoredValues(Samples):
                     found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
                 found[name] = (
-                    range(count_elements(self._reader, absolute, name)) if holds_elements(column.codec) else True
+                    range(count_elements(self._reader, absolute, name))
+                    if holds_elements(column.codec) and not holds_array(column.codec)
+                    else True
                 )
         return found
 

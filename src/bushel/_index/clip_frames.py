@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.clip_parts import SHOWN, ClipPackets
+if TYPE_CHECKING:
+    from bushel.codecs.clip_parts import ClipPackets
 
 __all__ = ["ARRAYS", "ClipFrames", "frames_of", "joined"]
 
@@ -57,6 +58,8 @@ class ClipFrames:
 
     def count(self, row: int) -> int | None:
         """Return the number of frames of a clip; None if it is unknown."""
+        from bushel.codecs.clip_parts import SHOWN
+
         first, last = int(self.starts[row]), int(self.starts[row + 1])
         if not 0 <= first < last <= len(self.flags):
             return None
@@ -64,6 +67,8 @@ class ClipFrames:
 
     def of(self, row: int, size: int) -> ClipPackets | None:
         """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
+        from bushel.codecs.clip_parts import ClipPackets
+
         first, last, number = int(self.starts[row]), int(self.starts[row + 1]), int(self.config[row])
         if not (0 <= first < last <= len(self.offsets) and number + 1 < len(self.config_offsets)):
             return None

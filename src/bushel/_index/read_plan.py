@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.elements import Elements, Ranges
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel.codecs.clip_parts import ClipPart
 from bushel.errors import FormatError
 from bushel.storage import Extents
+
+if TYPE_CHECKING:
+    from bushel.codecs.parts import Part
 
 __all__ = [
     "Batch",
@@ -26,9 +29,6 @@ __all__ = [
 ]
 
 I64 = npt.NDArray[np.int64]
-
-Elements = slice | I64 | None
-"""The elements of a sequence field, or the frames of a clip, to read; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,8 @@ class FieldPlan:
         first: Number of its first extent. The extents of a field are adjacent.
         codecs: The codec of each sample's stored bytes, or one for all.
         counts: Number of elements of each sample, -1 if the sample lacks the field; None for a plain field.
-        elements: The frames to decode of each clip; None for all.
-        parts: The part to read of each clip, None for one that is read whole; None if all values are. A part has an
-            extent per packet.
+        elements: The elements to decode of each value of a plain field, such as frames of clips; None for all.
+        parts: The part to read of each value, None for one that is read whole; None if all are.
     """
 
     name: str
@@ -134,7 +133,7 @@ class FieldPlan:
     codecs: str | list[str]
     counts: list[int] | None
     elements: Elements = None
-    parts: list[ClipPart | None] | None = None
+    parts: list[Part | None] | None = None
 
     def sizes(self) -> I64 | None:
         """Return the number of extents of each sample, int64[samples]; None if each has one."""
@@ -181,8 +180,8 @@ def plan_read(
         total: Number of samples in the batch.
         wanted: The fields, and the elements to read of each.
         checksums: Numbers of the shards whose checksums are compared, where they are known.
-        parts: Whether to read only the packets of clips that the wanted frames need, where the index has them. Their
-            checksums are not verified, since they are of whole clips.
+        parts: Whether to read only the bytes that the wanted elements need, where these are known: packets of clips,
+            rows of arrays. Their checksums are not verified, since they are of whole values.
 
     Raises:
         IndexError: An element number is out of range.
@@ -216,11 +215,10 @@ class _Builder:
         columns = [group.index.fields.get(name) for group in self._groups]
         present = [(group, column) for group, column in zip(self._groups, columns, strict=True) if column is not None]
         counts = parts = None
-        in_parts = self._parts and elements is not None and any(column.frames is not None for _, column in present)
         if any(column.starts is not None for _, column in present):
             extents, counts = self._sequence(present, elements)
-        elif in_parts and (parts := self._clips(present, elements)) is not None:
-            extents = self._packets(present, parts)
+        elif self._parts and elements is not None and (parts := self._in_parts(present, elements)) is not None:
+            extents = self._some(present, parts)
         elif len(present) == len(self._groups) == 1:
             extents = self._direct(*present[0])
         else:
@@ -249,24 +247,14 @@ class _Builder:
             self._put(planned, group, column, group.rows, group.places_in(self._total))
         return planned
 
-    def _clips(self, present: Iterable[tuple[Group, FieldExtents]], elements: Elements) -> list[ClipPart | None] | None:
-        """Return the part of each clip that the elements need; None if all are read whole."""
-        parts: list[ClipPart | None] = [None] * self._total
-        if elements is None:
-            return None
-        for group, column in present:
-            if (frames := column.frames) is None:
-                continue
-            for row, place in zip(group.rows.tolist(), group.places_in(self._total).tolist(), strict=True):
-                size = int(column.length[row])
-                packets = frames.of(row, size) if frames.knows(row) and size != MISSING else None
-                part = None if packets is None else packets.part(elements)
-                # packets of a damaged table could overlap, and be much more than the clip
-                parts[place] = part if part is not None and part.nbytes <= size else None
-        return parts if any(part is not None for part in parts) else None
+    def _in_parts(self, present: Iterable[tuple[Group, FieldExtents]], elements: Elements) -> list[Part | None] | None:
+        from bushel._index.part_plan import plan_parts
 
-    def _packets(self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[ClipPart | None]) -> _Planned:
-        """Plan the packets of clips, and the clips that are read whole."""
+        values = [(column, group.rows, group.places_in(self._total)) for group, column in present]
+        return plan_parts(values, self._total, elements)
+
+    def _some(self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[Part | None]) -> _Planned:
+        """Plan the parts of values, and the values that are read whole."""
         sizes = np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
         first = np.cumsum(sizes) - sizes
         planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
@@ -406,6 +394,15 @@ def element_rows(column: FieldExtents, group: Group, elements: Elements) -> tupl
     if elements is None:
         return column.rows_of(group.rows)
     counts = last - first
+    if isinstance(elements, Ranges):
+        own = np.full(len(counts), len(elements.offsets), np.int64)
+        there = np.ones(len(counts), np.bool_) if column.absent is None else ~column.absent[group.rows]
+        numbers = elements.numbers(slice(None) if group.places is None else group.places)[there]
+        if numbers.size and (short := numbers.max(axis=1) >= counts[there]).any():
+            at = int(np.flatnonzero(short)[0])
+            raise _beyond(column, int(counts[there][at]), numbers[at])
+        own[~there] = 0
+        return (numbers + first[there, None]).reshape(-1), own
     rows: list[I64] = []
     own = np.zeros(len(counts), np.int64)
     for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
@@ -416,12 +413,14 @@ def element_rows(column: FieldExtents, group: Group, elements: Elements) -> tupl
         else:
             numbers = np.where(elements < 0, elements + count, elements)
             if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-                raise IndexError(
-                    f"field {column.field.name!r} has {count} elements in this sample; asked for {elements.tolist()}"
-                )
+                raise _beyond(column, count, elements)
         own[place] = len(numbers)
         rows.append(numbers + start)
     return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), own
+
+
+def _beyond(column: FieldExtents, count: int, numbers: npt.NDArray[np.int64]) -> Exception:
+    return IndexError(f"field {column.field.name!r} has {count} elements in this sample; asked for {numbers.tolist()}")
 
 
 def _damaged(column: FieldExtents, group: Group) -> Exception:

@@ -12,7 +12,7 @@ import math
 import re
 import reprlib
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from bushel.codecs.base import (
     Buffer,
     Codec,
     Factory,
+    Ranged,
     codec_error,
     describe,
     found_bytes,
@@ -33,7 +34,7 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "layout_of", "parse_npy"]
+__all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "layout_of", "parse_npy", "rows_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -98,6 +99,29 @@ def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buf
         raise codec_error(codec, "a shape that NumPy can hold", f"{reprlib.repr(tuple(shape))} ({error})") from error
 
 
+def rows_of(
+    decode: Callable[[Buffer], Array], head: Callable[[Buffer, int], ArrayLayout | None] | None = None
+) -> Ranged:
+    """Return what decodes some rows of arrays. `head` is `Ranged.layout`."""
+    return Ranged(partial(_count_rows, decode), partial(_some_rows, decode), head)
+
+
+def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
+    array = decode(data)
+    if not array.ndim:
+        raise codec_error("array", "an array with rows, of which some can be read", describe(array))
+    return len(array)
+
+
+def _some_rows(decode: Callable[[Buffer], Array], data: Buffer, elements: slice | npt.NDArray[np.int64]) -> Array:
+    from bushel.codecs.frames import choose
+
+    array = decode(data)
+    if not array.ndim:
+        raise codec_error("array", "an array with rows, of which some can be read", describe(array))
+    return array[choose(elements, len(array), "an array", "rows")]
+
+
 def _encode_array(value: Any) -> bytes:
     import msgpack
 
@@ -109,8 +133,8 @@ def _encode_array(value: Any) -> bytes:
     return packed
 
 
-def _parse_array(data: Buffer) -> tuple[np.dtype[Any], list[Any], memoryview]:
-    """Return dtype, shape and elements of a stored array."""
+def _parse_array(data: Buffer, size: int | None = None) -> tuple[np.dtype[Any], list[Any], memoryview]:
+    """Return dtype, shape and elements of a stored array, or of the first bytes of one of `size` bytes."""
     import msgpack
 
     view = memoryview(data)
@@ -124,7 +148,8 @@ def _parse_array(data: Buffer) -> tuple[np.dtype[Any], list[Any], memoryview]:
         raise codec_error("array", "msgpack of [dtype, shape, bytes]", found_bytes(data)) from error
     payload = view[start + 1 + width :]
     length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
-    if parts != 3 or not isinstance(shape, list) or length != len(payload):
+    rest = len(payload) if size is None else size - len(data) + len(payload)
+    if parts != 3 or not isinstance(shape, list) or length != rest:
         raise codec_error("array", "msgpack of [dtype, shape, bytes] and nothing after it", found_bytes(data))
     return dtype_from("array", text), shape, payload
 
@@ -134,24 +159,28 @@ def _decode_array(data: Buffer) -> Array:
     return array_from("array", dtype, shape, payload)
 
 
-def layout_of(data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: memoryview) -> ArrayLayout | None:
+def layout_of(
+    data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: memoryview, size: int | None = None
+) -> ArrayLayout | None:
     """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape.
 
     Args:
-        data: Its stored bytes.
+        data: Its stored bytes, or the first of them.
         dtype: Its dtype.
         shape: Its shape.
         payload: The elements, at the end of `data`.
+        size: Number of its stored bytes; None if `data` has all.
     """
     if dtype.kind not in "biufc" or not dtype.isnative or not all(type(size) is int and size >= 0 for size in shape):
         return None
-    if math.prod(shape) * dtype.itemsize != len(payload):
+    start = len(data) - len(payload)
+    if math.prod(shape) * dtype.itemsize != (len(data) if size is None else size) - start:
         return None
-    return ArrayLayout(bytes(data[: len(data) - len(payload)]), dtype, tuple(shape))
+    return ArrayLayout(bytes(data[:start]), dtype, tuple(shape))
 
 
-def _array_layout(data: Buffer) -> ArrayLayout | None:
-    return layout_of(data, *_parse_array(data))
+def _array_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
+    return layout_of(data, *_parse_array(data, size), size)
 
 
 def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
@@ -163,19 +192,22 @@ def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value:
 
 
 def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> Array:
-    return array_from(codec, dtype, _whole_shape(dtype, shape, data), data)
+    return array_from(codec, dtype, _whole_shape(dtype, shape, memoryview(data).nbytes), data)
 
 
-def _raw_layout(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> ArrayLayout | None:
-    return layout_of(data, dtype, _whole_shape(dtype, shape, data), memoryview(data))
+def _raw_layout(
+    dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer, size: int | None = None
+) -> ArrayLayout | None:
+    nbytes = memoryview(data).nbytes if size is None else size
+    return layout_of(data, dtype, _whole_shape(dtype, shape, nbytes), memoryview(data), size)
 
 
-def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> tuple[int, ...]:
-    """Return the shape of an array, whose first size follows from its bytes if it is -1."""
+def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
+    """Return the shape of an array, whose first size follows from the number of its bytes if it is -1."""
     if not shape or shape[0] >= 0:
         return shape
     row = math.prod(shape[1:]) * dtype.itemsize
-    return (memoryview(data).nbytes // row if row else 0, *shape[1:])
+    return (nbytes // row if row else 0, *shape[1:])
 
 
 def _array(name: str, arguments: str) -> Codec:
@@ -185,7 +217,8 @@ def _array(name: str, arguments: str) -> Codec:
     """
     if not arguments:
         column = partial(rows_after_header, _encode_array)
-        return Codec(name, _encode_array, _decode_array, encode_column=column, layout=_array_layout)
+        some = rows_of(_decode_array, _array_layout)
+        return Codec(name, _encode_array, _decode_array, some, column, _array_layout)
     kind, *sizes = arguments.split(",")
     try:
         dtype = np.dtype(kind) if _DTYPE_NAME.fullmatch(kind) else None
@@ -200,7 +233,8 @@ def _array(name: str, arguments: str) -> Codec:
     little = dtype.newbyteorder("<")
     encode, decode = partial(_encode_raw, name, little, shape), partial(_decode_raw, name, little, shape)
     layout = partial(_raw_layout, little, shape)
-    return Codec(name, encode, decode, encode_column=partial(rows_after_header, encode), layout=layout)
+    ranged = rows_of(decode, layout) if shape else None
+    return Codec(name, encode, decode, ranged, partial(rows_after_header, encode), layout)
 
 
 def _encode_npy(value: Any, codec: str = "npy") -> bytes:
@@ -240,9 +274,9 @@ def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
     return array_from(codec, dtype, shape, payload, fortran=fortran)
 
 
-def _npy_layout(data: Buffer) -> ArrayLayout | None:
+def _npy_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
     dtype, shape, payload, fortran = parse_npy(data, "npy")
-    return None if fortran and len(shape) > 1 else layout_of(data, dtype, shape, payload)
+    return None if fortran and len(shape) > 1 else layout_of(data, dtype, shape, payload, size)
 
 
 def _encode_npz(value: Any) -> bytes:
@@ -337,7 +371,13 @@ def _decode_tenbin(data: Buffer) -> list[Array]:
 
 FACTORIES: Mapping[str, Factory] = {
     "array": _array,
-    "npy": plain(_encode_npy, _decode_npy, partial(rows_after_header, _encode_npy), _npy_layout),
+    "npy": plain(
+        _encode_npy,
+        _decode_npy,
+        partial(rows_after_header, _encode_npy),
+        _npy_layout,
+        ranged=rows_of(_decode_npy, _npy_layout),
+    ),
     "npz": plain(_encode_npz, _decode_npz),
     "tenbin": plain(_encode_tenbin, _decode_tenbin),
 }

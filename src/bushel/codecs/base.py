@@ -46,6 +46,8 @@ class Ranged:
         count: Maps bytes to the number of elements.
         decode: Maps bytes and a slice or int64[n] of elements (negative ones count from the end) to the value with
             only these elements. Raises `IndexError` for an element out of range.
+        layout: Maps the first bytes of an array, perhaps none, and the number of all of them to its layout, so that
+            rows are read without the others; None if these bytes do not tell. None for values that are no arrays.
 
     Examples:
         >>> from bushel.codecs import Ranged
@@ -56,6 +58,7 @@ class Ranged:
 
     count: Callable[[Buffer], int]
     decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
+    layout: Callable[[Buffer, int], ArrayLayout | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,7 @@ def plain(
     encode_column: ColumnEncoder | None = None,
     layout: Layout | None = None,
     *,
+    ranged: Ranged | None = None,
     runs_code: bool = False,
 ) -> Factory:
     """Return a factory for a codec without parameters."""
@@ -192,7 +196,7 @@ def plain(
     def factory(name: str, arguments: str) -> Codec:
         if arguments:
             raise SpecError(f"codec {name!r} takes no parameters: write {name.partition('(')[0]!r}")
-        return Codec(name, encode, decode, encode_column=encode_column, layout=layout, runs_code=runs_code)
+        return Codec(name, encode, decode, ranged, encode_column, layout, runs_code)
 
     return factory
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.frames import I64, FrameTable, choose
+from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 
 __all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart", "clip_config", "new_decoder"]
@@ -95,7 +96,7 @@ class ClipPackets:
 
 
 @dataclass(frozen=True, slots=True)
-class ClipPart:
+class ClipPart(Part):
     """Frames of a clip that are to be decoded, and the packets that they need.
 
     Attributes:
@@ -118,14 +119,9 @@ class ClipPart:
     lengths: I64
     data: tuple[bytes, ...] = ()
 
-    def read(self, data: Sequence[bytes]) -> ClipPart:
+    def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with the bytes of its packets."""
         return replace(self, data=tuple(data))
-
-    @property
-    def nbytes(self) -> int:
-        """Number of bytes of its packets."""
-        return int(self.lengths.sum())
 
     def decode(self, codec: str) -> npt.NDArray[np.uint8] | None:
         """Decode the frames.

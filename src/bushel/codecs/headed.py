@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.arrays import array_from, as_array, layout_of
+from bushel.codecs.arrays import array_from, as_array, layout_of, rows_of
 from bushel.codecs.base import ArrayLayout, Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import SpecError
 
@@ -80,12 +80,13 @@ def _decode(codec: str, parse: _Parse, data: Buffer) -> npt.NDArray[Any]:
     return array_from(codec, parsed.dtype, parsed.shape, parsed.payload)
 
 
-def _layout(parse: _Parse, data: Buffer) -> ArrayLayout | None:
-    return layout_of(data, *parse(data))
+def _layout(parse: _Parse, data: Buffer, size: int | None = None) -> ArrayLayout | None:
+    return layout_of(data, *parse(data), size)
 
 
 def _codec(name: str, encode: Callable[[Any], bytes], parse: _Parse) -> Codec:
-    return Codec(name, encode, partial(_decode, name, parse), layout=partial(_layout, parse))
+    decode, layout = partial(_decode, name, parse), partial(_layout, parse)
+    return Codec(name, encode, decode, rows_of(decode, layout), layout=layout)
 
 
 def _little(name: str) -> np.dtype[Any]:

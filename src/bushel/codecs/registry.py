@@ -64,6 +64,9 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 _WRAPPERS = {"gzip": ("gzipped", "utf8"), "stored": ("stored_bytes", "pickle")}
 """The built-in codecs around another codec, `gzip(utf8)`: the module that defines each, and an inner codec."""
 
+_ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
+"""The built-in codecs of arrays of which some rows can be decoded."""
+
 _STORED = "stored("
 
 _GROUP = "bushel.codecs"
@@ -235,7 +238,7 @@ def holds_sound(name: str) -> bool:
 
 
 def holds_elements(name: str) -> bool:
-    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`), as of clips and sounds.
+    """Return whether single elements of a codec's value can be decoded (`Codec.ranged`): frames, rows of arrays.
 
     Examples:
         >>> from bushel.codecs import holds_elements
@@ -243,7 +246,21 @@ def holds_elements(name: str) -> bool:
         (True, False)
     """
     base = name.partition("(")[0]
-    return _registered[base].ranged is not None if base in _registered else _MODULE_OF.get(base) in ("video", "audio")
+    if base in _registered:
+        return _registered[base].ranged is not None
+    return base in _ARRAYS or _MODULE_OF.get(base) in ("video", "audio")
+
+
+def holds_array(name: str) -> bool:
+    """Return whether a codec stores arrays of which some rows can be decoded. False if a user has replaced the codec.
+
+    Examples:
+        >>> from bushel.codecs import holds_array
+        >>> holds_array("npy"), holds_array("mp4")
+        (True, False)
+    """
+    base = name.partition("(")[0]
+    return base in _ARRAYS and base not in _registered
 
 
 _CACHED = (get_codec, holds_image, runs_code, from_file)
@@ -301,7 +318,9 @@ def register_codec(
     if not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
-        ranged = Ranged(partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode))
+        head = None if ranged.layout is None else partial(_guarded_decode, name, ranged.layout)
+        count, some = partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode)
+        ranged = Ranged(count, some, head)
     guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
     own_layout = None if layout is None else partial(_guarded_decode, name, layout)
     codec = Codec(name, *guarded, ranged, encode_column, own_layout, runs_code)

@@ -20,8 +20,8 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from bushel._index.columns import KNOWN_TYPES
 from bushel._index.seek_lookup import warn_of_refused
-from bushel.codecs.clip_parts import ClipPart
 from bushel.codecs.image import ImageReading, Seekable, decode_image
+from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 from bushel.loader.bad_samples import Failure, named, note_once
 from bushel.loader.batch_arrays import BatchArrays, is_large
@@ -399,7 +399,7 @@ def _consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
 
 def count_bytes(value: Any) -> int:
     """Return the size of the arrays, bytes and text in a batch, in bytes."""
-    if isinstance(value, np.ndarray | memoryview | ClipPart):
+    if isinstance(value, np.ndarray | memoryview | Part):
         return value.nbytes
     if isinstance(value, bytes | bytearray | str):
         return len(value)

@@ -1,0 +1,89 @@
+"""Which parts of values a batch needs: packets of clips, rows of arrays. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.elements import Elements, Ranges, at_place
+from bushel._index.table import MISSING, FieldExtents
+from bushel.codecs import get_codec
+from bushel.codecs.parts import Part, RowsPart, SharedPart, ValuePart
+from bushel.errors import CodecError
+
+__all__ = ["plan_parts"]
+
+I64 = npt.NDArray[np.int64]
+
+
+def plan_parts(
+    values: Iterable[tuple[FieldExtents, I64, I64]], total: int, elements: Elements
+) -> list[Part | None] | None:
+    """Return the part of each value that the elements need.
+
+    Samples of a batch that want other elements of the same value share one part.
+
+    Args:
+        values: By shard, the extents of the field, which is a plain one, the rows of the samples, and their places in
+            the batch.
+        total: Number of samples in the batch.
+        elements: The elements.
+
+    Returns:
+        None for a value that is read whole, and instead of the list if all are.
+
+    Raises:
+        IndexError: An element is out of range.
+    """
+    parts: list[Part | None] = [None] * total
+    if elements is None:
+        return None
+    for column, rows, places in values:
+        of_row: dict[int, list[int]] = {}
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+            of_row.setdefault(row, []).append(place)
+        for row, own in of_row.items():
+            if column.length[row] == MISSING:
+                continue
+            if len(own) > 1 and isinstance(elements, Ranges):
+                _share(parts, column, row, own, elements)
+                continue
+            for place in own:
+                parts[place] = _part(column, row, at_place(elements, place))
+    return parts if any(part is not None for part in parts) else None
+
+
+def _share(parts: list[Part | None], column: FieldExtents, row: int, places: list[int], elements: Ranges) -> None:
+    """Plan one part for all samples of a batch that want elements of the same value."""
+    wanted = [elements.of(place) for place in places]
+    together = np.unique(np.concatenate(wanted))
+    part = _part(column, row, together)
+    if part is None:
+        ranged = get_codec(column.codec).ranged
+        if ranged is None:
+            return
+        part = ValuePart(ranged, together, column.length[row : row + 1].astype(np.int64))
+    for place, numbers in zip(places, wanted, strict=True):
+        parts[place] = SharedPart(part, np.searchsorted(together, numbers), min(places), place)
+
+
+def _part(column: FieldExtents, row: int, elements: Elements) -> Part | None:
+    """Return the part of a value that the elements need; None if it is read whole."""
+    size = int(column.length[row])
+    if elements is None or isinstance(elements, Ranges):
+        return None
+    if (frames := column.frames) is not None:
+        packets = frames.of(row, size) if frames.knows(row) else None
+        part = None if packets is None else packets.part(elements)
+        # packets of a damaged table could overlap, and be much more than the clip
+        return part if part is not None and part.nbytes <= size else None
+    ranged = get_codec(column.codec).ranged
+    if ranged is None or ranged.layout is None:
+        return None
+    with suppress(CodecError):  # reading the whole value raises it, with the sample
+        layout = ranged.layout(b"", size)
+        return None if layout is None or not layout.shape else RowsPart.of(layout, elements)
+    return None

@@ -1,0 +1,199 @@
+"""Parts of values: some elements of a value, and the bytes of it that they need.
+
+A part is planned without I/O, is given its bytes, and decodes its elements. Samples that need elements of the same
+value share one part (`SharedPart`), so that it is read and decoded once.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.base import ArrayLayout, Ranged
+
+__all__ = ["Part", "RowsPart", "SharedPart", "ValuePart", "joined_parts"]
+
+I64 = npt.NDArray[np.int64]
+
+
+class Part(ABC):
+    """Elements of a value that are to be decoded, and the extents of its bytes that they need."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def offsets(self) -> I64:
+        """int64[n], where the bytes are, counted from the start of the value."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> I64:
+        """int64[n], the number of bytes in each place."""
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes that are read for it."""
+        return int(self.lengths.sum())
+
+    @abstractmethod
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part with its bytes, an element per extent."""
+
+    @abstractmethod
+    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+        """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsPart(Part):
+    """Rows of a stored array.
+
+    Attributes:
+        layout: The layout of the array.
+        rows: int64[n], the place of each row that is asked for among those that are read.
+        offsets: int64[m], where runs of rows are, in bytes from the start of the value.
+        lengths: int64[m], bytes.
+        data: Their bytes; empty before they are read.
+    """
+
+    layout: ArrayLayout
+    rows: I64
+    offsets: I64
+    lengths: I64
+    data: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, layout: ArrayLayout, elements: slice | I64) -> RowsPart:
+        """Return the part with some rows.
+
+        Raises:
+            IndexError: A row is out of range.
+        """
+        from bushel.codecs.frames import choose
+
+        numbers = choose(elements, layout.shape[0], "an array", "rows")
+        wanted, rows = np.unique(numbers, return_inverse=True)
+        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
+        counts = np.diff(begins, append=len(wanted))
+        size = math.prod(layout.shape[1:]) * layout.dtype.itemsize
+        return cls(layout, rows.reshape(-1), wanted[begins] * size + len(layout.header), counts * size)
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part with the bytes of its rows."""
+        return replace(self, data=tuple(data))
+
+    def decode(self, codec: str) -> npt.NDArray[Any]:
+        """Return the rows that are asked for."""
+        count = int(self.rows.max()) + 1 if len(self.rows) else 0
+        read = np.frombuffer(b"".join(self.data), self.layout.dtype)
+        return read.reshape(count, *self.layout.shape[1:])[self.rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValuePart(Part):
+    """Elements of a value that is read whole.
+
+    Attributes:
+        ranged: Decodes them.
+        numbers: int64[n], the elements.
+        lengths: int64[1], bytes of the value.
+        data: The bytes; empty before they are read.
+    """
+
+    ranged: Ranged
+    numbers: I64
+    lengths: I64
+    data: tuple[bytes, ...] = ()
+
+    @property
+    def offsets(self) -> I64:
+        """The start of the value."""
+        return np.zeros(1, np.int64)
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part with the bytes of the value."""
+        return replace(self, data=tuple(data))
+
+    def decode(self, codec: str) -> npt.NDArray[Any]:
+        """Decode the elements."""
+        found: npt.NDArray[Any] = self.ranged.decode(self.data[0], self.numbers)
+        return found
+
+
+class _Once:
+    """A part with its bytes, which is decoded when the first sample asks for it."""
+
+    def __init__(self, part: Part) -> None:
+        self._part, self._lock, self._done = part, threading.Lock(), False
+        self._found: npt.NDArray[Any] | None = None
+
+    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+        with self._lock:
+            if not self._done:
+                self._found, self._done = self._part.decode(codec), True
+        return self._found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedPart(Part):
+    """The elements that one of several samples wants of a value which all of them share.
+
+    Attributes:
+        part: The elements that any of them wants.
+        rows: int64[n], the place of each of its elements among those.
+        owner: Place of the first of the samples in the batch, which reads the bytes.
+        place: Place of this sample.
+        once: The part with its bytes; None before they are read.
+    """
+
+    part: Part
+    rows: I64
+    owner: int
+    place: int
+    once: _Once | None = None
+
+    @property
+    def offsets(self) -> I64:
+        """Those of the part, for the first sample."""
+        return self.part.offsets if self.owner == self.place else np.zeros(0, np.int64)
+
+    @property
+    def lengths(self) -> I64:
+        """Those of the part, for the first sample."""
+        return self.part.lengths if self.owner == self.place else np.zeros(0, np.int64)
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part of the first sample with its bytes."""
+        return replace(self, once=_Once(self.part.read(data)))
+
+    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+        """Decode the elements of all samples if none has done so, and return those of this one."""
+        found = None if self.once is None else self.once.decode(codec)
+        return None if found is None else found[self.rows]
+
+
+def joined_parts(parts: Sequence[Part | None], stored: Sequence[bytes | None]) -> list[Any]:
+    """Return the value of each sample, a part with its bytes or the stored bytes, from the extents of a plan."""
+    values: list[Any] = []
+    at = 0
+    for part in parts:
+        if part is None:
+            values.append(stored[at])
+            at += 1
+            continue
+        count = len(part.offsets)
+        data = [data or b"" for data in stored[at : at + count]]
+        at += count
+        if isinstance(part, SharedPart) and part.owner != part.place:
+            values.append(replace(part, once=values[part.owner].once))
+        else:
+            values.append(part.read(data))
+    return values
