@@ -252,13 +252,7 @@ def holds_elements(name: str) -> bool:
 
 
 def holds_array(name: str) -> bool:
-    """Return whether a codec stores arrays of which some rows can be decoded. False if a user has replaced the codec.
-
-    Examples:
-        >>> from bushel.codecs import holds_array
-        >>> holds_array("npy"), holds_array("mp4")
-        (True, False)
-    """
+    """Return whether a codec stores arrays, whose rows can be decoded. False if a user has replaced the codec."""
     base = name.partition("(")[0]
     return base in _ARRAYS and base not in _registered
 
