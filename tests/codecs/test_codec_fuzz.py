@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import features
 from tests.codecs import sounds
 from tests.containers.read_in_place import FOREIGN
 
@@ -40,7 +41,10 @@ SAMPLES: dict[str, Any] = {
     "recordio-label": [0.5, 2.0],
     "recordio-label-int": 7,
     "image": GREY,
+    "avif": PICTURE,
+    "heic": PICTURE,
     "int": 500,
+    "jxl": PICTURE,
     "int(8)": 500,
     "jpeg": GREY,
     "jpg": PICTURE,
@@ -95,6 +99,15 @@ def encoded(name: str) -> bytes:
     return bytes(get_codec(name).encode(SAMPLES[name]))
 
 
+def need_packages(name: str) -> None:
+    """Skip the test of a codec whose package is not installed."""
+    packages = {"heic": "pillow_heif", "jxl": "pillow_jxl", **dict.fromkeys(("frame", "mp4", "webm", *SOUNDS), "av")}
+    if name in packages:
+        pytest.importorskip(packages[name])
+    if name == "avif" and not features.check("avif"):
+        pytest.skip("this Pillow has no AVIF")
+
+
 def test_every_codec_is_fuzzed() -> None:
     unpickling = {"pickle"}  # runs what the bytes say: not for damaged bytes
     of_other_tests = registry._registered.keys()
@@ -105,8 +118,7 @@ def test_every_codec_is_fuzzed() -> None:
 @given(st.data())
 @pytest.mark.parametrize("name", SAMPLES)
 def test_damaged_bytes(name: str, data: st.DataObject) -> None:
-    if name in ("frame", "mp4", "webm", *SOUNDS):
-        pytest.importorskip("av")
+    need_packages(name)
     codec = get_codec(name)
     stored = bytearray(encoded(name))
     for place, patch in data.draw(EDITS):
@@ -121,7 +133,6 @@ def test_damaged_bytes(name: str, data: st.DataObject) -> None:
 @given(st.binary(max_size=200))
 @pytest.mark.parametrize("name", SAMPLES)
 def test_any_bytes(name: str, data: bytes) -> None:
-    if name in ("frame", "mp4", "webm", *SOUNDS):
-        pytest.importorskip("av")
+    need_packages(name)
     with contextlib.suppress(CodecError):
         get_codec(name).decode(data)

@@ -18,7 +18,24 @@ from bushel.errors import CodecError
 
 FAST = settings(max_examples=30, deadline=None)
 SIDES = st.integers(1, 9)
-ALL = ["jpg", "jpeg", "png", "webp", "webp(80)", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"]
+ALL = [
+    "jpg",
+    "jpeg",
+    "png",
+    "webp",
+    "webp(80)",
+    "ppm",
+    "pgm",
+    "pbm",
+    "bmp",
+    "tif",
+    "tiff",
+    "gif",
+    "avif",
+    "heic",
+    "jxl",
+    "image",
+]
 
 
 def pixels(*channels: int, dtype: str = "u1") -> st.SearchStrategy[npt.NDArray[Any]]:

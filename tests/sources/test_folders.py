@@ -51,11 +51,11 @@ class TestImageFolder:
     def test_other_files_are_counted_by_kind(self, tmp_path: Path) -> None:
         image_folder(tmp_path, 3)
         assert ImageFolder(tmp_path).skipped == {}
-        for name in ("stray.jpg", "README", "class0/a.avif", "class1/b.AVIF", "class0/c.mp4"):
+        for name in ("stray.jpg", "README", "class0/a.cr2", "class1/b.CR2", "class0/c.mp4"):
             (tmp_path / name).write_bytes(b"")
         source = ImageFolder(tmp_path)
         assert len(source) == 3
-        assert source.skipped == {".avif": 2, ".jpg outside the class folders": 1, ".mp4": 1, "without suffix": 1}
+        assert source.skipped == {".cr2": 2, ".jpg outside the class folders": 1, ".mp4": 1, "without suffix": 1}
         assert source.first_skipped == str(tmp_path / "README")
         assert isinstance(source, Selective)
 

@@ -183,9 +183,9 @@ class TestOpening:
             open_source([{"x": 1}], "files")
         with pytest.raises(FormatError, match="neither images nor videos .*: it is empty"):
             open_source(tmp_path)
-        for name in ("notes.txt", "a.heic", "b.HEIC"):
+        for name in ("notes.txt", "a.nef", "b.NEF"):
             (tmp_path / name).touch()
-        with pytest.raises(FormatError, match=r"neither images nor videos .*: it has 2 \.heic, 1 \.txt"):
+        with pytest.raises(FormatError, match=r"neither images nor videos .*: it has 2 \.nef, 1 \.txt"):
             open_source(tmp_path)
         with pytest.raises(FileNotFoundError):
             open_source(tmp_path / "missing")

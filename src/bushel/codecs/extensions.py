@@ -22,9 +22,13 @@ _EXTENSIONS: Mapping[str, str] = {
         "jpg": "jpg jpeg",
         "image": "img image pnm",
         "tif": "tif tiff",
+        "heic": "heic heif",
         **{
             name: name
-            for name in ("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "mp4", "webm", "wav", "flac", "mp3", "ogg")
+            for name in (
+                *("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "avif", "jxl"),
+                *("mp4", "webm", "wav", "flac", "mp3", "ogg"),
+            )
         },
     }.items()
     for extension in extensions.split()

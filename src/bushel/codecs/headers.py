@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
 from bushel.codecs.base import Buffer
-from bushel.codecs.image import READ_FORMATS
+from bushel.codecs.image import open_image
 from bushel.codecs.video import open_clip, read_packets
+from bushel.errors import MissingPackageError
 
 __all__ = ["ClipHeader", "ImageHeader", "clip_header", "image_header"]
 
@@ -22,7 +22,7 @@ class ImageHeader:
     """The header of an image.
 
     Attributes:
-        format: `jpeg`, `png`, `webp`, `bmp`, `gif`, `tiff` or `ppm`.
+        format: `jpeg`, `png`, `webp`, `bmp`, `gif`, `tiff` or `ppm`, `avif`, `heif` or `jxl`.
         width: Pixels, as stored: before an orientation turns the image.
         height: Pixels, as stored.
         channels: Channels of the decoded image: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
@@ -52,11 +52,13 @@ class ClipHeader:
 
 
 def image_header(data: Buffer) -> ImageHeader | None:
-    """Read the header of an image with Pillow. Return None if it is none of the formats that Bushel reads."""
-    from PIL import Image
+    """Read the header of an image with Pillow. Return None if it is none of the formats that Bushel reads.
 
+    Raises:
+        MissingPackageError: Its format needs a package that is not installed.
+    """
     try:
-        with Image.open(io.BytesIO(data), formats=READ_FORMATS) as image:
+        with open_image(data) as image:
             mode = "P" if image.format == "GIF" else image.mode
             if mode in ("P", "PA"):
                 channels = 4 if image.has_transparency_data else 3
@@ -67,6 +69,8 @@ def image_header(data: Buffer) -> ImageHeader | None:
             width, height = image.size
             name = (image.format or "").lower()
             return ImageHeader(name, width, height, channels, orientation if known else 1)
+    except MissingPackageError:
+        raise
     except Exception:  # Pillow documents no set of errors for damaged files; reading the image will report them
         return None
 

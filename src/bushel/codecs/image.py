@@ -20,15 +20,16 @@ import numpy as np
 
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
-from bushel.errors import CodecError, SpecError
+from bushel.codecs.newer_images import NEWER_FORMATS, add_format, newer_format
+from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["FACTORIES", "READ_FORMATS", "ImageReading", "Seekable", "as_pixels", "decode_image", "image_reading"]
+__all__ = ["FACTORIES", "ImageReading", "Seekable", "as_pixels", "decode_image", "image_reading", "open_image"]
 
-READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+_READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _JPEG_PIXELS = 65535 * 65535
 _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
@@ -157,17 +158,34 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(io.BytesIO(data), formats=READ_FORMATS) as image:
+        with open_image(data) as image:
             _check_pixels(codec, image.width * image.height, Image.MAX_IMAGE_PIXELS)
             image.load()
             if reading.orient:
                 ImageOps.exif_transpose(image, in_place=True)
             return _pixels(image)
-    except CodecError:
+    except (CodecError, MissingPackageError):
         raise
     # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
     except Exception as error:
-        raise codec_error(codec, f"a complete image ({', '.join(READ_FORMATS)})", _found(data, error)) from error
+        raise codec_error(
+            codec, f"a complete image ({', '.join((*_READ_FORMATS, *NEWER_FORMATS))})", _found(data, error)
+        ) from error
+
+
+def open_image(data: Buffer) -> Image.Image:
+    """Return an image of a format that Bushel reads, as Pillow opens it: its header is read.
+
+    Raises:
+        MissingPackageError: Its format needs a package that is not installed.
+        Exception: What Pillow raises for a damaged file; it documents no set of errors.
+    """
+    from PIL import Image
+
+    newer = newer_format(data)
+    if newer is not None:
+        add_format(newer)
+    return Image.open(io.BytesIO(data), formats=_READ_FORMATS if newer is None else (newer,))
 
 
 def _found(data: Buffer, error: Exception) -> str:
@@ -220,6 +238,8 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
         if not np.isin(array, (0, 255)).all():
             raise codec_error(codec, "pixels of 0 and 255 only", describe(value))
         image = image.convert("1", dither=Image.Dither.NONE)
+    if target.pillow in NEWER_FORMATS:
+        add_format(target.pillow)
     stream = io.BytesIO()
     try:
         image.save(stream, target.pillow, **target.options)
@@ -276,6 +296,18 @@ def _webp(name: str, arguments: str) -> Codec:
     return _codec(name, _Format("WEBP", (1, 3, 4), options=options), reading)
 
 
+def _newer(pillow: str, channels: tuple[int, ...], lossless: Mapping[str, Any], usual: int | None = None) -> Factory:
+    """Return the factory of a codec `jxl` (lossless) or `jxl(80)` (lossy); one that is always lossy has a quality."""
+
+    def factory(name: str, arguments: str) -> Codec:
+        rest, reading = _without_words(arguments)
+        quality = _quality(name, rest) if rest else usual
+        options = lossless if quality is None else {"quality": quality}
+        return _codec(name, _Format(pillow, channels, options=options), reading)
+
+    return factory
+
+
 _JPEG = _Format("JPEG", (1, 3))
 _PNG = _fixed(_Format("PNG", (1, 2, 3, 4), deep=True))
 _TIFF = _fixed(_Format("TIFF", (1, 3, 4), deep=True))
@@ -292,5 +324,8 @@ FACTORIES: Mapping[str, Factory] = {
     "tif": _TIFF,
     "tiff": _TIFF,
     "gif": _fixed(_Format("GIF", (1, 3))),
+    "avif": _newer("AVIF", (3, 4), {}, 80),
+    "heic": _newer("HEIF", (3, 4), {}, 80),
+    "jxl": _newer("JXL", (1, 3, 4), {"lossless": True}),
     "image": _PNG,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bushel.codecs.newer_images import newer_format
 from bushel.storage import File
 
 __all__ = ["codec_by_magic", "codec_of_first_bytes"]
@@ -39,5 +40,5 @@ def codec_by_magic(head: bytes) -> str:
     if head[:4] == b"RIFF":
         return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
     if head[4:8] == b"ftyp":
-        return "mp4"
+        return {"AVIF": "avif", "HEIF": "heic"}.get(newer_format(head) or "", "mp4")
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")

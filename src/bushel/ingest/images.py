@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from bushel.codecs import holds_image
 from bushel.codecs.base import Buffer
+from bushel.codecs.newer_images import NEWER_FORMATS, newer_format
 from bushel.errors import CodecError
 from bushel.jpeg import tile
 from bushel.spec import Field
@@ -53,12 +54,14 @@ def image_fields(fields: Mapping[str, Field]) -> list[str]:
 
 
 def image_kind(data: Buffer) -> str | None:
-    """Return the kind of an image file, a name in `KINDS`, or None if the bytes are not an image.
+    """Return the kind of an image file, a name in `KINDS` or `NEWER_FORMATS`, or None if the bytes are not an image.
 
     File names are not reliable: every large collection holds a PNG that is called .jpg.
     """
     head = bytes(memoryview(data)[:_MAGIC_BYTES])
-    return next((kind for kind, magics in KINDS.items() if head.startswith(magics)), None)
+    if (known := next((kind for kind, magics in KINDS.items() if head.startswith(magics)), None)) is not None:
+        return known
+    return NEWER_FORMATS.get(newer_format(data) or "")
 
 
 def fields_to_tile(jpeg: Jpeg, codecs: Mapping[str, str]) -> frozenset[str]:

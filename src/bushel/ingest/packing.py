@@ -51,7 +51,7 @@ class PackResult:
         seconds: Time taken.
         spec: Field to type, with the codecs that were chosen for images without a type.
         limits: Properties of the samples that the container does not keep, in words.
-        skipped: Files of the source that are not samples, by kind: `{".avif": 3}`.
+        skipped: Files of the source that are not samples, by kind: `{".nef": 3}`.
 
     Examples:
         >>> done = bushel.pack("photos/", "out/", container="tar")

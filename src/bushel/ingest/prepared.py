@@ -128,5 +128,5 @@ def check_none_skipped(source: Source | Stream) -> None:
 
 
 def describe_skipped(skipped: Mapping[str, int]) -> str:
-    """Return the numbers of skipped files by kind: `3 .avif, 1 .mp4`."""
+    """Return the numbers of skipped files by kind: `3 .nef, 1 .mp4`."""
     return ", ".join(f"{number:,} {kind}" for kind, number in skipped.items())

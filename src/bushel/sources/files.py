@@ -174,7 +174,7 @@ class LabelledFolder(FileSource):
         root: The folder.
         spec: The field that `media` makes, and `label`, an `int`.
         label2idx: Class names to labels.
-        skipped: Number of files that are passed over, by kind, such as `{".avif": 3}`.
+        skipped: Number of files that are passed over, by kind, such as `{".nef": 3}`.
         first_skipped: Path of one of them, or None.
 
     Raises:

@@ -18,7 +18,10 @@ from bushel.storage import AnyPath, read_all
 
 __all__ = ["IMAGES", "SOUNDS", "VIDEOS", "Audio", "Clip", "Frames", "Image", "Media"]
 
-IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+IMAGES = (
+    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
+    *(".avif", ".heic", ".heif", ".jxl"),
+)
 """Suffixes of the images that the image codecs read."""
 
 VIDEOS = (".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv", ".3gp")

@@ -161,7 +161,7 @@ def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[s
 
 
 _IMAGE_NAMES = re.compile(r"(.*[._])?(images?|imgs?|photos?|pictures?|frames?|rgb|gr[ae]y)")
-_CODEC_NAMES = re.compile(r"(.*[._])?(jpg|jpeg|png|webp|bmp|tif|tiff|ppm|pgm|gif)")
+_CODEC_NAMES = re.compile(r"(.*[._])?(jpg|jpeg|png|webp|bmp|tif|tiff|ppm|pgm|gif|avif|heic|jxl)")
 
 
 def image_codec(name: str, value: Any) -> str | None:

@@ -25,7 +25,7 @@ _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
 """Samples, or bytes, of a stream that are read to know its fields."""
 
 _AS_THEY_ARE = (
-    *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "image"),
+    *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
     *("mp4", "webm", "wav", "flac", "mp3", "ogg"),
 )
 """Codecs whose bytes are files, equal in every container."""

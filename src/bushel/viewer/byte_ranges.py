@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from bushel.codecs.newer_images import newer_format
+
 __all__ = ["UnsatisfiableRange", "media_type", "requested_range"]
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -74,5 +76,5 @@ def media_type(head: bytes) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "audio/wav"
     if head[4:8] == b"ftyp":
-        return "video/mp4"
+        return {"AVIF": "image/avif", "HEIF": "image/heic"}.get(newer_format(head) or "", "video/mp4")
     return None

@@ -1,0 +1,59 @@
+"""AVIF, HEIC and JPEG XL: which of Pillow's parsers an image needs, and the packages that bring it.
+
+Each parser is asked only for files that begin as its own do.
+"""
+
+from __future__ import annotations
+
+from bushel.codecs.base import Buffer
+from bushel.errors import MissingPackageError, needed_by
+
+__all__ = ["NEWER_FORMATS", "add_format", "newer_format"]
+
+NEWER_FORMATS = {"AVIF": "avif", "HEIF": "heic", "JXL": "jxl"}
+"""Pillow's name of each format, and the codec."""
+
+_BRANDS = {
+    **dict.fromkeys((b"avif", b"avis"), "AVIF"),
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), "HEIF"),
+}
+"""Brands in the first box of a file, `ftyp` (ISO/IEC 14496-12, section 4.3), that say how its picture is coded."""
+
+_ANY_CODING = {b"mif1": "HEIF", b"msf1": "HEIF"}
+"""Brands of such files however their picture is coded, which nearly always is as in HEIC if no other brand tells."""
+
+_LONGEST_FTYP = 256
+_JXL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a")
+"""The beginnings of JPEG XL: a bare codestream, and the container (ISO/IEC 18181-2)."""
+
+
+def newer_format(data: Buffer) -> str | None:
+    """Return Pillow's name of the format of an AVIF, HEIC or JPEG XL file, from its first bytes; None for others."""
+    head = bytes(memoryview(data)[:_LONGEST_FTYP])
+    if head.startswith(_JXL):
+        return "JXL"
+    if head[4:8] != b"ftyp":
+        return None
+    box = head[: int.from_bytes(head[:4], "big")]
+    brands = [box[8:12], *(box[at : at + 4] for at in range(16, len(box), 4))]
+    return next((known[brand] for known in (_BRANDS, _ANY_CODING) for brand in brands if brand in known), None)
+
+
+def add_format(name: str) -> None:
+    """Make Pillow read and write a format, one of `NEWER_FORMATS`.
+
+    Raises:
+        MissingPackageError: The package that does it is not installed, or Pillow is too old for AVIF.
+    """
+    if name == "HEIF":
+        with needed_by("reading HEIC images", "bushel[heif]"):
+            import pillow_heif
+        pillow_heif.register_heif_opener()
+    elif name == "JXL":
+        with needed_by("reading JPEG XL images", "bushel[jxl]"):
+            import pillow_jxl  # noqa: F401 - it registers itself
+    else:
+        from PIL import features
+
+        if not features.check("avif"):
+            raise MissingPackageError("reading AVIF images needs Pillow 11.3 or newer: pip install -U 'pillow>=11.3'")
