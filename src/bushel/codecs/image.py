@@ -20,7 +20,6 @@ import numpy as np
 
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
-from bushel.codecs.newer_images import NEWER_FORMATS, add_format, newer_format
 from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 
@@ -82,12 +81,14 @@ class _Format:
         channels: Numbers of channels it can store: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
         deep: Whether it can store 16-bit grey, too.
         options: Arguments for Pillow's `save`.
+        newer: Whether it is one of `NEWER_FORMATS`.
     """
 
     pillow: str
     channels: tuple[int, ...]
     deep: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    newer: bool = False
 
 
 def _pixels(image: Image.Image) -> Array:
@@ -169,7 +170,7 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
     except Exception as error:
         raise codec_error(
-            codec, f"a complete image ({', '.join((*_READ_FORMATS, *NEWER_FORMATS))})", _found(data, error)
+            codec, f"a complete image ({', '.join((*_READ_FORMATS, 'AVIF', 'HEIC', 'JXL'))})", _found(data, error)
         ) from error
 
 
@@ -181,6 +182,8 @@ def open_image(data: Buffer) -> Image.Image:
         Exception: What Pillow raises for a damaged file; it documents no set of errors.
     """
     from PIL import Image
+
+    from bushel.codecs.newer_images import add_format, newer_format
 
     newer = newer_format(data)
     if newer is not None:
@@ -238,7 +241,9 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
         if not np.isin(array, (0, 255)).all():
             raise codec_error(codec, "pixels of 0 and 255 only", describe(value))
         image = image.convert("1", dither=Image.Dither.NONE)
-    if target.pillow in NEWER_FORMATS:
+    if target.newer:
+        from bushel.codecs.newer_images import add_format
+
         add_format(target.pillow)
     stream = io.BytesIO()
     try:
@@ -303,7 +308,7 @@ def _newer(pillow: str, channels: tuple[int, ...], lossless: Mapping[str, Any], 
         rest, reading = _without_words(arguments)
         quality = _quality(name, rest) if rest else usual
         options = lossless if quality is None else {"quality": quality}
-        return _codec(name, _Format(pillow, channels, options=options), reading)
+        return _codec(name, _Format(pillow, channels, options=options, newer=True), reading)
 
     return factory
 
