@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import pickle
 import re
 from pathlib import Path
@@ -92,3 +93,54 @@ def test_an_empty_dataset(tmp_path: Path) -> None:
     dataset = bushel.open(tmp_path / "data")
     assert "0 samples" in dataset._repr_html_()
     assert repr(dataset.show()) == ""
+
+
+def test_classes_have_their_names(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "photos" / name / "a.png")
+    dataset = bushel.open(tmp_path / "photos")
+    assert "1 dog" in dataset[1]._repr_html_()  # type: ignore[attr-defined]
+    assert "label: 1 dog" in dataset.show()._repr_html_()
+    assert "label=1 dog" in repr(dataset.show())
+
+
+def test_sounds_have_a_waveform_and_a_player(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    with bushel.Writer(tmp_path / "data", {"audio": "flac(8000)"}, container="tar") as writer:
+        writer.append({"audio": np.sin(np.arange(4000) / 20).astype(np.float32)}, key="a")
+    dataset = bushel.open(tmp_path / "data")
+    sample = dataset[0]
+    text = sample._repr_html_()  # type: ignore[attr-defined]
+    [player] = re.findall(r'<audio controls src="data:audio/flac;base64,([^"]+)">', text)
+    assert base64.b64decode(player) == dataset.read([0], decode=False)[0]["audio"]
+    assert 'alt="waveform of audio"' in text
+    copied = pickle.loads(pickle.dumps(sample))
+    assert list(copied) == list(sample)
+    assert "<audio" not in copied._repr_html_()
+
+
+def test_the_result_of_a_verification(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "other", {"text": "utf8"}, container="tar") as writer:
+        writer.append({"text": "<b>one</b>"}, key="k<1")
+    assert "Verified: ok" in bushel.verify(tmp_path / "other")._repr_html_()
+    path, offset = bushel.open(tmp_path / "other").location(0, "text")
+    data = bytearray(Path(path).read_bytes())
+    data[offset] ^= 1
+    times = os.stat(path)
+    Path(path).write_bytes(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    text = bushel.verify(tmp_path / "other")._repr_html_()
+    for part in ("1 problem", "checksum", "k&lt;1", "text"):
+        assert part in text
+
+
+def test_a_loader_shows_its_next_batch(dataset: bushel.Dataset) -> None:
+    loader = bushel.Loader(dataset, 4, shuffle=True, seed=3, fields=["image", "label", "caption"], workers=0)
+    text = loader._repr_html_()
+    for part in ("9 samples", "seed <b>3", "rank <b>0 of 1", "0 of 9 samples consumed", "4 × 20 × 30 × 3, uint8"):
+        assert part in text
+    first = next(iter(loader))
+    assert [int(image[0, 0, 0]) for image in pictures(text)[:4]] == first["image"][:, 0, 0, 0].tolist()
+    broken = bushel.Loader(dataset, 4, fields=["image"], transforms={"image": [lambda image: image[99]]}, workers=0)
+    assert "cannot be made" in broken._repr_html_()

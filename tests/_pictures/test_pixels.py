@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
+from bushel._pictures.palette import class_colours
 from bushel._pictures.pixels import array_facts, array_pixels, colours, displayable, encode_png
 
 
@@ -89,3 +90,23 @@ def test_deep_images_are_scaled() -> None:
 def test_png_holds_the_pixels() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 6, 3), np.uint8)
     assert np.array_equal(np.array(Image.open(io.BytesIO(encode_png(pixels)))), pixels)
+
+
+def test_masks_of_class_numbers_have_the_colours_of_classes() -> None:
+    mask = np.array([[0, 1, 2], [5, 255, 1]], np.uint8)
+    shown = displayable(mask)
+    assert shown[0, 0].tolist() == [0, 0, 0]
+    assert len(np.unique(shown.reshape(-1, 3), axis=0)) == 5
+    assert np.array_equal(shown[0, 1], shown[1, 2])
+    assert shown.max(axis=2)[mask > 0].min() > 100
+    assert np.array_equal(displayable(mask[:, :, None]), shown)
+
+
+@pytest.mark.parametrize("values", [[0, 255], [0, 0], [0, 200], [255, 255], [10, 64]])
+def test_other_grey_images_are_shown_as_they_are(values: list[int]) -> None:
+    grey = np.array([values], np.uint8)
+    assert displayable(grey)[0, :, 1].tolist() == values
+
+
+def test_the_colours_of_classes_differ() -> None:
+    assert len(np.unique(class_colours(), axis=0)) > 250

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -302,3 +303,36 @@ def test_sounds_are_played_and_drawn(tmp_path: Path) -> None:
         assert (part.status_code, part.content) == (206, b"fLaC")
         shown = client.get("/d/0/thumb?i=0&f=audio")
         assert Image.open(io.BytesIO(shown.content)).size == (192, 96)
+
+
+def test_a_mask_of_class_numbers_has_colours_and_a_legend(tmp_path: Path) -> None:
+    mask = np.repeat(np.arange(6, dtype=np.uint8), 20).reshape(6, 20)
+    with bushel.Writer(tmp_path / "data", {"mask": "png"}, container="tar") as writer:
+        writer.append({"mask": mask}, key="a")
+        writer.append({"mask": mask * 40}, key="b")
+    with client_of(tmp_path / "data") as client:
+        text = client.get("/d/0/s/0").text
+        assert text.count("<rect") == 6
+        assert text.count("16.7 %") == 6
+        shown = np.array(Image.open(io.BytesIO(client.get("/d/0/thumb?i=0&f=mask").content)))
+        assert len(np.unique(shown.reshape(-1, 3), axis=0)) == 6
+        assert "<rect" not in client.get("/d/0/s/1").text
+
+
+@pytest.mark.filterwarnings("ignore:.*is (damaged|incomplete)")
+def test_every_page_says_that_a_dataset_is_incomplete_or_damaged(tmp_path: Path) -> None:
+    write(tmp_path / "cut", 12, "tar")
+    for path in (tmp_path / "cut").glob("*.tar"):
+        os.truncate(path, path.stat().st_size // 2)
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        bushel.Writer(tmp_path / "partial", {"label": "int"}, container="tar", shard_bytes=2048) as writer,
+    ):
+        for number in range(30):
+            writer.append({"label": number}, key=f"k{number}")
+        raise KeyboardInterrupt
+    with client_of(tmp_path / "cut", tmp_path / "partial") as client:
+        for page in ("", "/s/0", "/shards", "/duplicates"):
+            assert "This dataset is damaged" in client.get(f"/d/0{page}").text
+            assert "This dataset is incomplete" in client.get(f"/d/1{page}").text
+        assert "bushel repair" in client.get("/d/0").text

@@ -1,17 +1,24 @@
-"""A dataset in a notebook: its facts, its fields, and its first samples."""
+"""Datasets and samples in a notebook: facts, fields, pictures, sounds, and names of classes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bushel._dataset.info import Info, readable_size
-from bushel._pictures.notebook import Gallery, facts_html
+from bushel._dataset.labels import labels_of
+from bushel._pictures.notebook import Gallery, facts_html, sample_html
+from bushel.codecs import holds_sound
 from bushel.errors import BushelError
+from bushel.spec import format_spec
 
 if TYPE_CHECKING:
+    from bushel._dataset.reader import Reader
     from bushel._pictures.notebook import Readable
 
-__all__ = ["dataset_html"]
+__all__ = ["dataset_html", "sample_in_notebook"]
 
 _SHOWN, _MEASURED = 6, 1000
 
@@ -40,6 +47,29 @@ def dataset_html(dataset: Any) -> str:
     rows += [(name, kind, _mean_size(dataset, name)) for name, kind in dataset.spec.items()]
     readable: Readable = dataset
     return facts_html(f"bushel.Dataset, {count} samples", facts, rows, Gallery(readable, _SHOWN)._repr_html_())
+
+
+def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | None) -> str:
+    """Return a sample as a table.
+
+    Args:
+        sample: The decoded sample.
+        origin: Its reader and its position in the whole dataset; None if they are unknown: then sounds are arrays like
+            others, and classes have no names.
+    """
+    if origin is None:
+        return sample_html(sample)
+    reader, position = origin
+    sounds: dict[str, bytes] = {}
+    try:
+        labels = labels_of(reader.shards, reader.fields)
+        names = [name for name, kind in format_spec(reader.fields).items() if holds_sound(kind) and name in sample]
+        if names:
+            [stored] = reader.read(np.array([position], np.int64), dict.fromkeys(names), decode=False)
+            sounds = {name: stored[name] for name in names if name in stored}
+    except (BushelError, OSError):  # the file is gone by now: the decoded sample is still shown
+        labels = {}
+    return sample_html(sample, labels, sounds)
 
 
 def _columns(dataset: Any) -> tuple[str, ...]:

@@ -24,14 +24,22 @@ CHUNK = 64
 
 
 class ShownSample(dict[str, Any]):
-    """A sample: a dict, which a notebook shows as a table with its pictures."""
+    """A sample: a dict, which a notebook shows as a table with its pictures, its sounds, and the names of its classes.
 
-    __slots__ = ()
+    Attributes:
+        origin: The reader and the position of the sample in its whole dataset; None for a copy.
+    """
+
+    __slots__ = ("origin",)
+    origin: tuple[Reader, int] | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShownSample, (dict(self),)
 
     def _repr_html_(self) -> str:
-        from bushel._pictures.notebook import sample_html
+        from bushel._dataset.in_notebook import sample_in_notebook
 
-        return sample_html(self)
+        return sample_in_notebook(self, getattr(self, "origin", None))
 
 
 class Samples:
@@ -162,7 +170,9 @@ class Samples:
             except (IndexError, OverflowError):
                 position = own.at(operator.index(item))  # says what is wrong with it
             wanted = dict.fromkeys(own.fields) if mask is None else own.wanted(mask)
-            return ShownSample(self._reader.sample(position, wanted))
+            sample = ShownSample(self._reader.sample(position, wanted))
+            sample.origin = self._reader, position
+            return sample
         if not isinstance(item, Iterable | slice):
             from bushel._dataset.wrong_items import wrong_position
 

@@ -17,11 +17,23 @@ from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY
 
-__all__ = ["Gallery", "facts_html", "main_field", "sample_html", "sample_pixels", "table_html"]
+__all__ = [
+    "Gallery",
+    "batch_html",
+    "facts_html",
+    "main_field",
+    "sample_html",
+    "sample_pixels",
+    "sound_html",
+    "table_html",
+]
 
 _SIDE = 128
 _LINE = 120
 _ELEMENTS = 8
+_PLAYED = 4 << 20
+"""Size in bytes of the largest sound that is part of a notebook."""
+_SOUNDS = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg"}
 
 _STYLE = (
     "display:inline-block;vertical-align:top;width:{side}px;margin:0 8px 10px 0;font:11px/1.4 monospace;"
@@ -46,6 +58,11 @@ class Readable(Protocol):
         """Field names to types."""
         ...
 
+    @property
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """Names of classes, by field."""
+        ...
+
     def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[dict[str, Any]]:
         """Read samples."""
         ...
@@ -59,9 +76,65 @@ class Readable(Protocol):
         ...
 
 
-def sample_html(sample: Mapping[str, Any]) -> str:
-    """Return a sample as a table, with pictures of its arrays."""
-    return table_html([(name, _value_html(value)) for name, value in sample.items()], escape=False)
+def sample_html(
+    sample: Mapping[str, Any],
+    labels: Mapping[str, Sequence[str]] | None = None,
+    sounds: Mapping[str, bytes] | None = None,
+) -> str:
+    """Return a sample as a table, with pictures of its arrays.
+
+    Args:
+        sample: The decoded sample.
+        labels: Names of classes, by field.
+        sounds: Stored bytes of the fields that are sounds: these have a waveform and a player.
+    """
+    rows = []
+    for name, value in sample.items():
+        if sounds and name in sounds:
+            rows.append((name, sound_html(name, np.asarray(value), sounds[name])))
+        elif labels and (named := _class_name(value, labels.get(name, ()))):
+            rows.append((name, f"{html.escape(str(value))} {html.escape(named)}"))
+        else:
+            rows.append((name, _value_html(value)))
+    return table_html(rows, escape=False)
+
+
+def _class_name(value: Any, names: Sequence[str]) -> str:
+    """Return the name of a class number; empty if the value is something else, or has no name."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < len(names):
+        return ""
+    return _plain(names[int(value)])
+
+
+def sound_html(name: str, frames: Any, data: bytes) -> str:
+    """Return the waveform and a player of a sound.
+
+    Args:
+        name: Name of the field.
+        frames: float32[frames, channels], the decoded sound.
+        data: The stored sound. Larger ones than 4 MB have no player, so that notebooks stay small.
+    """
+    drawn = array_pixels(frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE)
+    parts = [] if drawn is None else [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
+    kind = next((kind for magic, kind in _SOUNDS.items() if bytes(data[:4]) == magic), "audio/mpeg")
+    if len(data) <= _PLAYED:
+        parts.append(f'<audio controls src="data:{kind};base64,{base64.b64encode(data).decode()}"></audio>')
+    parts.append(html.escape(f"{' × '.join(map(str, frames.shape))}, {frames.dtype}"))
+    return "<br>".join(parts)
+
+
+def batch_html(batch: Mapping[str, Any], most: int = 6) -> str:
+    """Return a batch as a table: shape and dtype of each field, and pictures or texts of its first samples."""
+    rows = []
+    for name, values in batch.items():
+        shape = getattr(values, "shape", None)
+        facts = f"{' × '.join(map(str, shape))}, {values.dtype}" if shape is not None else describe(values)
+        try:
+            first = [np.asarray(each) if shape is not None else each for each in values[:most]]
+        except (TypeError, ValueError, KeyError):  # what a collate function of the user returned
+            first = []
+        rows.append((name, html.escape(facts), " ".join(f"<span>{_value_html(each)}</span>" for each in first)))
+    return table_html(rows, header=("field", "shape", "first samples"), escape=False)
 
 
 class Gallery:
@@ -81,6 +154,7 @@ class Gallery:
         self._values = {name: dataset.column(name)[: self._count] for name in columns or ()}
         self._named = columns is not None
         self._main = main_field(dataset.spec)
+        self._labels = dataset.labels
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -106,12 +180,15 @@ class Gallery:
             texts = [(name, _column_text(values[position])) for name, values in self._values.items()]
             try:
                 [sample] = self._dataset.read([position], names)
-                texts += [(name, _line(sample[name])) for name in names if name in sample]
+                texts += [(name, self._text(name, sample[name])) for name in names if name in sample]
                 key = sample[KEY]
             except (BushelError, OSError) as error:
                 key, texts = str(position), [*texts, ("error", _line(str(error)))]
             found.append((key, texts))
         return found
+
+    def _text(self, name: str, value: Any) -> str:
+        return f"{_line(value)} {_class_name(value, self._labels.get(name, ()))}".rstrip()
 
 
 def main_field(spec: Mapping[str, str]) -> str | None:

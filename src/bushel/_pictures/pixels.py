@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._pictures.palette import is_index_mask, mask_pixels
+
 __all__ = ["ArrayFacts", "array_facts", "array_pixels", "colours", "displayable", "encode_png", "is_picture"]
 
 Pixels = npt.NDArray[np.uint8]
@@ -96,11 +98,13 @@ def displayable(array: npt.NDArray[Any]) -> Pixels:
     """Return an image as HxWx3, uint8.
 
     Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to their greatest
-    value. Transparent pixels are shown on a chequered ground.
+    value. Transparent pixels are shown on a chequered ground, and masks of class numbers in the colours of the classes.
 
     Args:
         array: HxW or HxWxC with 1 to 4 channels, of numbers.
     """
+    if is_index_mask(array):
+        return mask_pixels(array)
     pixels = array[:, :, None] if array.ndim == 2 else array
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255

@@ -144,6 +144,30 @@ class VerifyResult:
         compared = f"{self.bytes_checked:,} bytes compared with checksums"
         return f"<VerifyResult: {self.verdict}; {self.samples:,} samples in {self.shards:,} shards, {compared}>"
 
+    def _repr_html_(self) -> str:
+        from bushel._pictures.notebook import facts_html
+
+        facts = [("samples", f"{self.samples:,}"), ("shards", f"{self.shards:,}")]
+        facts.append(("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}"))
+        listed = self.problems[:_SHOWN]
+        rows = [("problem", "file", "offset", "sample", "field", "message")] if listed else []
+        for each in listed:
+            place = (
+                each.file or "",
+                "" if each.offset is None else f"{each.offset:,}",
+                each.key or "",
+                each.field or "",
+            )
+            rows.append((f"{'warning: ' if each.warning else ''}{each.kind}", *place, each.message))
+        more = len(self.problems) - len(listed) + self.more
+        return facts_html(
+            f"Verified: {self.verdict}", facts, rows, f"<div>{more:,} more are not shown</div>" if more else ""
+        )
+
+
+_SHOWN = 50
+"""Number of problems that a notebook shows."""
+
 
 @dataclass(slots=True)
 class Findings:

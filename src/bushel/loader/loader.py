@@ -224,6 +224,21 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             f"epoch {self.epoch}, {self._progress.samples} of {plan.at(self.epoch).order.samples} {plan.unit} consumed>"
         )
 
+    def _repr_html_(self) -> str:
+        from bushel.loader.in_notebook import loader_html
+
+        plan, order = self._plan, self._plan.at(self.epoch).order
+        processes = f" in each of {self._processes} processes" if self._processes else ""
+        facts = [
+            ("batches", "single samples" if self._is_single else plan.sizes),
+            ("order", order.version),
+            ("seed", str(self.seed)),
+            ("rank", f"{self.rank} of {self.world_size}"),
+            ("workers", f"{self._workers}{processes}"),
+            ("epoch", f"{self.epoch}, {self._progress.samples:,} of {order.samples:,} {plan.unit} consumed"),
+        ]
+        return loader_html(f"bushel.Loader of {len(self.dataset):,} samples", facts, self.peek)
+
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         steps, before = self._plan.at(progress.epoch), progress.samples
         for number, sample in enumerate(step.batch, 1):

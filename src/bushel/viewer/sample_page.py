@@ -11,10 +11,12 @@ import numpy as np
 
 from bushel._dataset.info import readable_size
 from bushel._dataset.inside import whole_position
+from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import ArrayFacts, array_facts, array_pixels
 from bushel._pictures.values import arrays_in
 from bushel.codecs import get_codec
 from bushel.codecs.base import describe
+from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
 from bushel.viewer.byte_ranges import media_type
@@ -91,6 +93,7 @@ class FieldView:
         note: More about the value in a few words.
         error: Description of its error.
         more: Number of elements that are not shown.
+        classes: For a mask of class numbers, each class as its name, its colour such as `#1f77b4`, and its share.
     """
 
     field: ShownField
@@ -102,6 +105,7 @@ class FieldView:
     note: str = ""
     error: str = ""
     more: int = 0
+    classes: Sequence[tuple[str, str, float]] = ()
 
     @property
     def states(self) -> Sequence[str]:
@@ -179,8 +183,9 @@ def _show(shown: Shown, view: FieldView, value: Stored, data: bytes | None) -> N
         if data is not None:
             width, height = image_size(data)
             view.content, view.note = (width, height), f"{width} × {height} pixels, {found or 'image'}"
-        # a browser does not show TIFF and PNM files: a picture of them is made here
-        view.shape = "image" if found else "drawn"
+            view.classes = _classes(shown, view.field.name, data) if _one_channel(data) else ()
+        # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of them are made here
+        view.shape = "image" if found and not view.classes else "drawn"
         return
     if data is None or value.size > _DECODED or kind == "bytes":
         view.shape, view.content = "hex", hex_lines(value.read(0, _HEX))
@@ -199,6 +204,22 @@ def _show(shown: Shown, view: FieldView, value: Stored, data: bytes | None) -> N
         view.shape, view.content = "tree", tree_of("", decoded)
     else:
         view.shape, view.content = "line", line_of(shown, view.field.name, decoded)
+
+
+def _one_channel(data: bytes) -> bool:
+    """Return whether an image may be a mask: a PNG of one channel of up to 8 bits."""
+    return data.startswith(b"\x89PNG") and len(data) > 26 and data[25] == 0 and data[24] <= 8
+
+
+def _classes(shown: Shown, name: str, data: bytes) -> list[tuple[str, str, float]]:
+    mask = decode_image(data, ImageReading())
+    if not is_index_mask(mask):
+        return []
+    colours = class_colours()
+    return [
+        (line_of(shown, name, number), "#" + bytes(colours[number]).hex(), share)
+        for number, share in mask_classes(mask)
+    ]
 
 
 def _array_views(decoded: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.damaged import HOW_TO_REPAIR
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_of
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields
 
@@ -22,6 +24,8 @@ T = TypeVar("T")
 
 _PICTURE_BYTES = 48 << 20
 _SELECTION_BYTES = 48 << 20
+_NAMED = 3
+"""Number of damaged shards that each page names."""
 
 
 class ByteCache(Generic[T]):
@@ -95,6 +99,22 @@ class Shown:
     def labels(self) -> Mapping[str, Sequence[str]]:
         """Names of classes, by field."""
         return self.dataset.labels
+
+    @cached_property
+    def notices(self) -> Sequence[str]:
+        """What is wrong with the whole dataset: missing samples or parts, and shards whose structure is damaged."""
+        found = []
+        incomplete = reader_of(self.dataset).incomplete
+        if incomplete is not None:
+            samples = self.dataset.info.samples
+            found.append(f"incomplete: {incomplete.describe(samples)}. To complete it, {incomplete.advice}.")
+        damages = [shard.damage for shard in self.dataset.shards if shard.damage is not None]
+        found += [f"damaged: {damage.error} ({damage.describe()})." for damage in damages[:_NAMED]]
+        if len(damages) > _NAMED:
+            found.append(f"{len(damages) - _NAMED} more shards are damaged.")
+        if damages:
+            found.append(f"{HOW_TO_REPAIR}.")
+        return [plain_text(text) for text in found]
 
     def field(self, name: str) -> ShownField:
         """Return a field.

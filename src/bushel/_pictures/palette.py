@@ -1,0 +1,57 @@
+"""Colours of classes, and masks whose pixels are class numbers."""
+
+from __future__ import annotations
+
+import colorsys
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["class_colours", "is_index_mask", "mask_classes", "mask_pixels"]
+
+Pixels = npt.NDArray[np.uint8]
+
+_CLASSES = 64
+"""Class numbers of masks are below this. Images with larger values are shown as grey levels."""
+_IGNORED = 255
+"""The number that masks give to pixels without a class."""
+_GOLDEN = 0.61803398875
+
+
+@cache
+def class_colours() -> Pixels:
+    """Return 256x3: a colour for each class number. 0 is black, and neighbouring numbers have different hues."""
+    colours = [(0, 0, 0)]
+    for number in range(1, _IGNORED):
+        hue, light = (0.33 + _GOLDEN * number) % 1, (0.62, 0.45, 0.75)[number % 3]
+        red, green, blue = colorsys.hls_to_rgb(hue, light, 0.65)
+        colours.append((round(255 * red), round(255 * green), round(255 * blue)))
+    return np.array([*colours, (240, 240, 240)], np.uint8)
+
+
+def is_index_mask(array: npt.NDArray[Any]) -> bool:
+    """Return whether the pixels of an image seem to be class numbers: one channel of uint8, all values small.
+
+    255, which marks pixels without a class, may occur too, unless it is the only value besides 0.
+    """
+    if array.dtype != np.uint8 or not array.size or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 1)):
+        return False
+    greatest = int(array.max())
+    if greatest == _IGNORED:
+        rest = array[array != _IGNORED]
+        greatest = int(rest.max()) if rest.size else 0
+    return 0 < greatest < _CLASSES
+
+
+def mask_pixels(mask: npt.NDArray[Any]) -> Pixels:
+    """Return a mask HxW or HxWx1 of class numbers as HxWx3, in the colours of the classes."""
+    pixels: Pixels = class_colours()[mask.reshape(mask.shape[:2])]
+    return pixels
+
+
+def mask_classes(mask: npt.NDArray[Any]) -> list[tuple[int, float]]:
+    """Return the class numbers in a mask, ascending, each with its share of the pixels."""
+    numbers, counts = np.unique(mask, return_counts=True)
+    return [(int(number), int(count) / mask.size) for number, count in zip(numbers, counts, strict=True)]
