@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
     from bushel._dataset.indexing import index
     from bushel._dataset.info import Info
+    from bushel._dataset.join import join
     from bushel._dataset.open import open, open_stream
+    from bushel._dataset.sides import Joined
     from bushel._dataset.stream import StreamDataset
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
@@ -57,6 +59,7 @@ __all__ = [
     "InUseError",
     "IncompleteWarning",
     "Info",
+    "Joined",
     "Loader",
     "LoaderStats",
     "MissingPackageError",
@@ -81,6 +84,7 @@ __all__ = [
     "diff",
     "from_hf",
     "index",
+    "join",
     "jpeg",
     "merge",
     "mix",
@@ -111,6 +115,7 @@ _HOME = {
     "InUseError": "errors",
     "IncompleteWarning": "errors",
     "Info": "_dataset.info",
+    "Joined": "_dataset.sides",
     "Loader": "loader",
     "LoaderStats": "loader",
     "MissingPackageError": "errors",
@@ -134,6 +139,7 @@ _HOME = {
     "diff": "integrity",
     "from_hf": "integrations.huggingface",
     "index": "_dataset.indexing",
+    "join": "_dataset.join",
     "merge": "ingest",
     "mix": "loader",
     "open": "_dataset.open",

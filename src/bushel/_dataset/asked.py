@@ -6,7 +6,7 @@ Every table that a dataset is read with passes through `Asked.table`, wherever i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from bushel._index.table import FieldExtents, ShardIndex
@@ -16,7 +16,7 @@ from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec
 
-__all__ = ["AS_FILES_SAY", "Asked", "warn_withheld"]
+__all__ = ["AS_FILES_SAY", "Asked", "renamed", "warn_withheld"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,12 @@ class Asked:
     Attributes:
         spec: The fields that the caller declares, whose codecs are used as they are.
         pickle: Whether codecs that run code are used for the other fields, where files name them.
+        names: Names in the files to the names by which fields are read, where they differ.
     """
 
     spec: Spec = field(default_factory=dict)
     pickle: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def field(self, known: Field) -> Field:
         """Return a field of a file as it is read."""
@@ -45,6 +47,10 @@ class Asked:
         Raises:
             SpecError: A declared field is a sequence and the stored one is not, or the reverse.
         """
+        index = self._typed(index)
+        return renamed(index, self.names) if self.names else index
+
+    def _typed(self, index: ShardIndex) -> ShardIndex:
         fields = {name: self._extents(index.container, extents) for name, extents in index.fields.items()}
         if all(fields[name] is extents for name, extents in index.fields.items()):
             return index
@@ -70,6 +76,23 @@ class Asked:
                 stored = "a sequence" if known.sequence else "not a sequence"
                 raise SpecError(f"field {shown.name!r} is stored as {known.type}, which is {stored}")
         return extents if (codec, shown) == (extents.codec, known) else replace(extents, field=shown, codec=codec)
+
+
+def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
+    """Return a table in which fields, and the columns and names of classes of their values, have other names."""
+
+    def new(name: str) -> str:
+        """Return the new name of a column, which is a field's or begins with it and a dot."""
+        old = name if name in index.fields else next((one for one in index.fields if name.startswith(f"{one}.")), name)
+        return names.get(old, old) + name[len(old) :]
+
+    fields = [replace(own, field=replace(own.field, name=new(name))) for name, own in index.fields.items()]
+    return replace(
+        index,
+        fields={own.field.name: own for own in fields},
+        labels={new(name): own for name, own in index.labels.items()},
+        columns={new(name): own for name, own in index.columns.items()},
+    )
 
 
 def _stored_codec(container: str, field: Field) -> str:

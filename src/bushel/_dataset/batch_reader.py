@@ -101,7 +101,7 @@ class BatchReader:
         """
         reader, chosen = self.dataset._reader, self.dataset._selection
         absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
-        groups = reader.readable(absolute)
+        groups = reader.readable(absolute, wanted)
         rest = reader.unknown(groups, wanted) if decode else wanted
         plan = reader.plan(groups, len(absolute), rest, parts=decode)
         return [([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches]
@@ -177,7 +177,7 @@ class NumberReader:
 
     def _is_in_all(self, name: str, held: _Held) -> bool:
         """Return whether the indexes of all shards have a field as that of the first one; of very many, the last."""
-        shards = self._reader.shards
+        shards = self._reader.counted
         numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
         others = (self._held_in_index(name, number) for number in numbers)
         return all(other is not None and other[0].dtype == held[0].dtype for other in others)
@@ -200,7 +200,7 @@ class NumberReader:
         positions = self._dataset._selection.absolute(samples)
         found: dict[str, I64 | None] = {}
         if self._in_index:
-            groups = self._reader.groups(positions)
+            groups = self._reader.groups(positions, [])
             for one, own in zip(self.fields, arrays, strict=True):
                 if one.name in self._in_index and own is not None:
                     found[one.name] = self._take(one.name, groups, len(samples), own)

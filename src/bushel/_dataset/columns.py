@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,16 @@ _LOOK_AT = 1000
 _LOOK_AT_REMOTE = 32
 
 
-def column_names(shards: Sequence[OpenShard]) -> tuple[str, ...]:
-    """Return the names of the columns that every shard has, in the order of the first one.
+def column_names(reader: Reader) -> tuple[str, ...]:
+    """Return the names of the columns that every shard has, or every shard of a joined dataset, in order.
 
     Of very many shards, and of many remote ones, only the first and the last are looked at.
     """
-    if not shards:
-        return ()
-    own = looked_at(shards)
-    return tuple(name for name in own[0].index.columns if all(name in shard.index.columns for shard in own[1:]))
+    found: dict[str, None] = {}
+    for shards in filter(None, reader.divisions):
+        first, *rest = looked_at(shards)
+        found |= {name: None for name in first.index.columns if all(name in shard.index.columns for shard in rest)}
+    return tuple(found)
 
 
 def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
@@ -64,23 +66,47 @@ def part_of(reader: Reader, positions: range | I64, name: str) -> Part:
         FormatError: An index is damaged.
     """
     shards = reader.shards
-    wanted = _meaning(name, shards)
+    wanted = _meaning(name, reader)
+    if reader.sides:
+        return _of_joined(reader, np.asarray(positions, np.int64), wanted)
     if isinstance(positions, range) and positions.step == 1:
-        return _joined(_slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted)
+        return _put_together(_slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted)
     rows = np.asarray(positions, np.int64)
     groups = reader.groups(rows) if len(rows) else []
     pieces = [_piece(shards[group.number], group.rows, wanted) for group in groups]
-    values, missing = _joined(pieces or [_empty(shards, wanted)], shards, wanted)
-    if len(groups) < 2:
-        return values, missing
-    back = np.empty(len(rows), np.int64)
-    back[np.concatenate([np.arange(len(rows)) if each.places is None else each.places for each in groups])] = np.arange(
-        len(rows)
-    )
+    part = _put_together(pieces or [_empty(shards, wanted)], shards, wanted)
+    return part if len(groups) < 2 else _in_order(part, [group.places_in(len(rows)) for group in groups])
+
+
+def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
+    """Return a column of some samples of datasets that are joined."""
+    groups = [
+        group
+        for group in (reader.groups(positions, [wanted.field.name]) if len(positions) else ())
+        if wanted.field.name in group.index.fields
+    ]
+    pieces = [_piece(reader.shards[group.number], group.rows, wanted) for group in groups]
+    lone = np.ones(len(positions), np.bool_)
+    places = [group.places_in(len(positions)) for group in groups]
+    for own in places:
+        lone[own] = False
+    if lone.any() or not pieces:
+        has = (shard for shard in reader.shards if any(field.name == wanted.field.name for field in shard.fields))
+        places.append(np.flatnonzero(lone))
+        pieces.append(Piece(np.zeros(len(places[-1]), np.bool_), np.ones(len(places[-1]), np.bool_)))
+        pieces.append(_empty(list(islice(has, 1)), wanted))
+    return _in_order(_put_together(pieces, reader.shards, wanted), places)
+
+
+def _in_order(part: Part, places: Sequence[I64]) -> Part:
+    """Return values in the order of samples, given the places of the samples to which they belong."""
+    back = np.empty(sum(map(len, places)), np.int64)
+    back[np.concatenate(places)] = np.arange(len(back))
+    values, missing = part
     return values[back], None if missing is None else missing[back]
 
 
-def _joined(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: ColumnOf) -> Part:
+def _put_together(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: ColumnOf) -> Part:
     try:
         return join_pieces(pieces)
     except ValueError as error:
@@ -88,14 +114,15 @@ def _joined(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: Column
         raise FormatError(f"column {wanted.name!r}: {error}", file=folder, hint=_HINT) from error
 
 
-def _meaning(name: str, shards: Sequence[OpenShard]) -> ColumnOf:
+def _meaning(name: str, reader: Reader) -> ColumnOf:
+    shards = reader.shards
     try:
         return column_of(name, union_of_fields(kinds(shards)))
     except SpecError as error:
         raise KeyError(str(error)) from None
     except KeyError as error:
-        near = did_you_mean(name, [*column_names(shards), *possible_columns(union_of_fields(kinds(shards)))])
-        known = ", ".join(column_names(shards)) or "none; `bushel index --columns` adds some"
+        near = did_you_mean(name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))])
+        known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
         raise KeyError(f"there is no column {name!r}: {near or f'the columns are {known}'}") from error
 
 

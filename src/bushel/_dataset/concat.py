@@ -55,10 +55,16 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
             raise TypeError(
                 f"concat takes a list of datasets, not of {type(each).__name__}: open paths with bushel.open"
             )
-    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset.shards]
+    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
     verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
-    whole = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
+    if any(dataset._reader.sides for dataset in datasets):
+        from bushel._dataset.joined import joined_in_turn
+
+        readers = [(dataset._reader, dataset.spec) for dataset in datasets]
+        whole = Dataset((), reader=joined_in_turn(shards, readers, verify=verify, incomplete=incomplete))
+    else:
+        whole = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
     if all(dataset._selection.is_whole(size) for dataset, size in zip(datasets, sizes, strict=True)):

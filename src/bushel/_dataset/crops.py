@@ -26,18 +26,17 @@ I64 = npt.NDArray[np.int64]
 
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDArray[Any]:
     """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""
-    positions = np.array([position], np.int64)
-    [group] = reader.readable(positions)
-    own = group.index.fields.get(name)
+    group = reader.group_of(position, name)
+    own = None if group is None else group.index.fields[name]
     known = own is not None and (own.segments is not None or own.seek is not None)
-    if own is not None and known and not (reader.verify and own.crc32 is not None):
+    if group is not None and own is not None and known and not (reader.verify and own.crc32 is not None):
         try:
             file = reader.file(group.number, own.file)
             if (pixels := crop_in_part(file, own, int(group.rows[0]), box)) is not None:
                 return pixels
         except (CodecError, ExtentError, JpegError):
             pass  # not tiled, or damaged: decoding the whole image finds the error
-    [sample] = reader.read(positions, {name: None}, decode=True)
+    [sample] = reader.read(np.array([position], np.int64), {name: None}, decode=True)
     if name not in sample:
         raise KeyError(f"sample {sample[KEY]!r} has no field {name!r}")
     return cut(sample[name], name, box)

@@ -71,6 +71,7 @@ class Dataset(StoredValues):
         shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         notes = ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
+        notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
         return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
 
     def _repr_html_(self) -> str:
@@ -144,7 +145,7 @@ class Dataset(StoredValues):
         """
         from bushel._dataset.info import info_of
 
-        return info_of(self._reader.shards, self.spec, self._reader.incomplete)
+        return info_of(self._reader, self.spec)
 
     @property
     def shards(self) -> Sequence[OpenShard]:
@@ -169,6 +170,8 @@ class Dataset(StoredValues):
 
         shown = [self.spec, identities(self._reader.shards), *revisions(self._reader.shards)]
         digest = hashlib.sha256(json.dumps(shown).encode())
+        for side in self._reader.sides:
+            digest.update(side.rows.data)
         if isinstance(self._selection.positions, range):
             digest.update(repr(self._selection.positions).encode())
         else:
@@ -189,7 +192,7 @@ class Dataset(StoredValues):
         """
         from bushel._dataset.columns import column_names
 
-        return column_names(self._reader.shards)
+        return column_names(self._reader)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return the value of each sample in a column of the index. No data file is touched.
@@ -388,4 +391,8 @@ class Dataset(StoredValues):
         own = tuple(f"{name}." for name in self._selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(own)]
         values = {name: part_of(self._reader, self._selection.positions, name) for name in names}
-        return index_table(self._reader.shards, list(self._selection.fields), self._selection.positions, values)
+        rows: dict[str, Any] = {}
+        if self._reader.sides:
+            positions = np.asarray(self._selection.positions, np.int64)
+            rows = {name: self._reader.rows_of(name, positions) for name in self._selection.fields}
+        return index_table(self._reader.shards, list(self._selection.fields), self._selection.positions, values, rows)

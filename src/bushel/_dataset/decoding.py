@@ -36,9 +36,9 @@ class Source(Protocol):
     whole_clips: deque[None]
     warned_of_clips: bool
 
-    def row_of(self, position: int) -> tuple[int, int]: ...
+    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]: ...
 
-    def groups(self, positions: I64) -> list[Group]: ...
+    def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]: ...
 
     def key(self, position: int) -> str: ...
 
@@ -232,7 +232,7 @@ def count_elements(reader: Source, position: int, name: str) -> int:
 
     It is read only if the index does not know.
     """
-    number, row = reader.row_of(position)
+    number, row = reader.row_of(position, name)
     own = reader.shards[number].index.fields[name]
     if own.frames is not None and (count := own.frames.count(row)) is not None:
         return count
@@ -261,18 +261,21 @@ def decode_samples(
         CodecError: A value cannot be decoded.
     """
     wanted = wanted or {}
-    numbers = [reader.row_of(position)[0] for position in positions.tolist()]
-    decoders = {number: _decoders(reader.shards[number], encoded, wanted) for number in set(numbers)}
-    columns = ((name, reader.shards[number].index.fields.get(name)) for number in decoders for name in encoded)
+    groups = reader.groups(positions, wanted or None)
+    decoders: list[dict[str, Callable[[Any], Any]]] = [{}] * len(samples)
+    for group in groups:
+        found = _decoders(reader.shards[group.number], encoded, wanted)
+        for place in group.places_in(len(samples)).tolist():
+            decoders[place] = decoders[place] | found if decoders[place] else found
+    columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}
     tables: dict[str, list[Any]] = {}
     if sought:
         from bushel._index.seek_lookup import tables_by_field, with_table
 
-        tables = tables_by_field(reader.groups(positions), len(positions), sought, wanted)
+        tables = tables_by_field(groups, len(positions), sought, wanted)
     decoded = []
-    for place, (sample, number) in enumerate(zip(samples, numbers, strict=True)):
-        own = decoders[number]
+    for place, (sample, own) in enumerate(zip(samples, decoders, strict=True)):
         values: Sample = {}
         name = KEY
         try:

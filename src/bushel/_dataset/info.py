@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bushel._dataset.completeness import Incomplete, listed_names, manifest_path
+from bushel._dataset.completeness import listed_names, manifest_path
 from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import find_manifest
 from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.storage import as_path
+
+if TYPE_CHECKING:
+    from bushel._dataset.reader import Reader
+    from bushel._dataset.sides import Joined
 
 __all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
 
@@ -36,6 +41,7 @@ class Info:
         expected: Number of samples that an incomplete dataset should have, if known.
         expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
             order; 0 if nothing is compressed. It is that of the shards whose tables are open.
+        joins: What was joined, if datasets were: a `Joined` for each that was joined to the first one.
         unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
 
     Examples:
@@ -57,6 +63,7 @@ class Info:
     expected: int | None = None
     expansion: float = 0.0
     unread: int = 0
+    joins: tuple[Joined, ...] = ()
 
     @property
     def costly(self) -> str | None:
@@ -86,6 +93,7 @@ class Info:
             notes.append(self.costly)
         if self.unread:
             notes.append(f"{readable_size(self.unread)} to be read when needed")
+        notes += [join.misses or f"joined by {join.on}" for join in self.joins]
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         return f"<bushel.Info: {self.container}, {counts}, {readable_size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
@@ -127,8 +135,9 @@ def totals_of(shards: Sequence[OpenShard]) -> Totals:
     )
 
 
-def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incomplete | None = None) -> Info:
-    """Return the info of a dataset with these shards and fields."""
+def info_of(reader: Reader, spec: dict[str, str]) -> Info:
+    """Return the info of a dataset with this reader and these fields."""
+    shards, incomplete = reader.shards, reader.incomplete
     totals, unread = totals_of(shards), 0
     if _in_sections(shards):
         from bushel._dataset.sections import unread_bytes
@@ -137,17 +146,18 @@ def info_of(shards: Sequence[OpenShard], spec: dict[str, str], incomplete: Incom
     return Info(
         container="+".join(totals.containers),
         shards=totals.shards,
-        samples=totals.samples,
+        samples=int(reader.starts[-1]),
         bytes=totals.bytes,
         files=totals.files,
         checksums=totals.checksums,
-        keyed=totals.keyed,
+        keyed=reader.keyed,
         indexed=totals.stored,
         spec=spec,
         complete=incomplete is None,
         expected=None if incomplete is None else incomplete.expected,
         expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
         unread=unread,
+        joins=reader.joins,
     )
 
 

@@ -46,7 +46,7 @@ def _kinds_of(codec: str) -> tuple[str, tuple[Kind, ...]]:
 
 
 def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) -> dict[str, list[Any]]:
-    """Return the values of fields of which all shards have exact columns.
+    """Return the values of fields of which all shards that have them have exact columns.
 
     Args:
         groups: The batch, divided by shard.
@@ -59,7 +59,7 @@ def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) ->
     found: dict[str, list[Any]] = {}
     for name in names:
         values: list[Any] = [_ABSENT] * samples
-        if all([_fill(values, group, name) for group in groups]):
+        if all([_fill(values, group, name) for group in groups if name in group.index.fields]):
             found[name] = values
     return found
 
@@ -102,8 +102,13 @@ class KnownFields:
         return {
             name: elements
             for name, elements in wanted.items()
-            if elements is not None or not all(self._has(group.number, group.index, name) for group in groups)
+            if elements is not None or not self._all_have(groups, name)
         }
+
+    def _all_have(self, groups: Sequence[Group], name: str) -> bool:
+        """Return whether all shards of a batch that have a field also have its values; False if none has the field."""
+        own = [group for group in groups if name in group.index.fields]
+        return bool(own) and all(self._has(group.number, group.index, name) for group in own)
 
     def _has(self, number: int, index: ShardIndex, name: str) -> bool:
         if (exact := self._exact.get((number, name))) is None:

@@ -29,6 +29,7 @@ from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 if TYPE_CHECKING:
     from bushel._dataset.completeness import Incomplete
     from bushel._dataset.known_values import KnownFields
+    from bushel._dataset.sides import Joined, Side
     from bushel.storage.fetch import Held
 
 __all__ = ["Reader", "Sample"]
@@ -46,6 +47,8 @@ class Reader(ShardRows):
         verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
             that promise it.
         incomplete: The state of the dataset if its writer has not finished.
+        joins: What was joined, if datasets were.
+        sides: The datasets that were joined to the first one.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
 
@@ -56,6 +59,8 @@ class Reader(ShardRows):
         remote = remote and any(not isinstance(shard.shard.root, Path) for shard in shards)
         super().__init__(shards)
         self.verify, self.incomplete = verify, incomplete
+        self.joins: tuple[Joined, ...] = ()
+        self.sides: tuple[Side, ...] = ()
         self._verified = self.promised() if verify is None else [verify] * len(self.shards)
         self._unvalidated = remote  # whether servers may have given files without ETag and time
         self._verifies_any = remote or any(self._verified)
@@ -72,6 +77,27 @@ class Reader(ShardRows):
     def most_files(self) -> int:
         """Number of files that are kept open at the same time."""
         return self._pool.limit
+
+    @property
+    def divisions(self) -> Sequence[Sequence[OpenShard]]:
+        """The shards of each dataset that was joined; without joins, all shards."""
+        return [self.shards]
+
+    def rows_of(self, name: str, positions: I64) -> I64:
+        """Return the places of the values of a field, or of its columns, among the samples of all shards; -1 for none.
+
+        Without joins, these are the positions.
+        """
+        return positions
+
+    def group_of(self, position: int, name: str) -> Group | None:
+        """Return the shard and row of a field of a sample; None if that shard lacks the field.
+
+        Raises:
+            FormatError: The structure of the shard is damaged, and the damage touches the sample.
+        """
+        groups = self.readable(np.array([position], np.int64), [name])
+        return next((group for group in groups if name in group.index.fields), None)
 
     def verifies(self, number: int) -> bool:
         """Return whether bytes of a shard are compared with their checksums, where these are known."""
@@ -91,7 +117,10 @@ class Reader(ShardRows):
         Plain fields of a local shard are read value by value, without the arrays of a batch. Everything else is a batch
         of one sample, which also says what is wrong with a value that cannot be read.
         """
-        number, row = self.row_of(position)
+        return self.sample_of(*self.row_of(position), position, wanted)
+
+    def sample_of(self, number: int, row: int, position: int, wanted: Mapping[str, Elements]) -> Sample:
+        """Read and decode fields of one sample that are in a shard, given the number of the shard and the row there."""
         shard = self.shards[number]
         index = shard.index
         shard.check_readable(row, position)
@@ -134,7 +163,7 @@ class Reader(ShardRows):
         and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
         from the index is decoded, for `decode_samples`. What is `held` of the bytes of remote files is not read again.
         """
-        groups = self.readable(positions)
+        groups = self.readable(positions, wanted)
         parts = decode if parts is None else parts
         known: dict[str, list[Any]] = {}
         rest = wanted
@@ -159,7 +188,8 @@ class Reader(ShardRows):
 
     def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
-        listed = bool(groups) and any(name in groups[0].index.columns for name in wanted)
+        looked_at = groups[:1] if self.counted is self.shards else groups
+        listed = any(name in group.index.columns for group in looked_at for name in wanted)
         return self._known.unknown(groups, wanted) if listed else wanted
 
     @property
@@ -206,7 +236,7 @@ class Reader(ShardRows):
 
     def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
-        plan = self.plan(self.readable(positions), len(positions), {name: None}, parts=False)
+        plan = self.plan(self.readable(positions, [name]), len(positions), {name: None}, parts=False)
         if len(plan.batches) == 1 and (found := self._call(gather, plan, plan.batches[0], positions)) is not None:
             return found
         parts = [value or b"" for value in self.stored(plan, positions)]
@@ -216,7 +246,7 @@ class Reader(ShardRows):
 
     def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
         """Ask for readahead of a batch that will be read soon, decoded or not."""
-        groups = self.groups(positions)
+        groups = self.groups(positions, wanted)
         if decode and not (wanted := self.unknown(groups, wanted)):
             return
         plan = plan_read(groups, len(positions), wanted, checksums=frozenset(), parts=not self.verify)

@@ -132,7 +132,7 @@ class Samples:
         if self._lookup is None:
             from bushel._dataset.key_file import key_lookup
 
-            self._lookup = key_lookup(self._reader.shards, self._reader.starts)
+            self._lookup = key_lookup(self._reader.counted, self._reader.starts)
         return self._selection.first(self._lookup.find(key))
 
     # Views

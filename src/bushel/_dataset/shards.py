@@ -172,7 +172,7 @@ class OpenShard:
             from bushel._dataset.section_tables import table_of_section
 
             index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
-            return self.asked.table(index.select([field.name for field in self.fields]))
+            return self.asked.table(index).select([field.name for field in self.fields])
         from bushel._dataset.tables import bind, same_files, stamps_of
 
         now = self.stamps
@@ -202,7 +202,7 @@ class OpenShard:
             )
         index = replace(index, files=files)
         self.stamps = files
-        return self.asked.table(index.select([field.name for field in self.fields]))
+        return self.asked.table(index).select([field.name for field in self.fields])
 
     @property
     def promises_checksums(self) -> bool:
@@ -331,13 +331,15 @@ class ShardRows:
 
     Attributes:
         shards: The shards.
-        starts: int64[shards + 1], position of each shard's first sample, followed by the number of samples.
+        counted: Those whose samples are counted by positions: all, unless some are joined to them.
+        starts: int64[counted + 1], position of each counted shard's first sample, and the number of samples.
         keyed: Whether any sample has a key of its own.
         fields: The fields of all shards, in order of first appearance.
     """
 
     def __init__(self, shards: Sequence[OpenShard]) -> None:
         self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
+        self.counted: Sequence[OpenShard] = self.shards
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
         np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
@@ -348,13 +350,13 @@ class ShardRows:
         own = [shard.promises_checksums for shard in kinds(self.shards)]
         return own * len(self.shards) if isinstance(self.shards, Listing) else own
 
-    def row_of(self, position: int) -> tuple[int, int]:
-        """Return the number of the shard that holds a sample, and its row there."""
+    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
+        """Return the number of the shard that holds a sample, or this field of it, and its row there."""
         number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
         return number, position - int(self.starts[number])
 
-    def groups(self, positions: I64) -> list[Group]:
-        """Divide a batch by shard."""
+    def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
+        """Divide a batch by shard; `names` are the fields that are needed, None for all."""
         if len(self.shards) == 1:
             return [Group(0, self.shards[0].index, positions, None)]
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
@@ -373,17 +375,18 @@ class ShardRows:
             groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
         return groups
 
-    def readable(self, positions: I64) -> list[Group]:
-        """Divide a batch by shard.
+    def readable(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
+        """Divide a batch by shard as `groups` does.
 
         Raises:
             FormatError: The structure of a shard is damaged, and the damage touches one of these samples.
         """
-        groups = self.groups(positions)
+        groups = self.groups(positions, names)
         for group in groups:
-            shard = self.shards[group.number]
-            for row in () if shard.damage is None else group.rows.tolist():
-                shard.check_readable(row, int(self.starts[group.number]) + row)
+            if (shard := self.shards[group.number]).damage is not None:
+                own = positions if group.places is None else positions[group.places]
+                for row, position in zip(group.rows.tolist(), own.tolist(), strict=True):
+                    shard.check_readable(row, position)
         return groups
 
     def _load(self, numbers: Sequence[int]) -> None:
@@ -426,7 +429,7 @@ class ShardRows:
 
     def location(self, position: int, name: str) -> tuple[str, int]:
         """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
-        number, sample = self.row_of(position)
+        number, sample = self.row_of(position, name)
         shard = self.shards[number]
         own = shard.index.fields[name]
         row = int(sample if own.starts is None else own.starts[sample])

@@ -53,13 +53,11 @@ class StoredValues(Samples):
         """
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._selection.at(position)
-        [group] = self._reader.readable(np.array([absolute], np.int64))
-        row = int(group.rows[0])
         found: dict[str, bool | range] = {}
         for name in self._selection.fields:
-            column = group.index.fields.get(name)
-            if column is None:
+            if (group := self._reader.group_of(absolute, name)) is None:
                 continue
+            column, row = group.index.fields[name], int(group.rows[0])
             if column.starts is not None:
                 if column.absent is None or not column.absent[row]:
                     found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
@@ -82,7 +80,8 @@ class StoredValues(Samples):
             True
         """
         wanted = self._selection.all_of(positions)
-        return _stored_lengths(self._reader.groups(wanted), len(wanted), *self._selection.wanted([field]))
+        names = self._selection.wanted([field])
+        return _stored_lengths(self._reader.groups(wanted, names), len(wanted), *names)
 
     def gather(self, positions: Given, field: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.

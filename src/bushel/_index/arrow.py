@@ -23,7 +23,11 @@ _DIGITS = 38
 
 
 def index_table(
-    shards: Sequence[IndexedShard], names: Sequence[str], positions: Any, values: Mapping[str, Part]
+    shards: Sequence[IndexedShard],
+    names: Sequence[str],
+    positions: Any,
+    values: Mapping[str, Part],
+    rows: Mapping[str, npt.NDArray[np.int64]],
 ) -> Any:
     """Return the index of some samples as a table, whose columns `Dataset.to_arrow` describes.
 
@@ -32,6 +36,8 @@ def index_table(
         names: The fields that become columns.
         positions: range or int64[n], the positions of the samples in the whole dataset.
         values: Name of a column to its values in these samples.
+        rows: Field to the place of each value among the samples of all shards, -1 for none; empty if these are the
+            positions.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
@@ -49,7 +55,11 @@ def index_table(
         tables.append(pa.table(columns))
         first += shard.samples
     table = pa.concat_tables(tables, promote_options="permissive")
-    if isinstance(positions, range) and positions.step == 1:
+    if rows:
+        places = {f"{name}.extent" if name in values else name: at for name, at in rows.items()}
+        places = {KEY: np.asarray(positions, np.int64)} | places
+        table = pa.table({name: table[name].take(pa.array(at, mask=at < 0)) for name, at in places.items()})
+    elif isinstance(positions, range) and positions.step == 1:
         table = table.slice(positions.start, len(positions))
     else:
         table = table.take(pa.array(np.asarray(positions, np.int64)))

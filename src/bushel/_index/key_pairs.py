@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["equal_hashes"]
+__all__ = ["LookedUp", "equal_hashes"]
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -31,3 +34,44 @@ def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
     found, partners = places[inside], order[partner[inside]]
     back = np.argsort(found, kind="stable")
     return found[back].astype(np.int64), partners[back].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """Hashes that others are looked up in.
+
+    Attributes:
+        hashes: uint64[n], ascending.
+        order: int64[n], the place of each hash; ascending where hashes are equal.
+    """
+
+    hashes: U64
+    order: I64
+
+    @classmethod
+    def of(cls, hashes: U64) -> LookedUp:
+        """Return these hashes, in order."""
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], order)
+
+    def repeated(self) -> tuple[I64, I64]:
+        """Return the places of equal hashes that follow each other in order: of one, and of the next."""
+        same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
+        return self.order[same], self.order[same + 1]
+
+    def find(self, wanted: U64) -> I64:
+        """Return int64[wanted], the first place of each of these hashes; -1 if there is none."""
+        found = np.full(len(wanted), -1, np.int64)
+        if len(self.hashes):
+            ascending = np.argsort(wanted)  # neighbours are found in neighbouring memory
+            at = np.minimum(self.hashes.searchsorted(wanted[ascending]), len(self.hashes) - 1)
+            there = self.hashes[at] == wanted[ascending]
+            found[ascending[there]] = self.order[at[there]]
+        return found
+
+    def places(self, hash_: np.uint64) -> Iterator[int]:
+        """Yield all places of a hash."""
+        first = int(self.hashes.searchsorted(hash_))
+        while first < len(self.hashes) and self.hashes[first] == hash_:
+            yield int(self.order[first])
+            first += 1

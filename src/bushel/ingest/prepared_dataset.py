@@ -9,7 +9,7 @@ import numpy as np
 
 from bushel._dataset.columns import names_in_any
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import whole_positions
+from bushel._dataset.inside import reader_of, whole_positions
 from bushel._dataset.shards import OpenShard
 from bushel._index.class_names import Labels, check_labels, labels_of_fields
 from bushel._index.column_names import AUTO, known_column_of
@@ -149,11 +149,12 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     """Return the shards that hold samples of a dataset or view. The tables of the others need not be loaded."""
     if len(dataset) == dataset.info.samples:
         return list(dataset.shards)
-    first = np.cumsum([0, *(shard.samples for shard in dataset.shards)])
-    used = np.zeros(len(dataset.shards), np.bool_)
+    reader = reader_of(dataset)
+    used = np.ones(len(dataset.shards), np.bool_)
+    used[: len(reader.counted)] = False
     for start in range(0, len(dataset), _LOOK):
         positions = whole_positions(dataset, np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64))
-        used[np.unique(np.searchsorted(first, positions, "right") - 1)] = True
+        used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 
 

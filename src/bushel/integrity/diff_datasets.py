@@ -161,7 +161,7 @@ def _hashes(dataset: Dataset) -> npt.NDArray[np.uint64]:
     """Return the hash of the key of each sample."""
     reader = reader_of(dataset)
     hashes = np.empty(int(reader.starts[-1]), np.uint64)
-    for number, shard in enumerate(dataset.shards):
+    for number, shard in enumerate(reader.counted):
         start, stop = int(reader.starts[number]), int(reader.starts[number + 1])
         keys = shard.index.keys or Keys.of(map(str, range(start, stop)))
         hashes[start:stop] = kernels.hash_keys(keys.text, keys.offsets)  # those in a table are not checked
@@ -192,13 +192,13 @@ class _Values:
 
     @cached_property
     def checked(self) -> Bools:
-        """bool[samples]: whether the checksums are on record."""
+        """bool[samples + 1]: whether the checksums are on record. The last one is that of no sample."""
         known = [np.full(samples, own is not None and own.crc32 is not None) for samples, own in self.parts]
-        return np.concatenate([np.zeros(0, np.bool_), *known])
+        return np.concatenate([*known, np.zeros(1, np.bool_)])
 
     @cached_property
     def counts(self) -> I64:
-        """int64[samples]: number of extents of each; -1 if the sample lacks the field."""
+        """int64[samples + 1]: number of extents of each; -1 if the sample lacks the field, and for no sample."""
         found: list[Any] = []
         for samples, own in self.parts:
             if own is None:
@@ -208,11 +208,11 @@ class _Values:
             else:
                 counts = np.diff(own.starts)
                 found.append(counts if own.absent is None else np.where(own.absent, -1, counts))
-        return np.concatenate(found or [np.zeros(0, np.int64)])
+        return np.concatenate([*found, np.full(1, -1, np.int64)])
 
     @cached_property
     def starts(self) -> I64:
-        """int64[samples + 1]: where the extents of each sample begin in `elements`."""
+        """int64[samples + 2]: where the extents of each sample begin in `elements`."""
         starts = np.zeros(len(self.counts) + 1, np.int64)
         np.cumsum(np.maximum(self.counts, 0), out=starts[1:])
         return starts
@@ -239,10 +239,11 @@ def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], name
         pairs: Positions of the samples on the left and on the right.
         names: The fields.
     """
-    whole = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
+    positions = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
     found = {}
     for name in names:
         one, other = _Values(left, name), _Values(right, name)
+        whole = reader_of(left).rows_of(name, positions[0]), reader_of(right).rows_of(name, positions[1])
         sizes, bytes_ = _equal(one, other, *whole)
         known = one.checked[whole[0]] & other.checked[whole[1]]
         empty = (one.counts[whole[0]] <= 0) & (other.counts[whole[1]] <= 0) & sizes

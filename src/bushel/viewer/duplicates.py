@@ -96,7 +96,7 @@ def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, 
     unknown = 0
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
-        for group in reader_of(dataset).groups(whole_positions(dataset, positions)):
+        for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
             own = positions if group.places is None else positions[group.places]
             column = group.index.fields.get(name)
             if column is None:

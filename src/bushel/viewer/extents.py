@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_position
 from bushel._index.one_piece import in_one_piece
@@ -84,9 +82,10 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     if name not in dataset.spec:
         raise KeyError(f"there is no field {name!r}: the fields are {', '.join(dataset.spec)}")
     reader, absolute = reader_of(dataset), whole_position(dataset, position)
-    [group] = reader.readable(np.array([absolute], np.int64))
-    column, row = group.index.fields.get(name), int(group.rows[0])
-    if column is None or (column.absent is not None and column.absent[row]):
+    if (group := reader.group_of(absolute, name)) is None:
+        return None
+    column, row = group.index.fields[name], int(group.rows[0])
+    if column.absent is not None and column.absent[row]:
         return None
     rows = range(row, row + 1)
     if column.starts is not None:

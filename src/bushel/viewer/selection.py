@@ -133,7 +133,7 @@ def _sorted(
 
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> npt.NDArray[np.int64]:
     dataset = shown.dataset
-    shards = dataset.shards
+    shards = reader_of(dataset).counted
     if is_whole(dataset) and all(shard.keyed for shard in shards):
         starts, found = reader_of(dataset).starts, []
         for number, shard in enumerate(shards):

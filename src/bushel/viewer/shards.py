@@ -65,7 +65,8 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
         size = sum(stamp.size for shard in group for stamp in shard.stamps)
         samples = sum(shard.samples for shard in group)
         note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}") if damages else ""
-        facts = (samples, size, int(starts[number]), group[0].container, "damaged" if damages else state, note)
+        first = int(starts[number]) if number < len(starts) - 1 else 0  # of a dataset that is joined to the first one
+        facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
         known.append((number, len(group), plain_text(paths[0]), facts))
     largest = max((facts[1] for *_, facts in known), default=1) or 1
     return [

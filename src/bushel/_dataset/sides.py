@@ -1,0 +1,65 @@
+"""What is joined to a dataset: the fields of another one, and which of its samples belongs to which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.public import public
+
+__all__ = ["Joined", "Rows", "Side"]
+
+Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+
+@public()
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What became of the samples of two datasets that were joined.
+
+    Attributes:
+        on: What names the partner of a sample: see `join`.
+        how: `inner` or `left`.
+        matched: Number of samples of the first dataset that have a partner in the second.
+        lone: Number of samples without a partner, in the first dataset and in the second.
+        examples: The first few of them, for each of the two: the name by which a partner was looked for, or the key.
+
+    Examples:
+        >>> both = bushel.join(ds.fields(["image"]), ds[:8].fields(["label"]))
+        >>> [found] = both.info.joins
+        >>> found.matched, found.lone, found.examples[0]
+        (8, (4, 0), ('dog/2', 'dog/3', 'dog/4'))
+    """
+
+    on: str
+    how: str
+    matched: int
+    lone: tuple[int, int]
+    examples: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def misses(self) -> str:
+        """How many samples have no partner, in words; empty if all have one."""
+        said = []
+        for which, number, names in zip(("first", "second"), self.lone, self.examples, strict=True):
+            if number:
+                shown = ", ".join(map(repr, names)) + (", …" if number > len(names) else "")
+                said.append(f"{number:,} of the {which} dataset ({shown})")
+        return f"joined by {self.on}: no partner for {' and '.join(said)}" if said else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A dataset that is joined to the first one.
+
+    Attributes:
+        shards: Numbers of its shards.
+        names: Its fields.
+        rows: int32[n] or int64[n], the place of each sample's partner among the samples of all shards; -1 for none.
+    """
+
+    shards: range
+    names: frozenset[str]
+    rows: Rows
