@@ -61,7 +61,7 @@ def join(
             key; two datasets have a field of the same name. (If it is the field `on`, the other dataset's is kept where
             it is not of texts or numbers, else the first one's.)
         KeyError: No dataset has such a field.
-        TypeError: An argument is no dataset, or values of the field are not texts or whole numbers.
+        TypeError: An argument is not a dataset, or values of the field are not texts or whole numbers.
 
     Examples:
         >>> lines = ['{"image": "photos/cat/0.jpg", "caption": "a cat"}', '{"image": "cat/1", "caption": "another"}']
@@ -87,7 +87,7 @@ def join(
     if len(new) != len(rest):
         raise ValueError(f"names= has {len(new)} mappings for {len(rest)} datasets that are joined to the first one")
     if unknown := [old for own in new for old in own if all(old not in other.spec for other in rest)]:
-        raise KeyError(f"names= has {unknown[0]!r}, which is no field of the datasets that are joined to the first one")
+        raise KeyError(f"names= has {unknown[0]!r}: the datasets that are joined to the first one have no such field")
     for other, own in zip(rest, new, strict=True):
         whole = _joined(whole, named._view(whole._selection.positions), other, _resolved(named, other, on), how, own)
     return whole

@@ -111,4 +111,5 @@ def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
 def _positions(names: Names, places: I64) -> str:
     """Return the positions of two samples in their dataset or view, in words."""
     whole = whole_positions(names.dataset, np.arange(len(names.dataset), dtype=np.int64))
-    return " and ".join(str(np.flatnonzero(whole == each)[0]) for each in names.samples[places].tolist())
+    found = sorted(int(np.flatnonzero(whole == each)[0]) for each in names.samples[places].tolist())
+    return " and ".join(map(str, found))

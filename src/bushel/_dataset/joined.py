@@ -106,13 +106,13 @@ class JoinedReader(Reader):
         found = self.all.groups(positions) if groups is None else groups
         return super().keys(positions, [group for group in found if group.number < len(self.counted)])
 
-    def sample(self, position: int, wanted: Mapping[str, Elements]) -> Sample:
+    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
         """Read and decode one sample: the fields of each dataset by themselves."""
         homes = {name: self.row_of(position, name) for name in wanted}
         sample: Sample = {KEY: self.key(position)}
         for home in dict.fromkeys(homes.values()):
             own = {name: elements for name, elements in wanted.items() if homes[name] == home}
-            sample |= self.sample_of(*home, position, own) | {KEY: sample[KEY]}
+            sample |= super().sample(position, own, home) | {KEY: sample[KEY]}
         return sample
 
 

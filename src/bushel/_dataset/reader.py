@@ -111,16 +111,13 @@ class Reader(ShardRows):
             file = self._pool.get((shard, number), opener)
         return file
 
-    def sample(self, position: int, wanted: Mapping[str, Elements]) -> Sample:
-        """Read and decode one sample.
+    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+        """Read and decode one sample; with `home`, the number of a shard and a row there, fields that are in it.
 
         Plain fields of a local shard are read value by value, without the arrays of a batch. Everything else is a batch
         of one sample, which also says what is wrong with a value that cannot be read.
         """
-        return self.sample_of(*self.row_of(position), position, wanted)
-
-    def sample_of(self, number: int, row: int, position: int, wanted: Mapping[str, Elements]) -> Sample:
-        """Read and decode fields of one sample that are in a shard, given the number of the shard and the row there."""
+        number, row = self.row_of(position) if home is None else home
         shard = self.shards[number]
         index = shard.index
         shard.check_readable(row, position)
