@@ -8,7 +8,7 @@ import pickle
 import random
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_a_join_is_what_a_join_of_dicts_is(
         return dataset, samples
 
     (first, own), (second, their), (third, last) = view(), view(), view()
-    how = data.draw(st.sampled_from(["inner", "left"]))
+    how: Literal["inner", "left"] = data.draw(st.sampled_from(["inner", "left"]))
     names = [RENAMED, _third(tuple(RENAMED.items()))]
     shape = data.draw(st.sampled_from(["two", "three", "nested", "right"]))
     model = joined(own, [(their, names[0]), (last, names[1])][: 1 if shape == "two" else 2], how)
