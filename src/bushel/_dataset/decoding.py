@@ -289,6 +289,7 @@ def decode_samples(
                 elif isinstance(value, list):
                     values[name] = [decode(each) for each in value]
                 elif isinstance(wanted.get(name), Ranges):
+                    number, _ = reader.row_of(int(positions[place]), name)
                     codec = reader.shards[number].index.fields[name].codec
                     values[name] = decoder_of(codec, at_place(wanted[name], place))(value)
                 else:
