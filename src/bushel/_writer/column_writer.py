@@ -60,40 +60,39 @@ class ColumnWriter(DatasetWriter):
         texts: Sequence[str] | None = None if keys is None else list_of_keys(keys)
         with self._lock:
             self._check_open()
-            count = length_of(columns, self._fields, texts)
-            layout = self._layout or self._decide_layout(keyed=texts is not None)
+            plan, current = self._plan, self._current
+            count = length_of(columns, plan.fields, texts)
+            layout = plan.decided(self._written.shards, keyed=texts is not None)
             texts = self._checked_keys(texts, count)
-            batch = encode_columns(columns, count, self._fields, self._container.name, layout)
+            batch = encode_columns(columns, count, plan.fields, plan.container.name, layout)
             stored_keys = None if texts is None else key_column(texts)
             first, at = self._samples, 0
             while at < count:
-                shard = self._current or self._start_shard(layout)
-                written = self._write_some(shard, batch, stored_keys, texts, at)
-                if self._keys is not None and texts is not None:
-                    self._keys.add_all(texts[at : at + written])
-                    self._known = self._keys.known
+                written = self._write_some(current.shard or current.start(self._samples), batch, stored_keys, texts, at)
+                if texts is not None:
+                    plan.add_keys(texts[at : at + written])
                 at += written
                 self._samples += written
-                self._appended = True
-                if self._limits.reached_by(shard):
+                current.appended = True
+                if current.is_full:
                     self._finish_shard()
-                elif time.monotonic() - self._checkpointed > CHECKPOINT_SECONDS:
-                    self._checkpoint(shard)
+                elif time.monotonic() - current.checkpointed > CHECKPOINT_SECONDS:
+                    current.checkpoint()
             return first, count, batch.size
 
     def _checked_keys(self, keys: Sequence[str] | None, count: int) -> Sequence[str] | None:
         """Return the keys of new samples; None if they have none of their own."""
-        first = self._samples
-        if self._keys is None:
+        first, known = self._samples, self._plan.keys
+        if known is None:
             if keys is not None and keys != [str(number) for number in range(first, first + count)]:
                 raise ValueError(f"keys such as {keys[0]!r} are not allowed: the samples before them have no keys")
             return None
         if keys is None:
-            if not self._container.needs_keys:
+            if not self._plan.container.needs_keys:
                 raise ValueError("these samples have no keys, but the samples before them have one: pass keys=")
-            number = self._first_number + first
+            number = self._options.first_number + first
             keys = NumberedKeys(range(number, number + count))
-        self._keys.check_all(keys)
+        known.check_all(keys)
         return keys
 
     def _write_some(
@@ -106,8 +105,8 @@ class ColumnWriter(DatasetWriter):
     ) -> int:
         """Write samples from number `at` of a batch on, at most until the shard is full, and return how many."""
         shard.write_pending()
-        samples, size = self._limits.room_in(shard)
-        room = None if self._limits.bytes is None else max(size, 1)
+        samples, size = self._plan.limits.room_in(shard)
+        room = None if self._plan.limits.bytes is None else max(size, 1)
         if batch.columns is not None:
             end = min(batch.bytes_until(at, CHUNK), at + samples)
             columns = {name: column.rows(at, end) for name, column in batch.columns.items()}

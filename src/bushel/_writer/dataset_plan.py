@@ -1,0 +1,192 @@
+"""How the samples of a dataset are written: its fields, layout, keys and names of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bushel._dataset.shards import OpenShard
+from bushel._index.class_names import Labels
+from bushel._index.column_scan import ColumnRequest
+from bushel._index.contents import Contents
+from bushel._writer.class_names import names_to_write
+from bushel._writer.keys import KeyCheck, checked_key
+from bushel._writer.options import ShardLimits, WriterOptions
+from bushel._writer.sample_values import SampleEncoder
+from bushel._writer.shard_plan import ShardPlan
+from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.target import Target, check_same_fields
+from bushel.containers.base import HasGenerations, KeepsFolders, Layout, Shard, Stored, WriteOptions
+from bushel.errors import SpecError
+from bushel.spec import KEY, Spec, format_spec
+from bushel.storage import AnyPath
+
+__all__ = ["DatasetPlan"]
+
+
+class DatasetPlan:
+    """How the samples of a dataset are written: as its options say, as those that it has, or as the first new one.
+
+    Args:
+        target: The target of the writer.
+        fields: The fields of the spec; None if the existing samples say them.
+        options: How the dataset is written.
+        limits: The size at which a shard is full, as the options say.
+
+    Attributes:
+        fields: The fields.
+        container: The container.
+        layout: How samples are stored; None until it is known.
+        keys: Checks the keys of new samples; None if they have none, or if that is not known yet.
+        labels: Names of classes, which the indexes get.
+        limits: The size at which a shard is full.
+        folders: Paths of empty folders that the next shard gets; None if samples are not files of a folder.
+
+    Raises:
+        ValueError: The target is one file, but there is a limit for shards.
+        SpecError: The container cannot store empty folders, or a field cannot have a column.
+        KeyError: A column is of no field.
+    """
+
+    def __init__(self, target: Target, fields: Spec | None, options: WriterOptions, limits: ShardLimits) -> None:
+        self.container, self._single = target.container, target.single
+        if target.single and options.sharded:
+            raise ValueError(f"{target.path} is the name of one file: give a folder to write several shards")
+        self.folders = options.folders
+        if self.folders is not None and not isinstance(self.container, KeepsFolders):
+            raise SpecError(f"{self.container.name} cannot store empty folders: use ffrecord")
+        self._options, self._generation = options, options.generation
+        self._adopts_spec, self.fields = fields is None, fields or {}
+        columns = ColumnRequest.given(options.columns, self.fields)
+        self._contents = Contents(frozenset({"seek"} if options.seek else ()), columns)
+        self.limits = limits
+        self.layout: Layout | None = None
+        self.labels: Labels = {}
+        self.keys: KeyCheck | None = None
+        self._known: set[str] | None = None
+        self._encode: SampleEncoder
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field to type."""
+        return format_spec(self.fields)
+
+    @property
+    def known(self) -> set[str] | None:
+        """The keys so far, where a set has them all."""
+        return self._known
+
+    def adopt(self, path: AnyPath, shards: list[OpenShard], current: ShardInProgress | None) -> None:
+        """Take the spec, layout and keys of the samples that exist, and check that new ones fit.
+
+        Args:
+            path: Path of the dataset, for messages.
+            shards: Its finished shards.
+            current: The shard that a killed writer left.
+
+        Raises:
+            ValueError: There are no samples, and no spec was given.
+            StateError: The fields differ.
+        """
+        if self._options.mode == "resume" and (current or shards):
+            self.folders = self.folders and ()  # the first shard has them
+        if current is not None:
+            if self._adopts_spec:
+                self.fields = {column.field.name: column.field for column in current.layout.columns}
+            self.layout = current.layout
+        elif shards:
+            if self._generation is None and isinstance(self.container, HasGenerations):
+                self._generation = self.container.generation(shards[-1].shard)
+            if self._adopts_spec:
+                self.fields = {field.name: field for shard in shards for field in shard.fields}
+            self.layout = self._layout(shards, keyed=shards[-1].keyed)
+        if shards:
+            given = self._contents.without_usual_columns() if self._options.columns is None else self._contents
+            self._contents = Contents.to_keep(shards[-1].index) | given
+        if self.layout is not None:
+            check_same_fields(path, shards, self.spec, self.layout)
+            self._use(self.layout, shards, () if current is None else current.keys())
+        if self._adopts_spec and not self.fields:
+            raise ValueError(f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}")
+
+    def settle_labels(self, path: AnyPath, shards: Sequence[OpenShard], current: ShardInProgress | None) -> None:
+        """Decide the names of classes: those that exist, followed by new ones. Arguments as of `adopt`.
+
+        Raises:
+            SpecError, StateError: The names do not fit the fields, or those that exist.
+        """
+        unfinished = {} if current is None else current.labels
+        self.labels = names_to_write(self._options.labels, self.fields, path, shards, unfinished)
+        if current is not None:
+            current.labels = self.labels
+
+    def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
+        """Return the layout, which is decided now if it is not known yet.
+
+        Args:
+            shards: The finished shards.
+            keyed: Whether the first sample has a key.
+
+        Raises:
+            SpecError: The container cannot hold the samples.
+        """
+        if self.layout is None:
+            self.layout = self._layout(shards, keyed=keyed)
+            self._use(self.layout, shards, ())
+        return self.layout
+
+    def _layout(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
+        options = self._options
+        keyed = keyed or self.container.needs_keys or self.folders is not None
+        plain = self._single or not (options.sharded or any(shard.shard.name for shard in shards))
+        own = WriteOptions(keyed, self._generation, plain, options.expected, self.folders)
+        return self.container.layout(self.fields, own)
+
+    def _use(self, layout: Layout, shards: list[OpenShard], keys: Sequence[str]) -> None:
+        self._encode = SampleEncoder(self.container.name, layout)
+        if layout.options.keyed:
+            self.keys = KeyCheck(shards, keys, needs_keys=self.container.needs_keys)
+            self._known = self.keys.known
+
+    def encoded(
+        self, sample: Mapping[str, Any], key: str | None, position: int, shards: list[OpenShard]
+    ) -> tuple[str | None, Mapping[str, Stored]]:
+        """Return the key and the stored values of one sample.
+
+        Args:
+            sample: The sample.
+            key: Its key; None if it may be in the sample.
+            position: Its position in the dataset.
+            shards: The finished shards.
+
+        Raises:
+            SpecError: The sample does not have the fields of the spec, or the container cannot hold it.
+            CodecError: A value cannot be encoded.
+            ValueError: The key is missing, not allowed, or in the dataset already.
+        """
+        key = sample.get(KEY) if key is None else key
+        self.decided(shards, keyed=key is not None)
+        key = checked_key(self.keys, key, position + (0 if self.keys is None else self._options.first_number))
+        return key, self._encode(sample)
+
+    def add_keys(self, keys: Sequence[str]) -> None:
+        """Note the keys of samples that were written."""
+        if self.keys is not None:
+            self.keys.add_all(keys)
+            self._known = self.keys.known
+
+    def drop_pending(self, shard: ShardInProgress) -> None:
+        """Forget the last pending sample of a shard, which could not be written and was not appended."""
+        if shard.pending is not None and (key := shard.pending.drop_last()) is not None and self._known is not None:
+            self._known.discard(key)
+
+    def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
+        """Return the layout of the shard that follows these shards, with `samples` samples together."""
+        layout = self.decided(shards, keyed=False)
+        expected = self.limits.expected(self._options.expected, samples)
+        return replace(layout, options=replace(layout.options, expected=expected, folders=self.folders))
+
+    def of_shard(self, shard: Shard, layout: Layout) -> ShardPlan:
+        """Return the plan of one shard."""
+        return ShardPlan(shard, self.container, layout, self.labels, self._contents)

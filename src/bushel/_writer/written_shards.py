@@ -1,0 +1,177 @@
+"""The finished shards of a dataset that is being written, and what says how far its writer has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from bushel._dataset.shards import OpenShard
+from bushel._index.class_names import Labels
+from bushel._writer.class_names import write_file_of_names
+from bushel._writer.marker import Marker
+from bushel._writer.options import Mode, WriterOptions
+from bushel._writer.overwrite import Overwrite
+from bushel._writer.publishing import FinishedShard, Uploads
+from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.target import Target
+from bushel.containers.base import Layout, Shard
+from bushel.errors import UnsupportedError
+from bushel.storage import is_object, leave_workplace, make_folder, sync_folder, workplace
+from bushel.storage.claims import Claim
+from bushel.storage.workplaces import remove_staged
+
+__all__ = ["WrittenShards"]
+
+
+class WrittenShards:
+    """The finished shards of a dataset, those of earlier writers too. The caller holds the lock of the writer.
+
+    Args:
+        target: The target of the writer.
+        options: How the dataset is written.
+        claim: The claim of the target.
+        before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
+            dataset is.
+
+    Attributes:
+        target: Where they are published: with `overwrite`, a staging folder.
+        shards: The shards. The last one may still be uploaded.
+        replaced: The replacement of a local dataset; None if none is replaced.
+        uploads: The upload of the last shard.
+        sync: Whether to wait for the disk.
+    """
+
+    def __init__(
+        self, target: Target, options: WriterOptions, claim: Claim, before_publish: Callable[[], None] | None
+    ) -> None:
+        self._options, self._claim, self._before_publish, self.sync = options, claim, before_publish, options.sync
+        self.replaced: Overwrite | None = None
+        if isinstance(target.path, Path) and options.mode == "overwrite":
+            self.replaced = Overwrite(target.path, sync=self.sync)
+            target = replace(target, path=self.replaced.staged)
+        self.target, self._root = target, target.root
+        self._marker = Marker(self._root, target.file or "", sync=self.sync)
+        self.shards: list[OpenShard] = []
+        self.uploads = Uploads()
+
+    @property
+    def replaces_objects(self) -> bool:
+        """Whether an upload may replace existing objects."""
+        return self._options.mode == "overwrite" and self.replaced is None
+
+    @property
+    def grows_in_place(self) -> bool:
+        """Whether the dataset is one file or one plain folder, to which no shard can be added."""
+        return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
+
+    def open(self) -> ShardInProgress | None:
+        """Look at what is there, now that no one else changes it. Return the shard that a killed writer left.
+
+        Raises:
+            FileExistsError, FileNotFoundError: The mode does not allow what is there.
+            UnsupportedError: The storage does not allow the mode.
+            FormatError: Shards are not those that the manifest lists.
+        """
+        target, mode = self.target, "create" if self.replaced is not None else self._options.mode
+        if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
+            raise UnsupportedError(f"mode={mode!r} needs a local path or an object store: {self._root} is neither")
+        if mode == "overwrite" and not target.single:  # an object store has no atomic swap of folders
+            raise UnsupportedError(
+                f"mode='overwrite' cannot replace a folder in an object store ({target.path}): write to another path, "
+                "or delete the old dataset first"
+            )
+        if self.replaced is None:
+            target.check_kind()
+            target.check_no_parts(mode)
+        current = self._take_up_staged(mode)
+        self.shards = [] if mode == "overwrite" else target.existing_shards()
+        target.check_as_listed(mode, self.shards)
+        exists = bool(self.shards)
+        target.check_mode(mode, exists=exists, incomplete=exists and self._marker.load())
+        if isinstance(self._root, Path):
+            make_folder(self._root, sync=self.sync)
+            if self.sync and not exists:  # a process that made it may have been killed before that
+                with suppress(PermissionError):
+                    sync_folder(self._root.parent)
+        if current is not None:
+            self.shards = [known for known in self.shards if known.shard.files != current.shard.files]
+        return current
+
+    def _take_up_staged(self, mode: Mode) -> ShardInProgress | None:
+        """Return the shard that a killed writer left, or publish it if it is complete."""
+        staged = self.target.unfinished_shards()
+        if mode == "overwrite":
+            for folder in staged:
+                remove_staged(folder)
+            return None
+        if staged and mode != "resume":
+            raise FileExistsError(
+                f"{self.target.path} has an unfinished write: continue it with mode='resume', or replace it with "
+                f"mode='overwrite' (it is in {staged[0]})"
+            )
+        if staged:  # one of them may be complete and be published now
+            self._marker.load()
+            self._marker.begin(self.target.container.name)
+        current = None
+        for folder in staged:
+            taken = ShardInProgress.resume(folder, self._root, self.target.container, sync=self.sync)
+            if isinstance(taken, ShardInProgress):
+                current = taken
+        return current
+
+    def expect(self, samples: int) -> None:
+        """Note how many samples the complete dataset will have, if that is known; it has `samples` now."""
+        total = self._options.expected if self._options.total is None else self._options.total
+        if total is not None and self._marker.expected is None:
+            self._marker.expected = total + (samples if self._options.mode == "append" else 0)
+
+    def next_shard(self, layout: Layout) -> Shard:
+        """Return the files of the shard that follows the last one."""
+        shards = [known.shard for known in self.shards]
+        return self.target.container.shard(self._root, layout, shards, self.target.file)
+
+    def publish(self, finished: FinishedShard, *, last: bool) -> None:
+        """Give a shard its final name, or begin to upload it. `last` says that no other one follows."""
+        self.settle()
+        self._claim.check()
+        if self._before_publish is not None and self.replaced is None:
+            self._before_publish()
+        if not last and self.replaced is None:
+            self._marker.begin(self.target.container.name)
+        if isinstance(self._root, Path):
+            self.shards.append(finished.publish())
+        else:
+            self.shards.append(finished.staged)
+            self.uploads.begin(finished)
+
+    def settle(self, *, end: bool = False) -> None:
+        """Wait for the upload of the last finished shard; `end` ends the upload thread."""
+        if (uploaded := self.uploads.end() if end else self.uploads.settle()) is not None:
+            self.shards[-1] = uploaded
+
+    def complete(self, labels: Labels) -> None:
+        """Say that the dataset is complete, and put it in the place of the one that it replaces."""
+        self.settle(end=True)
+        leave_workplace(self._root)
+        write_file_of_names(self.target, labels)
+        self._marker.finish(self.shards)
+        if self.replaced is not None:
+            if self._before_publish is not None:
+                self._before_publish()
+            self._claim.check()
+            self.replaced.publish()
+
+    def leave(self, *, appended: bool) -> None:
+        """End the upload thread, and let the manifest say that the dataset is incomplete, after samples were added."""
+        self.settle(end=True)
+        if isinstance(self._root, Path) and self.shards and (appended or self._marker.written):
+            with suppress(OSError):  # it exists already if a shard was written
+                self._marker.update(self.shards)
+
+    def leave_incomplete(self) -> None:
+        """Say that the dataset is incomplete, although every shard is finished."""
+        self.settle(end=True)
+        leave_workplace(self._root)
+        self._marker.update(self.shards)
