@@ -116,6 +116,77 @@ def test_a_click_on_a_histogram_filters_and_a_second_one_undoes(tab: Page) -> No
     assert tab.errors == []
 
 
+def test_several_classes_are_chosen_at_once(tab: Page) -> None:
+    page = tab.open("/d/0?where=label.bytes+%3E%3D+0")
+    for number, expected in ((0, "20 of 60"), (2, "40 of 60")):
+        page.locator("[data-column='label'] .classes button").nth(number).click()
+        until(page, f"document.getElementById('count').textContent === '{expected} samples'")
+        until(page, "document.querySelectorAll('[data-column=label] .classes button').length === 3")
+    assert page.input_value("#where") == "label.bytes >= 0 and (label in (0, 2))"
+    page.reload()
+    page.wait_for_selector("[data-column='label'] [aria-pressed='true']")
+    page.locator("[data-column='label'] .classes button").nth(0).click()
+    until(page, "document.getElementById('where').value === 'label.bytes >= 0 and (label == 2)'")
+    assert tab.errors == []
+
+
+def test_classes_are_searched_and_intervals_brushed(browser: Any, tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"label": "int", "score": "float"}, container="bag") as writer:
+        for number in range(900):
+            writer.append({"label": number % 300, "score": number / 100}, key=f"k{number:04d}")
+    bushel.index(tmp_path / "data", columns="auto").close()
+    with bushel.view(tmp_path / "data") as viewer:
+        tab = Page(browser, viewer.url)
+        page = tab.open("/d/0")
+        until(page, "document.querySelectorAll('[data-column=label] .classes button').length === 100")
+        assert "200 more values" in page.locator("[data-column='label']").inner_text()
+        page.fill("[data-column='label'] input", "299")
+        until(page, "document.querySelectorAll('[data-column=label] .classes button').length === 1")
+        page.locator("[data-column='label'] .classes button").click()
+        until(page, "document.getElementById('count').textContent === '3 of 900 samples'")
+        page.go_back()
+        until(page, "document.getElementById('count').textContent === '900 samples'")
+        bars = page.locator("[data-column='score'] .bars button")
+        until(page, "document.querySelectorAll('[data-column=score] .bars button').length === 28")
+        first, last = bars.nth(7).bounding_box(), bars.nth(13).bounding_box()
+        page.mouse.move(first["x"] + 1, first["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(last["x"] + 1, last["y"] + 40, steps=8)
+        page.mouse.up()
+        until(page, "document.getElementById('count').textContent === '225 of 900 samples'")
+        until(page, "document.querySelectorAll('[data-column=score] .bars [aria-pressed=true]').length === 7")
+        page.locator("[data-column='score'] .tools button").click()
+        page.wait_for_selector("[data-column='score'] .tools [aria-pressed=true]")
+        assert tab.errors == []
+        tab.close()
+
+
+def test_long_values_stay_in_their_boxes(browser: Any, tmp_path: Path) -> None:
+    long = "x" * 4000
+    with bushel.Writer(
+        tmp_path / "data", {"meta": "json", "text": "utf8", "words": "utf8[]"}, container="bag"
+    ) as writer:
+        for key in (long[:900], "short"):
+            writer.append({"meta": {long: [long]}, "text": long, "words": [long]}, key=key)
+    with bushel.view(tmp_path / "data", tmp_path / "data") as viewer:
+        for width in (320, 1280):
+            tab = Page(browser, viewer.url)
+            tab.page.set_viewport_size({"width": width, "height": 640})
+            for path in (
+                "/d/0?field=text",
+                "/d/0?field=meta",
+                "/d/0/s/0",
+                "/d/0/duplicates?field=text",
+                "/d/0/compare",
+            ):
+                page = tab.open(path)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+                wide = "[...document.querySelectorAll('main *')].filter(e => !e.closest('.wide, pre, .card, .tile') && "
+                wide += f"e.getBoundingClientRect().right > {width + 1}).map(e => e.outerHTML.slice(0, 80))"
+                assert page.evaluate(wide) == [], path
+            tab.close()
+
+
 def test_back_undoes_a_filter_and_returns_to_the_row(tab: Page) -> None:
     page = tab.open("/d/1")
     page.fill("#goto input", "5000")

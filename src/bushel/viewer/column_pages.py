@@ -8,13 +8,15 @@ from typing import Any
 
 from bushel._dataset.inside import column_of_view
 from bushel.errors import BushelError
-from bushel.viewer.histograms import histogram_of
+from bushel.viewer.histograms import Asked, condition_name, histogram_of
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer
 
 __all__ = ["ColumnPages", "column_choices"]
 
+_SIZES = frozenset(("bytes", "width", "height", "length", "frames", "duration", "channels"))
+"""Last parts of the names of columns that hold sizes: they are never classes."""
 _LARGEST = 20_000_000
 """Number of samples up to which histograms are made."""
 
@@ -55,8 +57,26 @@ class ColumnPages:
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
         selection = select(self._site.shelf, shown, Query.of(parameters))
         values, missing = column_of_view(shown.dataset, name)
-        found = histogram_of(name, values, missing, selection.positions, shown.labels.get(name, ()))
+        asked = Asked(
+            labels=shown.labels.get(name, ()),
+            size=name not in shown.dataset.spec and _is_size(name),
+            logarithmic=parameters.get("scale") == "log",
+            find=parameters.get("find", ""),
+        )
+        found = histogram_of(name, values, missing, selection.positions, asked)
         bins = [{**asdict(each), "label": plain_text(each.label)} for each in found.bins]
         return as_json_answer(
-            {"column": name, "kind": found.kind, "bins": bins, "missing": found.missing, "more": found.more}
+            {
+                "column": name,
+                "name": condition_name(name),
+                "kind": found.kind,
+                "bins": bins,
+                "missing": found.missing,
+                "more": found.more,
+            }
         )
+
+
+def _is_size(name: str) -> bool:
+    """Return whether a column holds a size, such as `image.width`."""
+    return name.rpartition(".")[2] in _SIZES

@@ -12,13 +12,22 @@ import numpy.typing as npt
 
 from bushel._index.columns import drawable
 
-__all__ = ["Bin", "Histogram", "bins_of", "condition_name", "histogram_of"]
+__all__ = ["Asked", "Bin", "Histogram", "bins_of", "condition_name", "histogram_of"]
 
 _CLASSES = 100
-"""Largest number of different whole numbers that are shown as classes."""
+"""Largest number of different whole numbers that are classes, though they have no names and leave gaps."""
+_MANY_CLASSES = 50_000
+"""Largest number of different whole numbers that are classes, because they have names or leave few gaps."""
+_LISTED = 100
+"""Number of classes that are listed at once."""
 _TEXTS = 60
-"""Number of texts that are shown; the most frequent ones."""
+"""Number of texts that are listed at once; the most frequent ones."""
 _BINS = 28
+_TAIL = 0.01
+"""Share of the values on each side that is left out to find where most of them lie."""
+_FAR = 4
+"""Outliers are put into one interval if all values span this many times what most of them do."""
+_SAMPLED = 200_000
 
 Bools = npt.NDArray[np.bool_]
 
@@ -32,12 +41,35 @@ class Bin:
         condition: A condition that is true of its samples, as `Dataset.where` takes it.
         count: Number of selected samples.
         all: Number of samples of the whole dataset.
+        value: Its value as conditions write it; empty for an interval.
+        low: The least number of an interval as conditions write it.
+        high: The number at which an interval ends, which is inside the last interval only.
     """
 
     label: str
     condition: str
     count: int
     all: int
+    value: str = ""
+    low: str = ""
+    high: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a histogram.
+
+    Attributes:
+        labels: Names of classes by number.
+        size: Whether the column holds sizes, lengths or counts, which are never classes.
+        logarithmic: Whether the intervals of numbers grow by a factor. Negative numbers have none such.
+        find: A text that the listed classes contain, whatever its case; empty for all.
+    """
+
+    labels: Sequence[str] = ()
+    size: bool = False
+    logarithmic: bool = False
+    find: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +102,7 @@ def _text(value: str) -> str:
 
 
 def histogram_of(
-    column: str, values: npt.NDArray[Any], missing: Bools | None, selected: Any, labels: Sequence[str] = ()
+    column: str, values: npt.NDArray[Any], missing: Bools | None, selected: Any, asked: Asked = Asked()
 ) -> Histogram:
     """Return the histogram of a column.
 
@@ -79,7 +111,7 @@ def histogram_of(
         values: Its value of each sample: bool, int, float, or an object array of str or of numbers.
         missing: Which samples have no value; None if all have one.
         selected: The selected samples: an index array, or None for all.
-        labels: Names of classes by number.
+        asked: How it is drawn.
     """
     values = drawable(values)
     there = np.ones(len(values), np.bool_) if missing is None else ~missing
@@ -90,30 +122,57 @@ def histogram_of(
     lost = int(len(chosen) - np.count_nonzero(chosen))
     name = condition_name(column)
     if values.dtype.kind == "O":
-        counted, total = Counter(own.tolist()), Counter(every.tolist())
-        if len(total) > _TEXTS and total.most_common(1)[0][1] == 1:  # such as captions: there is nothing to choose
-            return Histogram("classes", [], lost, len(total))
-        texts = [text for text, _ in total.most_common(_TEXTS)]
-        bins = [Bin(text or "(empty)", f"{name} == {_text(text)}", counted[text], total[text]) for text in texts]
-        return Histogram("classes", bins, lost, max(0, len(total) - _TEXTS))
-    if values.dtype.kind in "biu" and len(every):
-        classes, counts = _few(every)
+        return _of_texts(name, Counter(every.tolist()), Counter(own.tolist()), lost, asked.find)
+    if values.dtype.kind in "biu" and len(every) and not asked.size:
+        classes, counts = _classes(every, asked.labels)
         if classes is not None:
-            numbers = dict(zip(*(part.tolist() for part in np.unique(own, return_counts=True)), strict=True))
-            rows = zip(classes.tolist(), counts.tolist(), strict=True)
-            bins = [
-                Bin(_named(value, labels), f"{name} == {value}", numbers.get(value, 0), total) for value, total in rows
-            ]
-            return Histogram("classes", bins, lost)
-    return Histogram("numbers", bins_of(name, every, own), lost)
+            return _of_classes(name, (classes, counts), own, lost, asked)
+    return Histogram("numbers", bins_of(name, every, own, logarithmic=asked.logarithmic), lost)
 
 
-def _few(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.int64]]:
-    """Return the different values and their counts; None if there are too many."""
-    if len(np.unique(values[:10_000])) > _CLASSES:  # the usual case, without sorting all
-        return None, np.zeros(0, np.int64)
+def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, find: str) -> Histogram:
+    found = [text for text, _ in total.most_common() if find.lower() in text.lower()]
+    if not find and len(total) > _TEXTS and total.most_common(1)[0][1] == 1:  # such as captions: nothing to choose from
+        return Histogram("classes", [], lost, len(total))
+    bins = [
+        Bin(text or "(empty)", f"{name} == {_text(text)}", counted[text], total[text], _text(text))
+        for text in found[:_TEXTS]
+    ]
+    return Histogram("classes", bins, lost, len(found) - len(bins))
+
+
+def _of_classes(
+    name: str, known: tuple[npt.NDArray[Any], npt.NDArray[np.int64]], own: npt.NDArray[Any], lost: int, asked: Asked
+) -> Histogram:
+    counted = dict(zip(*(part.tolist() for part in np.unique(own, return_counts=True)), strict=True))
+    unique = Counter(asked.labels)
+    bins: list[Bin] = []
+    more = 0
+    for number, total in zip(known[0].tolist(), known[1].tolist(), strict=True):
+        label = _named(number, asked.labels)
+        if asked.find.lower() not in label.lower():
+            continue
+        if len(bins) == _LISTED:
+            more += 1
+            continue
+        named = label != str(number) and unique[asked.labels[number]] == 1
+        value = _text(asked.labels[number]) if named else str(number)
+        bins.append(Bin(label, f"{name} == {value}", counted.get(number, 0), total, value))
+    return Histogram("classes", bins, lost, more)
+
+
+def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.int64]]:
+    """Return the different values and their counts; None if they are numbers rather than classes."""
+    none = None, np.zeros(0, np.int64)
+    least, greatest = int(values.min()), int(values.max())
+    named = bool(labels) and least >= 0 and greatest < len(labels)
+    dense = least >= 0 and greatest < min(_MANY_CLASSES, len(values))
+    if not named and not dense and len(np.unique(values[:10_000])) > _CLASSES:  # the usual case, without sorting all
+        return none
     classes, counts = np.unique(values, return_counts=True)
-    return (classes if len(classes) <= _CLASSES else None), counts
+    few_gaps = dense and 2 * len(classes) > greatest - least and 2 * len(classes) <= len(values)
+    few_gaps = few_gaps and int(counts.min()) * 50 > int(counts.mean())  # counts of objects thin out, classes do not
+    return (classes, counts) if named or len(classes) <= _CLASSES or few_gaps else none
 
 
 def _named(value: Any, labels: Sequence[str]) -> str:
@@ -121,31 +180,60 @@ def _named(value: Any, labels: Sequence[str]) -> str:
     return f"{value} {labels[int(value)]}" if named else str(value)
 
 
-def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any]) -> list[Bin]:
+def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logarithmic: bool = False) -> list[Bin]:
     """Return the intervals between the least and the greatest value.
+
+    Outliers do not make the intervals of the others too wide: they have an interval of their own at each end.
 
     Args:
         name: The name of the column in conditions.
         every: The values of all samples, finite.
         own: The values of the selected samples.
+        logarithmic: Whether intervals grow by a factor, if no value is negative.
     """
     if not len(every):
         return []
     least, greatest = every.min().item(), every.max().item()
     if least == greatest:
-        return [Bin(f"{least:,.6g}", f"{name} == {least!r}", len(own), len(every))]
-    if every.dtype.kind in "iu":
-        width = -(-(greatest - least + 1) // _BINS)
-        edges = [least + width * number for number in range(-(-(greatest - least + 1) // width) + 1)]
-    else:
-        edges = np.unique(np.linspace(least, greatest, _BINS + 1)).tolist()
+        return [Bin(f"{least:,.6g}", f"{name} == {least!r}", len(own), len(every), repr(least))]
+    edges = _edges(every, least, greatest, logarithmic=logarithmic and least >= 0)
     bounds = np.array(edges, np.float64)
     total, counted = np.histogram(every, bounds)[0].tolist(), np.histogram(own, bounds)[0].tolist()
     bins = []
     for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         # the last interval has the greatest value, too
         last = number == len(edges) - 2
-        end = f"{name} <= {max(high, greatest)!r}" if last else f"{name} < {high!r}"
+        high = max(high, greatest) if last else high
+        condition = f"{name} >= {low!r} and {name} {'<=' if last else '<'} {high!r}"
         label = f"{low:,.6g} to {high:,.6g}"
-        bins.append(Bin(label, f"{name} >= {low!r} and {end}", counted[number], total[number]))
+        bins.append(Bin(label, condition, counted[number], total[number], "", repr(low), repr(high)))
     return bins
+
+
+def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: bool) -> list[Any]:
+    """Return the borders of the intervals, ascending, the first and the last one included."""
+    whole = values.dtype.kind in "biu"
+    if logarithmic:
+        positive = values[values > 0]
+        first = max(positive.min().item(), 1e-300)
+        found = np.geomspace(first, greatest, _BINS + 1)
+        edges = np.unique(np.ceil(found) if whole else found).tolist()
+        edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
+    else:
+        some = values[:: max(1, len(values) // _SAMPLED)]
+        low, high = np.quantile(some, [_TAIL, 1 - _TAIL]).tolist()
+        if whole:
+            low, high = int(low), -int(-high // 1)
+        far = high > low and greatest - least > _FAR * (high - low)
+        begin, end = (low, high) if far else (least, greatest)
+        edges = _even(begin, end, whole=whole)
+        edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
+    return [int(edge) for edge in edges] if whole else [float(edge) for edge in edges]
+
+
+def _even(begin: Any, end: Any, *, whole: bool) -> list[Any]:
+    if whole:
+        width = -(-(end - begin + 1) // _BINS)
+        return [begin + width * number for number in range(-(-(end - begin + 1) // width) + 1)]
+    edges: list[Any] = np.unique(np.linspace(begin, end, _BINS + 1)).tolist()
+    return edges
