@@ -167,7 +167,7 @@ class CorruptError(FormatError):
         >>> import os
         >>> shard = Path("train/shard-000000.tar")
         >>> data, before = bytearray(shard.read_bytes()), shard.stat()
-        >>> data[700] ^= 1  # a bit of the first photo, as on a failing disk
+        >>> data[1700] ^= 1  # a bit of the first photo, as on a failing disk
         >>> size = shard.write_bytes(data)
         >>> os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
         >>> try:

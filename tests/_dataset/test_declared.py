@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.containers.tar.archives import as_webdataset
 
 import bushel
 from bushel.errors import SpecError
@@ -53,10 +53,8 @@ def test_a_field_that_is_not_there(folder: Path, bare: bool) -> None:
 
 
 def test_names_for_a_tar_that_was_scanned(tmp_path: Path) -> None:
-    spec: dict[str, Any] = {"image": "jpg", "label": "int", "frames": "bytes[]"}
-    with bushel.Writer(tmp_path / "x.tar", spec, sync=False) as writer:
-        writer.append({"image": b"j", "label": 1, "frames": [b"1", b"2"]}, key="a")
-    shutil.rmtree(tmp_path / ".bushel")
+    members = {"image.jpg": b"j", "label.cls": b"1", "frames.000000.bin": b"1", "frames.000001.bin": b"2"}
+    (tmp_path / "x.tar").write_bytes(as_webdataset([("a", members)]))
     scanned = {"frames.000000.bin": "bytes", "frames.000001.bin": "bytes", "image.jpg": "jpg", "label.cls": "int"}
     for _ in range(2):  # a scan stores its names
         assert {name: bushel.open(tmp_path / "x.tar").spec.get(name) for name in scanned}.keys() == scanned.keys()

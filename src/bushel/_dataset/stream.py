@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
+from bushel._dataset.asked import warn_withheld
 from bushel._dataset.discovery import expand_paths
 from bushel._runtime.public import public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
+from bushel.containers.tar.scan import fields_and_names
 from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath, expand_braces
@@ -57,8 +59,8 @@ class StreamDataset:
     time. Every `for` starts again from the first source.
 
     Examples:
-        >>> stream = bushel.open_stream("train/*.tar", fields=["label.cls"])
-        >>> [sample["label.cls"] for sample in stream][:3]
+        >>> stream = bushel.open_stream("train/*.tar", fields=["label"])
+        >>> [sample["label"] for sample in stream][:3]
         [0, 0, 0]
     """
 
@@ -71,7 +73,7 @@ class StreamDataset:
         decode: bool = True,
         allow_commands: bool = False,
     ) -> None:
-        declared = parse_spec(spec or {})
+        self._declared = declared = parse_spec(spec or {})
         self._sources = list(_sources(sources, allow_commands=allow_commands))
         self._naming = Naming(declared)
         self._wanted = None if fields is None else frozenset(fields)
@@ -100,7 +102,7 @@ class StreamDataset:
 
         Examples:
             >>> stream = bushel.open_stream("train/*.tar")
-            >>> next(iter(stream.stored()))["label.cls"]
+            >>> next(iter(stream.stored()))["label"]
             b'0'
         """
         same = copy.copy(self)
@@ -161,26 +163,35 @@ class StreamDataset:
 
     def _samples(self, reader: ForwardReader) -> Iterator[dict[str, Any]]:
         sample: _Sample | None = None
-        for member in members(reader):
+        naming, sequences = self._naming, self._sequences
+
+        def describe(comment: bytes) -> None:
+            nonlocal naming, sequences
+            spec = fields_and_names(comment, self._declared, reader.name)[0] or {}
+            warn_withheld((own for own in spec.values() if self._wants(own.name)), reader.name)
+            naming = Naming(spec)
+            sequences = [name for name, own in spec.items() if own.sequence and self._wants(name)]
+
+        for member in members(reader, describe):
             split = split_name(member.name.encode("utf-8", "surrogateescape")) if member.regular else None
             if split is None:
                 continue
             if sample is None or split[0] != sample.key:
                 if sample is not None:
-                    yield self._finished(sample)
+                    yield self._finished(sample, sequences)
                 sample = _Sample(split[0], reader.name)
-            place = self._naming(field_name(split[1]))
+            place = naming(field_name(split[1]))
             sample.claim(place, member)
             if self._wants(place.field.name):
                 self._fields.setdefault(place.field.name, place.field)
                 self._codecs.setdefault(place.field.name, place.codec)
                 sample.read(place, member, reader)
         if sample is not None:
-            yield self._finished(sample)
+            yield self._finished(sample, sequences)
 
-    def _finished(self, sample: _Sample) -> dict[str, Any]:
+    def _finished(self, sample: _Sample, sequences: Iterable[str]) -> dict[str, Any]:
         values: dict[str, Any] = {KEY: sample.key.decode("utf-8", "surrogateescape")}
-        values |= {name: [] for name in self._sequences}
+        values |= {name: [] for name in sequences}
         for place, member, data in sorted(sample.parts, key=lambda part: part[0].number or 0):
             value = self._decoded(sample, place, member, data) if self._decode else data
             if place.number is None:

@@ -119,7 +119,7 @@ class DatasetPlan:
         unfinished = {} if current is None else current.labels
         self.labels = names_to_write(self._options.labels, self.fields, path, shards, unfinished)
         if current is not None:
-            current.labels = self.labels
+            current.name_classes(self.labels)
 
     def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
         """Return the layout, which is decided now if it is not known yet.

@@ -10,6 +10,7 @@ from pathlib import Path
 from bushel._dataset.shards import OpenShard
 from bushel._dataset.tables import stamp_of
 from bushel._index.builders import IndexBuilder
+from bushel._index.class_names import Labels
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
 from bushel._index.opening import opener
@@ -21,7 +22,7 @@ from bushel._writer.pending import PendingSamples
 from bushel._writer.publishing import FinishedShard, complete_publishing, sidecar_name
 from bushel._writer.recorder import Recorder
 from bushel._writer.shard_plan import ShardPlan
-from bushel.containers.base import ShardWriter, Stored, WritableContainer, WritesColumns
+from bushel.containers.base import ShardWriter, Stored, StoresClassNames, WritableContainer, WritesColumns
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import StateError
 from bushel.spec import format_spec
@@ -58,12 +59,13 @@ class ShardInProgress:
         *,
         before: ShardIndex | None = None,
     ) -> None:
-        self.shard, self.layout, self.labels = plan.shard, plan.layout, plan.labels
+        self.shard, self.layout = plan.shard, plan.layout
         self._contents, self._before = plan.contents, before
         self._recorder = None if builder.samples else Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder, self._journal = plan.container, staging, builder, journal
         try:
             self._writer: ShardWriter = plan.container.writer(plan.layout, plan.shard, staging, builder)
+            self.name_classes(plan.labels)
             self._columns = self._writer if isinstance(self._writer, WritesColumns) else None
             accepted = None if self._columns is None else self._columns.column_limits
             self.pending = (
@@ -151,6 +153,13 @@ class ShardInProgress:
         journal = Journal(staging.place, head=None)
         journal.resume(kept.samples, kept.positions)
         return cls(plan, staging, builder, journal)
+
+    def name_classes(self, labels: Labels) -> None:
+        """Set the names of classes, which the index gets, and the files if the container keeps them there."""
+        self.labels = labels
+        writer: object = self._writer
+        if isinstance(writer, StoresClassNames):
+            writer.name_classes(labels)
 
     @property
     def spec(self) -> dict[str, str]:

@@ -47,6 +47,7 @@ __all__ = [
     "Shard",
     "ShardWriter",
     "Stored",
+    "StoresClassNames",
     "StoresText",
     "WritableContainer",
     "WriteOptions",
@@ -191,6 +192,15 @@ class WritesColumns(Protocol):
         Returns:
             The number of samples written; 0 if these have to be appended one by one.
         """
+        ...
+
+
+@runtime_checkable
+class StoresClassNames(Protocol):
+    """A `ShardWriter` that stores names of classes in the files of the shard."""
+
+    def name_classes(self, labels: Labels, /) -> None:
+        """Store these names. Called before the first sample is written, and before one is added to a staged shard."""
         ...
 
 

@@ -61,7 +61,7 @@ class Problem:
     Examples:
         >>> shard = Path("train/shard-000000.tar")
         >>> data = bytearray(shard.read_bytes())
-        >>> data[700] ^= 1  # damage the first photo
+        >>> data[1700] ^= 1  # damage the first photo
         >>> size = shard.write_bytes(data)
         >>> problem = bushel.verify("train/").problems[0]
         >>> problem.kind, problem.key, problem.field

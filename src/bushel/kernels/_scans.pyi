@@ -73,6 +73,9 @@ class TarMembers:
     @property
     def problem_offset(self) -> int:
         """Offset of the damaged block, or -1. To scan the rest, pass a later multiple of 512 as ``start``."""
+    @property
+    def comment(self) -> bytes:
+        """The last ``comment`` of global pax records, which are for the whole archive; empty if there is none."""
     def __len__(self) -> int:
         """Number of members."""
 

@@ -71,9 +71,9 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         UnsupportedError: `processes` is not 0.
 
     Examples:
-        >>> stream = bushel.open_stream("train/*.tar", fields=["label.cls"])
+        >>> stream = bushel.open_stream("train/*.tar", fields=["label"])
         >>> loader = bushel.StreamLoader(stream, batch_size=5, buffer=100)
-        >>> [len(batch["label.cls"]) for batch in loader]
+        >>> [len(batch["label"]) for batch in loader]
         [5, 5, 2]
     """
 

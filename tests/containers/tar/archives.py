@@ -39,6 +39,18 @@ def as_webdataset(samples: Sequence[tuple[str, Mapping[str, bytes]]]) -> bytes:
     return target.getvalue()
 
 
+def without_description(data: bytes) -> bytes:
+    """The archive without the comment at its start, and with the end that it then has."""
+    if data[156:157] != b"g":
+        return data
+    at = 512 + -(-int(data[124:135], 8) // 512) * 512
+    end = len(data)
+    while end > at and not any(data[end - 512 : end]):
+        end -= 512
+    rest = data[at:end] + bytes(1024)
+    return rest + bytes(-len(rest) % 10240)
+
+
 def shard_of(folder: Path, data: bytes, name: str = "x.tar") -> Shard:
     folder.mkdir(exist_ok=True, parents=True)
     (folder / name).write_bytes(data)

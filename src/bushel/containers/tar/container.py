@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.shard_names import next_name
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
-from bushel.containers.tar.names import extension_of, field_name, split_name
+from bushel.containers.tar.names import extension_of, extensions
 from bushel.containers.tar.samples import tabulate
-from bushel.containers.tar.scan import damage, regular, scan
+from bushel.containers.tar.scan import damage, fields_and_names, regular, scan
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file
@@ -25,6 +24,7 @@ from bushel.storage import AnyPath, copy_whole, open_file
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
     from bushel.containers.recovery import Fault, Recovered
+    from bushel.kernels import TarMembers
     from bushel.storage import Staging
 
 __all__ = ["CONTAINER"]
@@ -56,9 +56,10 @@ class _Tar:
         found = scan(archive)
         if (problem := damage(found, archive)) is not None:
             raise problem
-        table = tabulate(regular(found, file.path), options.spec, file.path)
+        spec, labels = fields_and_names(found.comment, options.spec, file.path)
+        table = tabulate(regular(found, file.path), spec, file.path)
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-        index = table.index((stamp,), blocks).check(file.path)
+        index = replace(table.index((stamp,), blocks), labels=labels).check(file.path)
         if options.checksums:
             from bushel.containers.checksums import with_checksums
 
@@ -88,10 +89,7 @@ class _Tar:
             if taken is not None:
                 raise SpecError(f"field {used[taken]!r} would be taken for elements of the sequence {field.name!r}")
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
-        limits = []
-        if any(field.sequence for field in spec.values()):
-            limits.append("without its index or a spec, each element of a sequence is read as a field of its own")
-        return Layout(columns, replace(options, keyed=True), sparse=True, limits=tuple(limits))
+        return Layout(columns, replace(options, keyed=True), sparse=True)
 
     def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
@@ -114,13 +112,16 @@ class _Tar:
 
         [name] = shard.files
         sink = staging.open(name)
+        own = scan(open_file(staging.path_of(name))) if sink.position else None
+        comment = b"" if own is None else own.comment
         if not any(column.codec == "bytes" for column in layout.columns):
-            return TarShardWriter(layout, name, sink, builder)
+            return TarShardWriter(layout, name, sink, builder, comment=comment)
         # A field of plain bytes may have any extension: keep the extension of the existing samples.
-        there: AnyPath | None = staging.path_of(name) if sink.position else None
-        if there is None and shard.root.exists():
+        if own is None and shard.root.exists():
             there = next((shard.root / other for other in _archives(shard.root)), None)
-        return TarShardWriter(layout, name, sink, builder, frozenset() if there is None else _extensions(there))
+            own = None if there is None else scan(open_file(there))
+        existing = frozenset() if own is None else _extensions(own)
+        return TarShardWriter(layout, name, sink, builder, existing, comment)
 
 
 CONTAINER = _Tar()
@@ -143,9 +144,6 @@ def _check_field(field: Field) -> None:
         raise SpecError(f"field {name!r}: webdataset reserves names that start with `_`")
 
 
-def _extensions(path: AnyPath) -> frozenset[str]:
+def _extensions(found: TarMembers) -> frozenset[str]:
     """Return the extensions of the first members of an archive, which show how its fields are spelled."""
-    found = scan(open_file(path))
-    offsets = found.name_offsets[: _GLANCE + 1].tolist()
-    names = (found.names[first:last].tobytes() for first, last in pairwise(offsets))
-    return frozenset(field_name(split[1]) for name in names if (split := split_name(name)))
+    return extensions(found.names, found.name_offsets[: _GLANCE + 1])

@@ -10,14 +10,15 @@ import numpy as np
 
 from bushel._index.table import I64
 from bushel.containers.tar.members import ForwardReader, members
+from bushel.containers.tar.names import extensions
 from bushel.containers.tar.samples import Members
-from bushel.containers.tar.scan import damage, regular, scan
+from bushel.containers.tar.scan import damage, only_regular, regular, scan
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, prefetch, read_many
 from bushel.storage import ExtentError, is_compressed, path_of_stream
 from bushel.storage.forward import decompressed
 
-__all__ = ["Keep", "file_contents", "member_contents", "stream_contents"]
+__all__ = ["Keep", "file_contents", "member_contents", "member_extensions", "stream_contents"]
 
 Keep = Callable[[str], str | None]
 """Maps the name of a member to the name to return it under, or None to skip it."""
@@ -49,6 +50,12 @@ def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, b
         if not compressed:
             return file_contents(MappedFile(path), keep)
     return stream_contents(ForwardReader(decompressed(stream, name), name), keep)
+
+
+def member_extensions(path: str) -> frozenset[str]:
+    """Return the extensions of the files in a local archive that is not compressed."""
+    table = only_regular(scan(MappedFile(path)))
+    return extensions(table.names, table.name_offsets)
 
 
 def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:

@@ -6,7 +6,7 @@ two common extensions for longer names and sizes: PAX records and GNU `L` member
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bushel.errors import FormatError
@@ -79,11 +79,15 @@ class ForwardReader:
         return True
 
 
-def members(reader: ForwardReader) -> Iterator[Member]:
+def members(reader: ForwardReader, commented: Callable[[bytes], None] | None = None) -> Iterator[Member]:
     """Yield the members of an archive, in order.
 
     Before taking the next member the caller may read the data of the last one from `reader`, or leave it. After the
     last member, the reader is at the end of the stream, and the archive is known to be complete.
+
+    Args:
+        reader: The archive.
+        commented: Called with each comment for the whole archive, before the members after it.
 
     Raises:
         FormatError: The archive is damaged, truncated, or continues after its end.
@@ -105,6 +109,8 @@ def members(reader: ForwardReader) -> Iterator[Member]:
         kind, size = header[156:157], _number(header[124:136])
         if kind == b"g":
             _update(everywhere, reader, start, _read_records(reader, start, size))
+            if commented is not None and (comment := everywhere.pop(b"comment", None)) is not None:
+                commented(comment)
         elif kind in b"LKxX":
             first = start if first is None else first
             data = _read_records(reader, start, size)

@@ -16,7 +16,17 @@ from bushel.codecs import codec_of_extension, tar_storage
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
-__all__ = ["Naming", "Place", "check_key", "extension_of", "field_name", "is_meta", "split_name", "split_names"]
+__all__ = [
+    "Naming",
+    "Place",
+    "check_key",
+    "extension_of",
+    "extensions",
+    "field_name",
+    "is_meta",
+    "split_name",
+    "split_names",
+]
 
 _SLASH, _DOT, _UNDERSCORE = b"/._"
 _META = re.compile(rb"__[^/]*__(/|$)")
@@ -92,6 +102,13 @@ def _is_meta(text: U8, slashes: I64, start: I64, end: I64) -> np.ndarray[tuple[i
 def field_name(extension: bytes) -> str:
     """Return the field that an extension names. A name that ends in its dot has the extension `.`."""
     return extension.decode("utf-8", "backslashreplace").lower() or "."
+
+
+def extensions(text: U8, offsets: I64) -> frozenset[str]:
+    """Return the extensions of the members with these names (`split_names`), as `field_name` gives them."""
+    rows, dots = split_names(text, offsets)
+    found = {text[dot + 1 : end].tobytes() for dot, end in zip(dots.tolist(), offsets[rows + 1].tolist(), strict=True)}
+    return frozenset(map(field_name, found))
 
 
 def extension_of(field: Field) -> tuple[str, str]:

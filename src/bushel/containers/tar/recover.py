@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Bools, Fault, Recovered
 from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate
-from bushel.containers.tar.scan import only_regular, sparse_file
+from bushel.containers.tar.scan import fields_and_names, only_regular, sparse_file
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -30,16 +31,17 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """
     file = open_file(shard.path(0))
     archive, blocks = archive_in(file, shard.path(0).name)
-    members, gaps = _members(archive, fault)
+    members, gaps, comment = _members(archive, fault)
+    spec, labels = fields_and_names(comment, options.spec, file.path)
     repeated: list[int] = []
 
     def report(error: FormatError, sample: int) -> None:
         fault(error)
         repeated.append(sample)
 
-    table = tabulate(members, options.spec, file.path, report)
+    table = tabulate(members, spec, file.path, report)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    index = table.index((stamp,), blocks)
+    index = replace(table.index((stamp,), blocks), labels=labels)
     whole = np.ones(table.samples, np.bool_)
     whole[repeated] = False
     for sample in _incomplete(table, gaps):
@@ -50,14 +52,16 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     return Recovered(index.check(file.path), whole)
 
 
-def _members(file: File, fault: Fault) -> tuple[Members, list[int]]:
-    """Return the regular files of an archive, and the offsets at which others may be missing."""
+def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
+    """Return the regular files of an archive, the offsets at which others may be missing, and its comment."""
     data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
     parts: list[Members] = []
     gaps: list[int] = []
+    comment = b""
     start: int | None = 0
     while start is not None and start + _BLOCK <= file.size:
         found = kernels.scan_tar(data, start)
+        comment = found.comment or comment
         if (error := sparse_file(found, file.path)) is not None:
             fault(error)
             gaps.append(error.offset or 0)
@@ -73,14 +77,15 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int]]:
             break
         start = _next_header(file, max(after, start) + _BLOCK)
     lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)])
-    return Members(
+    joined = Members(
         np.concatenate([np.zeros(0, np.uint8), *(part.names for part in parts)]),
         np.cumsum(lengths),
         *(
             np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
             for name in ("offset", "size", "header")
         ),
-    ), gaps
+    )
+    return joined, gaps, comment
 
 
 def _next_header(file: File, start: int) -> int | None:

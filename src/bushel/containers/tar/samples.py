@@ -106,8 +106,7 @@ def tabulate(
     places = [naming(extension) for extension in groups.extensions]
     if any(place.field.name == KEY for place in places):
         raise FormatError(f"a member has the extension {KEY!r}, which is reserved for the key of a sample", file=path)
-    fields = dict.fromkeys(place.field.name for place in places)
-    fields |= dict.fromkeys(spec or ())
+    fields = dict.fromkeys(spec or ()) | dict.fromkeys(place.field.name for place in places)
     samples = len(groups.keys)
     if samples * len(fields) > max(_MOST_CELLS, _CELLS_PER_MEMBER * len(groups.member)):
         raise FormatError(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from bushel import kernels
+from bushel._index.class_names import Labels
 from bushel.containers.tar.samples import Members
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
+from bushel.spec import Spec
 from bushel.storage import ExtentError, File
 
-__all__ = ["damage", "only_regular", "regular", "scan", "sparse_file"]
+__all__ = ["damage", "fields_and_names", "only_regular", "regular", "scan", "sparse_file"]
 
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
@@ -70,6 +72,22 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         message = "the archive ends without its two empty blocks: members may be missing"
         return FormatError(message, file=file.path, offset=found.end, hint=hint)
     return None
+
+
+def fields_and_names(comment: bytes, declared: Spec | None, path: str) -> tuple[Spec | None, Labels]:
+    """Return the fields to read an archive with, and names of classes, by its comment and by the caller.
+
+    Args:
+        comment: The comment of the archive; empty for most that Bushel has not written.
+        declared: The fields that the caller declares.
+        path: The archive's path for warnings.
+    """
+    if not comment:
+        return declared, {}
+    from bushel.containers.tar.description import description_in
+
+    described = description_in(comment, path)
+    return described.with_declared(declared), described.labels
 
 
 def sparse_file(found: TarMembers, path: str) -> FormatError | None:

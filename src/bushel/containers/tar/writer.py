@@ -11,8 +11,10 @@ from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
+from bushel._index.class_names import Labels
 from bushel.containers.base import ColumnLimits, Layout, Stored
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
+from bushel.containers.tar.description import comment_of
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
 from bushel.errors import SpecError
@@ -58,6 +60,20 @@ def header_of(name: str, size: int) -> bytes:
         raise SpecError(f"the name {name!r} cannot be encoded as UTF-8") from error
 
 
+def _header_of_comment(comment: bytes) -> bytes:
+    """Return the blocks of a global PAX record with a comment, for the members after it.
+
+    The name in its header is the usual one, without a dot, by which readers that do not know such records skip it.
+    """
+    size = len(comment) + len(" comment=\n")
+    digits = len(str(size + len(str(size))))
+    record = b"%d comment=%b\n" % (size + digits, comment)
+    member = tarfile.TarInfo("pax_global_header")
+    member.type, member.size, member.mode = tarfile.XGLTYPE, len(record), 0o444
+    member.uname = member.gname = "bigdata"
+    return member.tobuf(tarfile.USTAR_FORMAT) + record + bytes(-len(record) % tarfile.BLOCKSIZE)
+
+
 def end_of_archive(position: int) -> bytes:
     """Return the end of an archive: two empty blocks, and zeros up to a multiple of 10240 bytes."""
     return bytes(2 * BLOCK + -(position + 2 * BLOCK) % _RECORD)
@@ -89,12 +105,20 @@ class TarShardWriter:
         sink: The file to write to.
         builder: The builder of the index.
         existing: Extensions of the dataset's existing samples: a field with the name of one of them keeps it.
+        comment: The comment that the archive has (`description`); empty if it has none.
     """
 
     def __init__(
-        self, layout: Layout, name: str, sink: Sink, builder: IndexBuilder, existing: frozenset[str] = frozenset()
+        self,
+        layout: Layout,
+        name: str,
+        sink: Sink,
+        builder: IndexBuilder,
+        existing: frozenset[str] = frozenset(),
+        comment: bytes = b"",
     ) -> None:
         self._name, self._sink, self._builder = name, sink, builder
+        self._begin, self._known_comment = sink.position, comment
         slots = []
         for column in layout.columns:
             field, into = column.field, builder.columns[column.field.name]
@@ -104,7 +128,21 @@ class TarShardWriter:
             else:
                 own_name = column.codec == "bytes" and field.name in existing and extension not in existing
                 slots.append(_Slot(field, "." + (field.name if own_name else extension), "", into))
-        self._slots = sorted(slots, key=lambda slot: slot.suffix)
+        self._slots, self._declared = sorted(slots, key=lambda slot: slot.suffix), slots
+        self.name_classes({})
+
+    def name_classes(self, labels: Labels) -> None:
+        """Store these names of classes, before the first sample that is written."""
+        fields = ((slot.field, slot.suffix[1:], slot.column.codec) for slot in self._declared)
+        comment = comment_of(fields, labels)
+        self._description = b"" if comment in (b"", self._known_comment) else _header_of_comment(comment)
+
+    def _describe(self) -> int:
+        """Write the description of the fields before the first sample, and return its size, if it is missing."""
+        if self._description and self._sink.position == self._begin:
+            self._sink.write(self._description)
+            return len(self._description)
+        return 0
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample.
@@ -115,6 +153,7 @@ class TarShardWriter:
         if key is None:
             raise SpecError("a tar stores every sample under a key, but this sample has none")
         check_key(key)
+        self._describe()
         written = 0
         for slot in self._slots:
             value = values.get(slot.field.name)
@@ -158,7 +197,8 @@ class TarShardWriter:
             [slot.suffix.encode() for slot in self._slots],
             [(column.data, column.offsets) for column in values],
         )
-        count = fitting(ends, room)
+        used = self._describe()
+        count = fitting(ends, room if room is None else room - used)
         base = self._sink.write(framed[: ends[count - 1]].data)
         starts = starts.reshape(len(keys), len(values))
         for number, (slot, column) in enumerate(zip(self._slots, values, strict=True)):

@@ -193,7 +193,8 @@ void bind_scans(nb::module_ &module) {
         .def_prop_ro("type", column(&TarMembers::type))
         .def_ro("zero_blocks", &TarMembers::zero_blocks)
         .def_prop_ro("terminated", [](const TarMembers &self) { return self.zero_blocks == 2; })
-        .def_ro("trailing_bytes", &TarMembers::trailing_bytes);
+        .def_ro("trailing_bytes", &TarMembers::trailing_bytes)
+        .def_prop_ro("comment", [](const TarMembers &self) { return bytes_of(self.comment); });
     bind_problem(members);
 
     module.def("scan_snappy", &scan_snappy_parts, nb::arg("data"), nb::arg("spacing"));

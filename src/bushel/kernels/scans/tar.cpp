@@ -170,6 +170,8 @@ void TarScan::read_name_or_pax(const std::uint8_t *block, std::int64_t length, s
     const std::uint8_t *data = block + block_size;
     if (type == 'g') {
         if (!read_pax(data, size, global_)) return stop("pax record is malformed");
+        if (global_.comment) members_.comment = std::move(*global_.comment);
+        global_.comment.reset();
     } else {
         if (first_header_ < 0) first_header_ = pos_;
         if (type == 'L')
@@ -200,6 +202,8 @@ bool TarScan::read_pax(const std::uint8_t *data, std::int64_t length, Overrides 
         } else if (key == "size") {
             into.size = decimal(value.data(), value.data() + value.size());
             if (!into.size && !value.empty()) return false;
+        } else if (key == "comment" && &into == &global_) {
+            into.comment = value;
         }
         if (key.compare(0, 11, "GNU.sparse.") == 0) into.sparse = true;
         here = next;

@@ -19,6 +19,7 @@ struct TarMembers {
     std::int64_t trailing_bytes = 0;
     std::string problem;  // empty: none
     std::int64_t problem_offset = -1;
+    std::string comment;  // the last one that is for the whole archive
 };
 
 // The scan as a state machine that requests bytes, so that the same code reads local files, buffers and object stores.
@@ -40,7 +41,7 @@ public:
 
 private:
     struct Overrides {
-        std::optional<std::string> path;
+        std::optional<std::string> path, comment;
         std::optional<std::int64_t> size;
         bool sparse = false;
     };

@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import urlparse, urlunparse
 
 import bushel
+from bushel.codecs import codec_of_extension
 from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.gopen import gopen
+from bushel.containers.tar import member_extensions
 
 __all__ = ["describe_shard", "index_of", "load", "open_shard", "resolve", "urldir", "urlmerge"]
 
@@ -19,7 +21,7 @@ KIND = "wids-shard-index-v1"
 
 
 def open_shard(path: str) -> bushel.Dataset:
-    """Open an archive, whose index stays in memory.
+    """Open an archive, whose index stays in memory. Its fields are the extensions of its members, whatever it says.
 
     Raises:
         MalformedError: The archive is damaged or compressed.
@@ -27,7 +29,9 @@ def open_shard(path: str) -> bushel.Dataset:
     if not os.path.exists(path):
         raise FileNotFoundError(f"shard {path} does not exist")
     try:
-        return bushel.open([path], container="tar", index="memory", damaged="raise")
+        names = sorted(member_extensions(path), key=len, reverse=True)  # `x.bin` before `x`, which it would be, too
+        spec = {name: codec_of_extension(name) for name in names}
+        return bushel.open([path], container="tar", spec=spec or None, index="memory", damaged="raise")
     except bushel.UnsupportedError as error:
         raise MalformedError("a compressed archive has no random access: unpack it first", file=path) from error
 

@@ -1,0 +1,146 @@
+"""What an archive that Bushel wrote says of its fields: their names and types, and the names of classes.
+
+It is a comment for the whole archive (a global PAX record), which other readers of archives pass over. Names and
+types are those of a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted: what cannot
+be used is left out, with a warning in the log, and the fields are then those of the extensions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bushel._index.class_names import Labels, can_be_named, check_labels
+from bushel._index.file_spec import spec_from_file
+from bushel.codecs import get_codec
+from bushel.containers.tar.names import Naming, extension_of
+from bushel.errors import BushelError, SpecError
+from bushel.spec import Field, Spec, format_spec
+
+__all__ = ["Description", "comment_of", "description_in"]
+
+_BEGIN = b"bushel-fields "
+_VERSION = 1
+_MOST_BYTES = (1 << 20) - 64
+"""Bytes of a comment that every reader of archives in Bushel takes, with the rest of its record."""
+
+_log = logging.getLogger("bushel")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The fields of an archive, as it says itself.
+
+    Attributes:
+        spec: Its fields, without codecs that run code (`spec_from_file`).
+        labels: Names of classes.
+    """
+
+    spec: Spec = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
+
+    def with_declared(self, declared: Spec | None) -> Spec | None:
+        """Return the fields by which members are found: those that the caller declares, and the others of the archive.
+
+        A declared field of the archive has the same members with another type. One that has the members of another
+        field replaces it. None if there are no fields.
+        """
+        if not declared or not self.spec:
+            return declared or self.spec or None
+        found = {name: self._own(given) for name, given in declared.items()}
+        naming = Naming(found)
+        return found | {
+            name: own for name, own in self.spec.items() if naming(_an_extension(own)).field.name not in found
+        }
+
+    def _own(self, given: Field) -> Field:
+        own = self.spec.get(given.name, given)
+        return own if own.sequence == given.sequence else given
+
+
+class _Saved(msgspec.Struct, omit_defaults=True):
+    """The JSON in a comment: field to type, and field to names of classes."""
+
+    spec: dict[str, str]
+    labels: dict[str, list[str]] = {}
+
+
+def description_in(comment: bytes, path: str) -> Description:
+    """Return what the comment of an archive says; an empty description for a comment of another program.
+
+    Args:
+        comment: The text of the comment.
+        path: The archive's path for warnings.
+    """
+    if not comment.startswith(_BEGIN):
+        return Description()
+    try:
+        version, _, text = comment[len(_BEGIN) :].partition(b" ")
+        if version != b"%d" % _VERSION:
+            _log.warning(
+                "%s was written by a newer version of Bushel: its fields are named by the extensions of its members",
+                path,
+            )
+            return Description()
+        return _described(msgspec.json.decode(text, type=_Saved))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError) as error:
+        _log.warning(
+            "%s: the comment that describes its fields is malformed (%s); they are named by the extensions of its "
+            "members",
+            path,
+            error,
+        )
+        return Description()
+
+
+def _described(saved: _Saved) -> Description:
+    spec = spec_from_file(saved.spec)
+    for each in spec.values():
+        get_codec(each.codec)
+        if "(path)" in each.codec:
+            raise SpecError(f"field {each.name!r} is {each.type}, which only a caller can declare")
+    return Description(
+        spec, {name: own for name, own in check_labels(saved.labels).items() if can_be_named(spec, name)}
+    )
+
+
+def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> bytes:
+    """Return the comment of an archive; empty if its members' extensions say all.
+
+    Args:
+        fields: Each field, the extension of its members, and the codec of their bytes.
+        labels: Names of classes.
+    """
+    known = list(fields)
+    if not labels and all(_is_plain(*each) for each in known):
+        return b""
+    spec = format_spec({own.name: own for own, _, _ in known})
+    comment = _text(spec, labels)
+    if len(comment) <= _MOST_BYTES:
+        return comment
+    comment = _text(spec, {})
+    kept = len(comment) <= _MOST_BYTES
+    _log.warning(
+        "the %s take more than 1 MiB, so that no archive can hold them: they are in its index (.bushel) only",
+        "names of classes" if kept else "names of the fields",
+    )
+    return comment if kept else b""
+
+
+def _text(spec: dict[str, str], labels: Labels) -> bytes:
+    saved = _Saved(spec, {name: list(names) for name, names in labels.items()})
+    return _BEGIN + b"%d " % _VERSION + msgspec.json.encode(saved)
+
+
+def _is_plain(own: Field, extension: str, codec: str) -> bool:
+    """Return whether a reader that knows only the extension finds this field, with values of the same type."""
+    place = Naming()(extension)
+    return not own.sequence and place.field.name == own.name and place.codec == codec
+
+
+def _an_extension(own: Field) -> str:
+    ending = extension_of(own)[0]
+    return f"{own.name}.000000.{ending}" if own.sequence else ending
