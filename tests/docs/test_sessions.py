@@ -53,7 +53,7 @@ def test_integrity() -> None:
     bushel.convert("train", "bags", container="bag", shard_samples=4)
     bushel.convert("train", "broken", container="tar", shard_samples=4)
     flip_a_bit(Path("bags/000001/image.bag"), 700)
-    flip_a_bit(Path("broken/shard-000001.tar"), 700)
+    flip_a_bit(Path("broken/shard-000001.tar"), 1724)
     assert [run_session(block, codes=[1]) for block in blocks("docs/integrity.md", "console")] == [1, 1]
 
 

@@ -160,7 +160,7 @@ def test_names_that_are_refused(tmp_path: Path, labels: Any, message: str) -> No
 
 
 def test_forged_names_in_a_manifest_and_a_sidecar(tmp_path: Path) -> None:
-    path = write(tmp_path / "a", "tar", ["cat", "dog"])
+    path = write(tmp_path / "a", "ffrecord", ["cat", "dog"])
     place = path / ".bushel/manifest.json"
     manifest = json.loads(place.read_text())
     for sidecar in path.rglob("*.safetensors"):
@@ -174,10 +174,10 @@ def test_forged_names_in_a_manifest_and_a_sidecar(tmp_path: Path) -> None:
         {"label": None},
     ):
         place.write_text(json.dumps({**manifest, "labels": forged}))
-        assert bushel.open(path, spec=spec_of("tar"), index="memory").labels == {}
+        assert bushel.open(path, spec=spec_of("ffrecord"), index="memory").labels == {}
     del manifest["labels"]
     place.write_text(json.dumps(manifest))  # as older versions wrote it
-    assert bushel.open(path, spec=spec_of("tar"), index="memory").labels == {}
+    assert bushel.open(path, spec=spec_of("ffrecord"), index="memory").labels == {}
 
 
 def test_the_names_of_gulpio2(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_stream_is_tiled(tmp_path: Path) -> None:
     bushel.pack(photos(), tmp_path / "in.tar", sync=False)
     (tmp_path / "in.tar.gz").write_bytes(gzip.compress((tmp_path / "in.tar").read_bytes()))
     bushel.convert(tmp_path / "in.tar.gz", tmp_path / "out", container="bag", jpeg="tile", sync=False)
-    assert stored(tmp_path / "out", "image.jpg") == [tile(data) for data in PHOTOS]
+    assert stored(tmp_path / "out", "image") == [tile(data) for data in PHOTOS]
 
 
 def test_wrong_treatments() -> None:
