@@ -30,6 +30,7 @@ __all__ = ["FACTORIES", "ImageReading", "Seekable", "as_pixels", "decode_image",
 
 _READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
+_PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _JPEG_PIXELS = 65535 * 65535
 _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
 """Horizontal and vertical chroma subsampling factors."""
@@ -125,6 +126,17 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
         raise codec_error(codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}") from error
 
 
+def _decode_png(codec: str, data: Buffer) -> Array | None:
+    """Decode a PNG; None if Pillow has to do it."""
+    from bushel.codecs.png import decode_png, png_header
+
+    if (header := png_header(data)) is None:
+        return None
+    limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
+    _check_pixels(codec, header.width * header.height, limit)
+    return decode_png(data, header)
+
+
 def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
     """Decode an image of any format that Bushel reads, as codec `image` does.
 
@@ -156,6 +168,8 @@ def _without_words(arguments: str) -> tuple[str, ImageReading]:
 def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     if bytes(data[:2]) == _JPEG_MAGIC:
         return _decode_jpeg(codec, reading, data)
+    if data[:8] == _PNG_MAGIC and not reading.orient and (pixels := _decode_png(codec, data)) is not None:
+        return pixels
     from PIL import Image, ImageOps
 
     try:

@@ -1,7 +1,8 @@
 """Compiled kernels: batched reads, checksums, keys, images, and scans of containers without an index of their own.
 
 A stub for each subject documents them: ``_files.pyi``, ``_scans.pyi`` and so on. The C++ sources lie in one folder for
-each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``resize``, and ``common`` for what these share.
+each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``png``, ``resize``, and ``common`` for what these
+share.
 """
 
 from bushel.kernels._kernels import (
@@ -18,6 +19,7 @@ from bushel.kernels._kernels import (
     TarMembers,
     TarScanner,
     TfrecordScanner,
+    colour_png,
     crc32,
     crc32_many,
     crc32_pieces,
@@ -66,6 +68,7 @@ from bushel.kernels._kernels import (
     splice_jpeg,
     split_recordio,
     tile_jpeg,
+    unfilter_png,
 )
 
 __all__ = [
@@ -82,6 +85,7 @@ __all__ = [
     "TarMembers",
     "TarScanner",
     "TfrecordScanner",
+    "colour_png",
     "crc32",
     "crc32_many",
     "crc32_pieces",
@@ -130,4 +134,5 @@ __all__ = [
     "splice_jpeg",
     "split_recordio",
     "tile_jpeg",
+    "unfilter_png",
 ]

@@ -152,6 +152,12 @@ from bushel.kernels._order import (
 from bushel.kernels._order import (
     permute as permute,
 )
+from bushel.kernels._png import (
+    colour_png as colour_png,
+)
+from bushel.kernels._png import (
+    unfilter_png as unfilter_png,
+)
 from bushel.kernels._resize import (
     resize as resize,
 )

@@ -90,4 +90,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_numbers(module);
     bushel::bind_order(module);
     bushel::bind_pieces(module);
+    bushel::bind_png(module);
 }

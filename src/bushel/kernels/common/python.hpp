@@ -107,5 +107,6 @@ void bind_keys(nb::module_ &module);
 void bind_numbers(nb::module_ &module);
 void bind_order(nb::module_ &module);
 void bind_pieces(nb::module_ &module);
+void bind_png(nb::module_ &module);
 
 }  // namespace bushel
