@@ -35,6 +35,7 @@ SAMPLES: dict[str, Any] = {
     "flac": b"",
     "float-text": 1.5,
     "frame": b"",
+    "frames": b"",
     "gif": PICTURE,
     "gzip(utf8)": "text" * 20,
     "i64": -1,
@@ -79,6 +80,7 @@ SAMPLES: dict[str, Any] = {
 }
 
 SOUNDS = ("flac", "mp3", "ogg", "wav")  # these codecs store files
+FRAMES = ("frame", "frames")  # these are only read, from videos
 
 EDITS = st.lists(
     st.tuples(
@@ -93,15 +95,15 @@ def encoded(name: str) -> bytes:
     """Encoded once for all examples: encoders of clips take their time."""
     if name in SOUNDS:
         return sounds.encoded(name)
-    if name == "frame":  # only read, from a video
-        with bushel.open(FOREIGN / "lerobot", index="memory") as ds:
+    if name in FRAMES:
+        with bushel.open(FOREIGN / "lerobot", index="memory", episodes=name == "frames") as ds:
             return bytes(ds.read([3], ["observation.images.top"], decode=False)[0]["observation.images.top"])
     return bytes(get_codec(name).encode(SAMPLES[name]))
 
 
 def need_packages(name: str) -> None:
     """Skip the test of a codec whose package is not installed."""
-    packages = {"heic": "pillow_heif", "jxl": "pillow_jxl", **dict.fromkeys(("frame", "mp4", "webm", *SOUNDS), "av")}
+    packages = {"heic": "pillow_heif", "jxl": "pillow_jxl", **dict.fromkeys(("mp4", "webm", *SOUNDS, *FRAMES), "av")}
     if name in packages:
         pytest.importorskip(packages[name])
     if name == "avif" and not features.check("avif"):

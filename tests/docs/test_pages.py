@@ -218,7 +218,7 @@ def test_formats() -> None:
 def test_robots() -> None:
     pytest.importorskip("av")
     shutil.copytree(FOREIGN / "lerobot", "robot")
-    assert run_page("docs/format-lerobot.md", {}) == 6
+    assert run_page("docs/format-lerobot.md", {}) == 8
 
 
 def test_references() -> None:

@@ -23,7 +23,7 @@ from bushel._index.sidecar import Manifest
 from bushel._runtime.public import public
 from bushel.codecs import get_codec
 from bushel.codecs.registry import is_withheld
-from bushel.containers import get_container, needs_index
+from bushel.containers import get_container, needs_index, with_episodes
 from bushel.containers.base import KeepsNames, ReadOptions, Shard
 from bushel.errors import FormatError, UnsupportedError
 from bushel.spec import Spec, format_spec, parse_spec
@@ -75,6 +75,7 @@ def open(
     pickle: bool = False,
     partial: bool = False,
     damaged: Literal["warn", "raise"] = "warn",
+    episodes: bool = False,
 ) -> Dataset:
     """Open a dataset for reading.
 
@@ -104,6 +105,7 @@ def open(
             codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
         partial: Open an incomplete dataset without a warning, and one of which listed shards are gone.
         damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
+        episodes: An episode is a sample, instead of a frame: for LeRobot's datasets (docs/format-lerobot.md).
 
     Raises:
         FileNotFoundError: `source` does not exist.
@@ -136,6 +138,8 @@ def open(
         index, place = "auto", index_place(index)
     if damaged not in ("warn", "raise"):
         raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+    if episodes:
+        container = with_episodes(container)
     paths = expand_paths(source)
     state = None if fields is not None or pickle or place is not None else folder_state(paths)
     if state is not None:

@@ -64,7 +64,7 @@ _MODULES: Mapping[str, Collection[str]] = {
         "image",
     ),
     "video": ("mp4", "webm"),
-    "video_frame": ("frame",),
+    "video_frame": ("frame", "frames"),
     "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "varints": ("varints",),
@@ -264,7 +264,7 @@ def holds_elements(name: str) -> bool:
     base = name.partition("(")[0]
     if base in _registered:
         return _registered[base].ranged is not None
-    return base in _ARRAYS or _MODULE_OF.get(base) in ("video", "audio")
+    return base in (*_ARRAYS, "frames") or _MODULE_OF.get(base) in ("video", "audio")
 
 
 def holds_array(name: str) -> bool:

@@ -1,9 +1,11 @@
-"""Single frames of videos, through PyAV (`pip install 'bushel[video]'`).
+"""Frames of videos as values of their own, through PyAV (`pip install 'bushel[video]'`).
 
-A value is what a decoder needs for one frame, cut out of a video without decoding it: the length of the configuration
-(u32, little-endian) and the configuration (`ClipConfig` as JSON); the number of packets (u32), and length (u32) and
-display time (i64) of each; and the packets from a keyframe up to the packet of the frame. The table may list packets
-behind that one, whose bytes are not there: values that begin with the same keyframe share the bytes before their end.
+A value is what a decoder needs for some frames, cut out of a video without decoding it: the length of the configuration
+(u32, little-endian) and the configuration (`ClipConfig` as JSON); the number of packets (u32), and length (u32), flags
+(u32, those of `ClipPackets`) and display time (i64) of each; and packets in decoding order, from a keyframe on.
+
+`frame` is the frame of the last packet that is there. The table may list packets behind it, so that values which begin
+with the same keyframe share the bytes before their end. `frames` is the frames of all packets with the flag `SHOWN`.
 """
 
 from __future__ import annotations
@@ -15,19 +17,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
-from bushel.codecs.clip_parts import DECODERS, clip_config, new_decoder
+from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.clip_parts import DECODERS, SHOWN, ClipPackets, clip_config, new_decoder
+from bushel.codecs.frames import I64
 from bushel.codecs.video import decode_last, pyav, reason
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["FACTORIES", "PACKET"]
 
-PACKET = np.dtype([("length", "<u4"), ("time", "<i8")])
+PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
 """What the table has of a packet."""
 
+Pixels = npt.NDArray[np.uint8]
 
-def _parts(codec: str, data: Buffer) -> tuple[bytes, list[memoryview], list[int]]:
-    """Return the configuration, and bytes and display times of the packets that are there.
+
+def _packets(codec: str, data: Buffer) -> ClipPackets:
+    """Return the packets that are there.
 
     Raises:
         CodecError: The bytes are not a value of this codec.
@@ -38,23 +43,26 @@ def _parts(codec: str, data: Buffer) -> tuple[bytes, list[memoryview], list[int]
     if len(view) < table + 4 or first > len(view):
         raise codec_error(codec, "the packets of a frame", found_bytes(data))
     packets = np.frombuffer(view[table + 4 : first], PACKET)
-    ends = first + np.cumsum(packets["length"], dtype=np.int64)
-    there = int(ends.searchsorted(len(view), "right"))
-    if not there or ends[there - 1] != len(view):
+    lengths = packets["length"].astype(np.int64)
+    ends = first + np.cumsum(lengths)
+    there = slice(int(ends.searchsorted(len(view), "right")))
+    if not there.stop or ends[there.stop - 1] != len(view):
         raise codec_error(codec, "whole packets", found_bytes(data))
-    starts = [first, *ends[: there - 1].tolist()]
-    parts = [view[start:end] for start, end in zip(starts, ends[:there].tolist(), strict=True)]
-    return bytes(view[4:table]), parts, packets["time"][:there].tolist()
+    flags = packets["flags"][there].astype(np.uint8)
+    return ClipPackets(
+        bytes(view[4:table]), (ends - lengths)[there], lengths[there], packets["time"][there].astype(np.int64), flags
+    )
 
 
-def _decode(codec: str, data: Buffer) -> npt.NDArray[np.uint8]:
-    text, packets, times = _parts(codec, data)
-    config = clip_config(text)
+def _decode_frame(codec: str, data: Buffer) -> Pixels:
+    packets = _packets(codec, data)
+    config = clip_config(packets.config)
     if config is None or config.codec not in DECODERS:
-        raise codec_error(codec, f"a video of {', '.join(DECODERS)}", found_bytes(text))
+        raise codec_error(codec, f"a video of {', '.join(DECODERS)}", found_bytes(packets.config))
     av = pyav(codec)
+    stored = _stored(packets.offsets, packets.lengths, data)
     try:
-        frame = decode_last(codec, new_decoder(av, config), list(map(bytes, packets)), times)
+        frame = decode_last(codec, new_decoder(av, config), stored, packets.times.tolist())
     except CodecError:
         raise
     # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and configurations.
@@ -65,14 +73,35 @@ def _decode(codec: str, data: Buffer) -> npt.NDArray[np.uint8]:
     return frame
 
 
+def _stored(offsets: I64, lengths: I64, data: Buffer) -> list[bytes]:
+    view = memoryview(data)
+    return [bytes(view[at : at + size]) for at, size in zip(offsets.tolist(), lengths.tolist(), strict=True)]
+
+
+def _count(codec: str, data: Buffer) -> int:
+    return int(np.count_nonzero(_packets(codec, data).flags & SHOWN))
+
+
+def _decode_some(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
+    part = _packets(codec, data).part(elements)
+    frames = None if part is None else part.read(_stored(part.offsets, part.lengths, data)).decode(codec)
+    if frames is None:
+        raise codec_error(codec, "packets that give these frames", found_bytes(data))
+    return frames
+
+
 def _encode(codec: str, value: Any) -> Buffer:
     raise codec_error(codec, "the stored bytes of a frame of a video (store pictures as jpg or png)", describe(value))
 
 
-def _frame(name: str, arguments: str) -> Codec:
+def _frames(name: str, arguments: str) -> Codec:
+    base = name.partition("(")[0]
     if arguments:
-        raise SpecError(f"codec {name!r} takes no parameters: write 'frame'")
-    return Codec(name, partial(_encode, name), partial(_decode, name))
+        raise SpecError(f"codec {name!r} takes no parameters: write {base!r}")
+    if base == "frame":
+        return Codec(name, partial(_encode, name), partial(_decode_frame, name))
+    ranged = Ranged(partial(_count, name), partial(_decode_some, name))
+    return Codec(name, partial(_encode, name), partial(_decode_some, name, elements=slice(None)), ranged)
 
 
-FACTORIES: Mapping[str, Factory] = {"frame": _frame}
+FACTORIES: Mapping[str, Factory] = {"frame": _frames, "frames": _frames}

@@ -45,6 +45,7 @@ from bushel.containers.registry import (
     needs_index,
     register_container,
     registered_here,
+    with_episodes,
     writable_containers,
 )
 
@@ -89,6 +90,7 @@ __all__ = [
     "is_forward_only",
     "last_candidates",
     "needs_index",
+    "with_episodes",
     "register_container",
     "registered_here",
     "table_of",

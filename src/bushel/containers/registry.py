@@ -33,6 +33,7 @@ __all__ = [
     "needs_index",
     "register_container",
     "registered_here",
+    "with_episodes",
     "writable_containers",
 ]
 
@@ -52,6 +53,7 @@ class _Registration:
         suffix: Its `suffix`; None if it is only read.
         forward: Ends of the names of its files that are read from front to back, in a stream.
         slow: Ends of the names of its files that are read so, too, unless they have an index.
+        episodes: Name of the container that reads the same files with an episode as a sample.
     """
 
     load: Callable[[], Container]
@@ -60,6 +62,7 @@ class _Registration:
     suffix: str | None = None
     forward: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
+    episodes: str | None = None
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""
@@ -92,7 +95,8 @@ _registered: dict[str, _Registration] = {
     "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
     "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
     "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
-    "lerobot": _Registration(_own("lerobot"), file_names=("meta",)),
+    "lerobot": _Registration(_own("lerobot"), file_names=("meta",), episodes="lerobot-episodes"),
+    "lerobot-episodes": _Registration(_own("lerobot.episodes"), file_names=("meta/info.json",)),
     "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
     "mds": _Registration(_own("mds"), file_names=("index.json",)),
     "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
@@ -192,6 +196,22 @@ def get_writable(name: str) -> WritableContainer:
         return container
     written = ", ".join(container_names(written=True))
     raise ValueError(f"{name} datasets are read where they lie, and not written: choose one of {written}")
+
+
+def with_episodes(name: str | None) -> str:
+    """Return the container that reads the files of another one with an episode as a sample.
+
+    Args:
+        name: The other container; None for any that has episodes.
+
+    Raises:
+        ValueError: It has none.
+    """
+    found = [known.episodes for each, known in _registered.items() if known.episodes and name in (None, each)]
+    if len(found) != 1:
+        known_here = ", ".join(each for each, known in _registered.items() if known.episodes)
+        raise ValueError(f"episodes=True is for {known_here}, and {name} has no episodes")
+    return found[0]
 
 
 def container_names(*, written: bool = False) -> tuple[str, ...]:

@@ -257,3 +257,75 @@ def test_a_frame_is_not_encoded() -> None:
     for data in (b"", b"\1\0\0\0", b"\2\0\0\0{}\0\0\0\0", b"\2\0\0\0{}\1\0\0\0" + bytes(12)):
         with pytest.raises(CodecError, match="codec 'frame' expected"):
             get_codec("frame").decode(data)
+
+
+@pytest.mark.parametrize("kind", ["h264", "h264 with B-frames", "h264 with open groups"])
+def test_episodes_have_the_values_of_their_frames(kind: str, tmp_path: Path) -> None:
+    root = write_robot(tmp_path / "robot", Robot(videos=(("cam", kind),)))
+    frames, episodes = bushel.open(root), bushel.open(root, episodes=True)
+    assert (len(frames), len(episodes), episodes.info.container) == (120, 5, "lerobot-episodes")
+    assert (episodes.spec["cam"], episodes.spec["action"], episodes.spec["task"]) == ("frames", "array", "utf8")
+    assert frames.fingerprint != episodes.fingerprint
+    at = 0
+    for number, length in enumerate(Robot().lengths):
+        episode, own = episodes[number], frames.read(range(at, at + length))
+        assert episodes.available(number)["cam"] == range(length)
+        assert (episode["cam"] == np.stack([each["cam"] for each in own])).all()
+        assert (episode["action"] == np.stack([each["action"] for each in own])).all()
+        assert episode["frame_index"].tolist() == list(range(length))
+        assert episode["timestamp"].dtype == np.float32
+        assert (episode["episode_index"], episode["task"]) == (number, own[0]["task"])
+        for part in (slice(3, 9), [length - 1, 0, 4], slice(None, None, 7)):
+            assert (episodes[number, {"cam": part}]["cam"] == episode["cam"][part]).all()
+        at += length
+    again = pickle.loads(pickle.dumps(episodes))
+    assert (again[3, {"cam": slice(2, 4)}]["cam"] == episodes[3]["cam"][2:4]).all()
+    assert len(bushel.open(root)) == 120  # each has an index of its own
+    assert list(episodes.where("task == 'put it down'").column("episode_index")) == [1, 3]
+
+
+def test_a_part_of_an_episode_reads_its_packets(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    ds = bushel.open(copy(tmp_path), episodes=True)
+    index = ds.shards[0].index
+    extents = index.fields[CAMERA]
+    assert extents.frames is not None
+    assert (extents.frames.count(1), int(extents.length[1])) == (30, len(ds.read([1], decode=False)[0][CAMERA]))
+    position = bushel.Loader(ds, 2, fields={CAMERA: slice(4, 8)}, shuffle=False)
+    assert next(iter(position))[CAMERA].shape == (2, 4, 96, 128, 3)
+
+
+def test_an_episode_of_a_truncated_video(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    root = copy(tmp_path)
+    path = video_of(root)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.warns(DamagedWarning):
+        ds = bushel.open(root, episodes=True)
+    assert ds[0][CAMERA].shape == (17, 96, 128, 3)
+    with pytest.raises(FormatError, match="lacks the frames of"):
+        ds[3]
+
+
+def test_two_rows_with_one_frame_make_no_episode(tmp_path: Path) -> None:
+    root = write_robot(tmp_path / "robot", Robot(lengths=(20,), files=(0,), of_video=(0,)))
+    info = json.loads((root / "meta/info.json").read_text())
+    (root / "meta/info.json").write_text(json.dumps(info | {"fps": 2}))  # so that frames may be far away
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(root / "data/chunk-000/file-000.parquet")
+    times = table["timestamp"].to_numpy().copy()
+    times[7] = times[6]
+    pa = pytest.importorskip("pyarrow")
+    place = table.column_names.index("timestamp")
+    parquet.write_table(table.set_column(place, "timestamp", pa.array(times)), root / "data/chunk-000/file-000.parquet")
+    with pytest.raises(FormatError, match=r"rows 6 and 7 of an episode have one frame of camera 'cam\.left'"):
+        bushel.open(root, episodes=True, damaged="raise")
+    assert len(bushel.open(root)) == 20
+
+
+def test_only_robots_have_episodes(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="episodes=True is for lerobot, and tar has no episodes"):
+        bushel.open(tmp_path, container="tar", episodes=True)
+    shutil.copytree(FOREIGN / "folder" / "photos", tmp_path / "photos")
+    with pytest.raises(FormatError, match="lerobot-episodes"):
+        bushel.open(tmp_path / "photos", episodes=True)

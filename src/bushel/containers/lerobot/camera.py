@@ -1,22 +1,25 @@
-"""The frames of a camera as values of a block file: the packets that each frame needs, behind what a decoder must know.
+"""The frames of a camera as values of a block file: the packets that are needed, behind what a decoder must know.
 
-Pure: no I/O. `codecs.video_frame` says what a value consists of.
+Pure: no I/O. `codecs.video_frame` says what a value consists of. Packets of all videos of a camera are numbered
+together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.clip_frames import ClipFrames
 from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipPackets, clip_config
 from bushel.codecs.frames import FrameTable
 from bushel.codecs.video_frame import PACKET
 from bushel.storage import IN_TABLE, Blocks
 
-__all__ = ["Frames", "Video", "frames_at"]
+__all__ = ["Regions", "Shots", "Video", "shots_of"]
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -59,122 +62,173 @@ class Video:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
-    """The frames of a camera, a value for each row.
+class Shots:
+    """The frames of a camera that belong to rows.
 
     Attributes:
-        blocks: The block file.
-        offset: int64[rows], where each value begins.
-        length: int64[rows], its bytes; -1 if the file ends before its packets.
+        videos: The videos that can be read.
+        packet: int64[rows], the packet of each one's frame; -1 if there is none.
+        start: int64[rows], the packet from which it is decoded.
         away: float64[rows], seconds between the frame and the time of the row.
     """
 
-    blocks: Blocks
-    offset: I64
-    length: I64
+    videos: Sequence[Video]
+    packet: I64
+    start: I64
     away: npt.NDArray[np.float64]
 
 
-def frames_at(videos: Sequence[Video], number: I64, seconds: npt.NDArray[np.float64]) -> Frames:
+def shots_of(videos: Sequence[Video], number: I64, seconds: npt.NDArray[np.float64], most: float) -> Shots:
     """Return the frames of a camera that are shown nearest to some times.
-
-    All frames that are decoded from one keyframe form a region of the block file: the configuration of the video, the
-    table of the region's packets, and the packets. The value of a frame is the region up to the end of its packet.
 
     Args:
         videos: The videos.
-        number: int64[rows], the video of each row.
+        number: int64[rows], the video of each row; -1 for a row without one.
         seconds: float64[rows], the time in that video.
+        most: How many seconds a frame may be away.
     """
-    base = np.cumsum([0, *(len(one.packets.offsets) for one in videos)])
-    packet, start = np.zeros(len(number), np.int64), np.zeros(len(number), np.int64)
+    packet, start = np.full(len(number), -1, np.int64), np.zeros(len(number), np.int64)
     away = np.zeros(len(number), np.float64)
+    base = 0
     for which, one in enumerate(videos):
         rows = np.flatnonzero(number == which)
         frame, away[rows] = one.nearest(seconds[rows])
-        packet[rows], start[rows] = base[which] + one.frames.packets[frame], base[which] + one.frames.starts[frame]
-    first, region = np.unique(start, return_inverse=True)
-    last = first.copy()
-    np.maximum.at(last, region, packet)
-    regions = _Regions(videos, base, first, last)
-    length = regions.length_to(region, packet)
-    blocks, begin = regions.blocks()
-    return Frames(blocks, begin[region], length, away)
+        last, first = one.frames.packets[frame], one.frames.starts[frame]
+        offsets, lengths = one.packets.offsets, one.packets.lengths
+        outside = np.append(0, np.cumsum((offsets < 0) | (offsets > one.size - lengths)))
+        there = (away[rows] <= most) & (outside[last + 1] == outside[first])
+        packet[rows], start[rows] = np.where(there, base + last, -1), base + first
+        base += len(offsets)
+    return Shots(videos, packet, start, away)
 
 
-class _Regions:
-    """The regions of a block file. Packets of all videos are counted together.
+@dataclass(frozen=True)
+class Regions:
+    """Regions of a block file. Each is the configuration of a video, a table of packets, and these packets.
 
-    Args:
+    Attributes:
         videos: The videos.
-        base: int64[videos + 1], the number of each one's first packet.
         first: int64[regions], the first packet of each region.
-        last: int64[regions], the last one.
+        last: int64[regions], its last one. It is of the same video.
+        region: int64[frames], the region of each frame that is wanted.
+        packet: int64[frames], its packet.
     """
 
-    def __init__(self, videos: Sequence[Video], base: I64, first: I64, last: I64) -> None:
-        packets = [one.packets for one in videos]
-        offset, size = _joined([each.offsets for each in packets]), _joined([each.lengths for each in packets])
-        times = _joined([each.times for each in packets])
-        self.first, self.count = first, last - first + 1
-        self.before = np.cumsum(self.count) - self.count
-        self.region = np.repeat(np.arange(len(first)), self.count)
-        packet = np.arange(int(self.count.sum())) + np.repeat(first - self.before, self.count)
-        self.video = base.searchsorted(first, "right") - 1
-        limit = np.array([one.size for one in videos] or [0], np.int64)[self.video][self.region]
-        there = (offset[packet] >= 0) & (offset[packet] <= limit - size[packet])
-        self.table = _table(self.count, self.before, size[packet], times[packet])
-        self.offset, self.size = np.where(there, offset[packet], 0), np.where(there, size[packet], 0)
-        self.lost = np.cumsum(~there)
-        configs = [len(one.packets.config).to_bytes(4, "little") + one.packets.config for one in videos]
-        self.config_ends = np.cumsum([0, *map(len, configs)], dtype=np.int64)
-        self.configs = np.frombuffer(b"".join(configs), np.uint8)
-        self.file = np.array([one.file for one in videos] or [0], np.int32)
-        self.table_size = 4 + PACKET.itemsize * self.count
-        self.head = np.diff(self.config_ends)[self.video] + self.table_size
+    videos: Sequence[Video]
+    first: I64
+    last: I64
+    region: I64
+    packet: I64
 
-    def length_to(self, region: I64, packet: I64) -> I64:
-        """Return int64[n], the bytes of regions up to the end of packets in them; -1 if their file ends before."""
-        if not len(region):
-            return np.zeros(0, np.int64)
-        place = self.before[region] + packet - self.first[region]
-        begin = self.before[region]
-        ends, lost = np.cumsum(self.size), np.concatenate([np.zeros(1, np.int64), self.lost])
-        own: I64 = self.head[region] + ends[place] - ends[begin] + self.size[begin]
-        return np.where(lost[place + 1] > lost[begin], -1, own)
+    @cached_property
+    def before(self) -> I64:
+        """int64[regions + 1], the number of packets in all regions before."""
+        return np.append(0, np.cumsum(self.last - self.first + 1))
+
+    @cached_property
+    def _video(self) -> I64:
+        base = np.cumsum([0, *(len(one.packets.offsets) for one in self.videos)])
+        return base.searchsorted(self.first, "right") - 1
+
+    @cached_property
+    def _region(self) -> I64:
+        return np.repeat(np.arange(len(self.first)), np.diff(self.before))
+
+    def _of_packets(self, name: str) -> I64:
+        """Return what the videos say of the packets in all regions, one after another."""
+        every = np.concatenate([np.zeros(0, np.int64), *(getattr(one.packets, name) for one in self.videos)])
+        return every[self._packet].astype(np.int64)
+
+    @cached_property
+    def _packet(self) -> I64:
+        return np.arange(int(self.before[-1])) + (self.first - self.before[:-1])[self._region]
+
+    @cached_property
+    def _flags(self) -> I64:
+        flags: I64 = self._of_packets("flags") & ~np.int64(SHOWN)
+        flags[self._place] |= SHOWN
+        return flags
+
+    @cached_property
+    def _place(self) -> I64:
+        """int64[frames], the place of each frame's packet among those in all regions."""
+        return self.before[self.region] + self.packet - self.first[self.region]
+
+    @cached_property
+    def _configs(self) -> list[bytes]:
+        return [one.packets.config for one in self.videos]
+
+    @cached_property
+    def _config_ends(self) -> I64:
+        """Where the configurations end in the table, each behind its length."""
+        return np.cumsum([0, *(4 + len(each) for each in self._configs)], dtype=np.int64)
+
+    @cached_property
+    def _head(self) -> I64:
+        """Bytes of each region before its packets."""
+        configs: I64 = np.diff(self._config_ends)[self._video]
+        tables: I64 = 4 + PACKET.itemsize * np.diff(self.before)
+        return configs + tables
+
+    @cached_property
+    def _ends(self) -> I64:
+        """Where each packet ends in its region."""
+        ends: I64 = np.append(0, np.cumsum(self._of_packets("lengths")))
+        begin: I64 = ends[self.before[:-1]] - self._head
+        own: I64 = ends[1:] - begin[self._region]
+        return own
+
+    def lengths(self) -> I64:
+        """Return int64[frames], the bytes of each frame's region up to the end of its packet."""
+        return self._ends[self._place]
 
     def blocks(self) -> tuple[Blocks, I64]:
         """Return the block file, and int64[regions], where each region begins in it."""
-        begins = np.ones(len(self.offset), np.bool_)
-        begins[1:] = (np.diff(self.region) > 0) | (self.offset[1:] != self.offset[:-1] + self.size[:-1])
-        run = np.flatnonzero(begins)
-        runs = np.bincount(self.region[run], minlength=len(self.first))
+        at, size = self._of_packets("offsets"), self._of_packets("lengths")
+        begins = np.ones(len(at), np.bool_)
+        begins[1:] = (np.diff(self._region) > 0) | (at[1:] != at[:-1] + size[:-1])
+        run = np.flatnonzero(begins)  # packets that follow each other in a video are one block
+        runs = np.bincount(self._region[run], minlength=len(self.first))
         own = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
         total = 2 * len(own) + len(run)
         file, offset, length = np.full(total, IN_TABLE, np.int32), np.zeros(total, np.int64), np.zeros(total, np.int64)
-        offset[own], length[own] = self.config_ends[self.video], np.diff(self.config_ends)[self.video]
-        offset[own + 1] = len(self.configs) + np.cumsum(self.table_size) - self.table_size
-        length[own + 1] = self.table_size
+        offset[own], length[own] = self._config_ends[self._video], np.diff(self._config_ends)[self._video]
+        tables = 4 + PACKET.itemsize * np.diff(self.before)
+        offset[own + 1], length[own + 1] = self._config_ends[-1] + np.cumsum(tables) - tables, tables
         rest = np.ones(total, np.bool_)
         rest[own] = rest[own + 1] = False
-        file[rest], offset[rest] = self.file[self.video[self.region[run]]], self.offset[run]
-        length[rest] = np.add.reduceat(self.size, run) if len(run) else 0
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
-        held = np.concatenate([self.configs, self.table])
+        files = np.array([one.file for one in self.videos], np.int32)
+        file[rest], offset[rest] = files[self._video[self._region[run]]], at[run]
+        length[rest] = np.add.reduceat(size, run) if len(run) else 0
+        start = np.append(0, np.cumsum(length))
+        configs = b"".join(len(each).to_bytes(4, "little") + each for each in self._configs)
+        held = np.concatenate([np.frombuffer(configs, np.uint8), self._tables()])
         made = Blocks(start, file, offset, length, np.zeros(total, np.uint8), ("stored",), None, held)
         return made, start[own]
 
+    def _tables(self) -> U8:
+        """Return the tables of packets, one after another: their number, and what `PACKET` has of each."""
+        count, words = np.diff(self.before), PACKET.itemsize // 4
+        made = np.zeros(len(count) + words * len(self._packet), "<u4")
+        made[words * self.before[:-1] + np.arange(len(count))] = count
+        at = words * np.arange(len(self._packet)) + self._region + 1
+        time = self._of_packets("times")
+        made[at], made[at + 1] = self._of_packets("lengths"), self._flags
+        made[at + 2], made[at + 3] = time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF
+        return made.view(np.uint8)
 
-def _joined(parts: Sequence[I64]) -> I64:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _table(count: I64, before: I64, length: I64, time: I64) -> U8:
-    """Return the tables of packets of all regions, one after another: their number, and length and time of each."""
-    words = np.zeros(len(count) + len(length) * (PACKET.itemsize // 4), "<u4")
-    region = np.repeat(np.arange(len(count)), count)
-    words[3 * before + np.arange(len(count))] = count  # 3 words for each packet before
-    at = 3 * np.arange(len(length)) + region + 1
-    words[at] = length
-    words[at + 1], words[at + 2] = time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF
-    return words.view(np.uint8)
+    def frames(self) -> ClipFrames | None:
+        """Return where the packets lie in the regions, for reading some of them; None if a region is too large."""
+        if int(self._ends.max(initial=0)) >= 1 << 32:
+            return None
+        lengths = self._of_packets("lengths")
+        return ClipFrames(
+            self.before,
+            (self._ends - lengths).astype(np.uint32),
+            lengths.astype(np.uint32),
+            self._of_packets("times"),
+            self._flags.astype(np.uint8),
+            self._video.astype(np.uint32),
+            np.frombuffer(b"".join(self._configs), np.uint8),
+            np.cumsum([0, *map(len, self._configs)], dtype=np.int64),
+        )

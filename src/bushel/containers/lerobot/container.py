@@ -6,14 +6,18 @@ docs/format-lerobot.md says what is read.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.table import FieldExtents, Shard, ShardIndex
 from bushel.containers.base import ReadOptions
+from bushel.containers.lerobot.camera import Regions
 from bushel.containers.lerobot.meta import HINT, Meta, load_meta
-from bushel.containers.lerobot.table import Made, made_of, numbers_of
+from bushel.containers.lerobot.rows import Rows, numbers_of, rows_of
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
+from bushel.spec import Field
 from bushel.storage import AnyPath
 
 __all__ = ["CONTAINER"]
@@ -37,10 +41,10 @@ class _LeRobot:
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file with rows. Of videos, the tables of packets are read."""
-        made = made_of(shard, options)
-        if made.errors:
-            raise made.errors[0]
-        return made.index
+        rows = rows_of(shard, options)
+        if rows.errors:
+            raise rows.errors[0]
+        return _table(rows)
 
     def index_reads(self, shard: Shard) -> tuple[int, ...]:
         """Return the numbers of the files that are read whole to make the table."""
@@ -48,15 +52,15 @@ class _LeRobot:
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
         """Return a table in which frames that the videos lack are missing."""
-        made = made_of(shard, options)
-        for error in made.errors:
+        rows = rows_of(shard, options)
+        for error in rows.errors:
             fault(error)
-        return Recovered(made.index, ~made.lost)
+        return Recovered(_table(rows), ~rows.lost)
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return errors for episodes of another length than listed, and for times that drift."""
-        made = made_of(shard, ReadOptions())
-        return [*_miscounted(shard, made), *_drifting(shard, made)]
+        rows = rows_of(shard, ReadOptions())
+        return [*_miscounted(rows), *_drifting(rows)]
 
 
 CONTAINER = _LeRobot()
@@ -71,39 +75,60 @@ def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
     return Shard(root, name, (name, *meta.files, *videos))
 
 
-def _miscounted(shard: Shard, made: Made) -> list[FormatError]:
-    counts = np.bincount(made.episode, minlength=len(made.episodes.index))
+def _table(rows: Rows) -> ShardIndex:
+    """Return the table with a row for each frame."""
+    table = rows.table
+    fields, blocks = dict(table.fields), list(table.blocks)
+    for camera, shots in rows.cameras.items():
+        there = np.flatnonzero(shots.packet >= 0)
+        packet = shots.packet[there]
+        first, region = np.unique(shots.start[there], return_inverse=True)
+        last = first.copy()
+        np.maximum.at(last, region, packet)
+        regions = Regions(shots.videos, first, last, region, packet)
+        own, begin = regions.blocks()
+        offset, length = np.zeros(table.samples, np.int64), np.full(table.samples, -1, np.int64)
+        offset[there], length[there] = begin[region], regions.lengths()
+        number = len(table.files) + len(blocks)
+        fields[camera] = FieldExtents(Field(camera, "frame"), "frame", number, offset, length)
+        blocks.append(own)
+    made = replace(table, container=CONTAINER.name, fields=fields, blocks=tuple(blocks))
+    return made.check(str(rows.shard.path(0)))
+
+
+def _miscounted(rows: Rows) -> list[FormatError]:
+    counts = np.bincount(rows.episode, minlength=len(rows.episodes.index))
     return [
         FormatError(
-            f"episode {made.episodes.index[number]} has {counts[number]} rows, and the metadata list "
-            f"{made.episodes.length[number]}",
-            file=str(shard.path(0)),
+            f"episode {rows.episodes.index[number]} has {counts[number]} rows, and the metadata list "
+            f"{rows.episodes.length[number]}",
+            file=str(rows.shard.path(0)),
             hint=HINT,
         )
-        for number in np.flatnonzero(counts != made.episodes.length).tolist()
+        for number in np.flatnonzero(counts != rows.episodes.length).tolist()
     ]
 
 
-def _drifting(shard: Shard, made: Made) -> list[FormatError]:
+def _drifting(rows: Rows) -> list[FormatError]:
     """Return an error for times that do not follow the rate, and for each camera whose frames are shown at others."""
-    seconds = numbers_of(made.index, "timestamp", shard).astype(np.float64)
+    seconds = numbers_of(rows.table, "timestamp", rows.shard).astype(np.float64)
     away = {
         name: (own.away, "the frame of camera {name!r} is shown {away:.6f} seconds from the time of the row")
-        for name, own in made.cameras.items()
+        for name, own in rows.cameras.items()
     }
-    if "frame_index" in made.index.columns:
-        steps = numbers_of(made.index, "frame_index", shard).astype(np.float64) / made.meta.fps
-        text = f"its time differs by {{away:.6f}} seconds from what {made.meta.fps:g} frames per second give"
+    if "frame_index" in rows.table.columns:
+        steps = numbers_of(rows.table, "frame_index", rows.shard).astype(np.float64) / rows.meta.fps
+        text = f"its time differs by {{away:.6f}} seconds from what {rows.meta.fps:g} frames per second give"
         away["timestamp"] = np.abs(seconds - steps), text
     found = []
     for name, (own, text) in away.items():
-        rows = np.flatnonzero(own > _DRIFT)
-        if len(rows):
-            worst = int(rows[own[rows].argmax()])
+        late = np.flatnonzero(own > _DRIFT)
+        if len(late):
+            worst = int(late[own[late].argmax()])
             said = text.format(name=name, away=own[worst])
             message = (
-                f"{len(rows)} rows drift; row {worst}, of episode {made.episodes.index[made.episode[worst]]}: {said}"
+                f"{len(late)} rows drift; row {worst}, of episode {rows.episodes.index[rows.episode[worst]]}: {said}"
             )
             hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
-            found.append(FormatError(message, file=str(shard.path(0)), hint=hint))
+            found.append(FormatError(message, file=str(rows.shard.path(0)), hint=hint))
     return found

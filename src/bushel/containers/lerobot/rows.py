@@ -1,7 +1,6 @@
-"""The table of one file of rows of a LeRobot dataset, with the frames of its cameras and the texts of its tasks.
+"""One file of rows of a LeRobot dataset: the table of its rows, and the frames of cameras that belong to them.
 
-The table of the rows is that of `parquet`. A camera is a field whose values are packets of videos (`camera`), and the
-field `task` has the text of the task.
+The table is that of `parquet`, with the field `task`, which has the text of each row's task.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import ReadOptions
-from bushel.containers.lerobot.camera import Frames, Video, frames_at
+from bushel.containers.lerobot.camera import Shots, Video, shots_of
 from bushel.containers.lerobot.meta import HINT, Episodes, Meta, load_meta
 from bushel.containers.lerobot.mp4 import read_packets
 from bushel.containers.parquet import CONTAINER as PARQUET
@@ -23,7 +22,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import IN_TABLE, Blocks, File, open_file
 
-__all__ = ["Made", "made_of", "numbers_of"]
+__all__ = ["Rows", "numbers_of", "rows_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -32,72 +31,61 @@ _TASK, _EPISODE = "task", "episode_index"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A table, and what was found on the way.
+class Rows:
+    """One file of rows.
 
     Attributes:
-        index: The table.
+        shard: The shard.
+        table: The table of the rows, without cameras.
         meta: The facts about the dataset.
         episodes: The episodes of the shard.
         episode: int64[rows], the episode of each row by its place in `episodes`.
         cameras: The frames of each camera.
-        lost: bool[rows], the rows of which a camera has no frame.
         errors: What is wrong with the videos.
     """
 
-    index: ShardIndex
+    shard: Shard
+    table: ShardIndex
     meta: Meta
     episodes: Episodes
     episode: I64
-    cameras: dict[str, Frames]
-    lost: npt.NDArray[np.bool_]
+    cameras: dict[str, Shots]
     errors: list[FormatError]
 
+    @property
+    def lost(self) -> npt.NDArray[np.bool_]:
+        """bool[rows], the rows of which a camera has no frame."""
+        lost = np.zeros(len(self.episode), np.bool_)
+        for shots in self.cameras.values():
+            lost |= shots.packet < 0
+        return lost
 
-def made_of(shard: Shard, options: ReadOptions) -> Made:
-    """Make the table of a shard.
+
+def rows_of(shard: Shard, options: ReadOptions) -> Rows:
+    """Read the rows of a shard, and the tables of packets of its videos.
 
     Raises:
-        FormatError: Its rows or the metadata are damaged. What is wrong with videos is in the result.
+        FormatError: The rows or the metadata are damaged. What is wrong with videos is in the result.
     """
     meta = load_meta(shard.root)
     pairs = [] if meta is None else np.unique(meta.episodes.data, axis=0).tolist()
-    own = next((pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.name), None)
+    own = next((pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.files[0]), None)
     if meta is None or own is None:
         raise FormatError("its metadata do not list this file any more", file=str(shard.path(0)), hint=HINT)
     episodes = meta.episodes_of(*own)
-    rows = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
-    episode = _episode_of_rows(rows, episodes, shard)
+    parquet = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
     others = [_opened(shard, number) for number in range(1, len(shard.files))]
     stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files[1:], others, strict=True)]
-    errors: list[FormatError] = []
-    lost = np.zeros(rows.samples, np.bool_)
-    fields = {
-        name: replace(each, file=each.file + len(stamps)) if each.file else each for name, each in rows.fields.items()
+    moved = {
+        name: replace(each, file=each.file + len(stamps)) if each.file else each
+        for name, each in parquet.fields.items()
     }
-    blocks, cameras = list(rows.blocks), dict[str, Frames]()
-    seconds = numbers_of(rows, "timestamp", shard)
-    for camera in meta.cameras:
-        found = _frames(shard, meta, episodes, camera, episode, seconds, errors)
-        lost |= found.length < 0
-        number = len(shard.files) + len(blocks)
-        fields[camera] = FieldExtents(Field(camera, "frame"), "frame", number, found.offset, found.length)
-        blocks.append(found.blocks)
-        cameras[camera] = found
-    columns = dict(rows.columns)
-    if meta.tasks and _TASK not in fields and "task_index" in columns:
-        number = len(shard.files) + len(blocks)
-        fields[_TASK], held, columns[_TASK] = _tasks(rows, meta, number, shard)
-        blocks.append(held)
-    index = replace(
-        rows,
-        files=(*rows.files, *stamps),
-        container="lerobot",
-        fields=fields,
-        columns=columns,
-        blocks=tuple(blocks),
-    )
-    return Made(index.check(str(shard.path(0))), meta, episodes, episode, cameras, lost, errors)
+    table = _with_tasks(replace(parquet, files=(*parquet.files, *stamps), fields=moved), meta, shard)
+    episode = _episode_of_rows(table, episodes, shard)
+    seconds = numbers_of(table, "timestamp", shard).astype(np.float64)
+    errors: list[FormatError] = []
+    cameras = {camera: _shots(shard, meta, episodes, camera, episode, seconds, errors) for camera in meta.cameras}
+    return Rows(shard, table, meta, episodes, episode, cameras, errors)
 
 
 def _opened(shard: Shard, number: int) -> File:
@@ -130,40 +118,33 @@ def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
     return place
 
 
-def _frames(
+def _shots(
     shard: Shard,
     meta: Meta,
     episodes: Episodes,
     camera: str,
     episode: I64,
-    seconds: npt.NDArray[np.generic],
+    seconds: npt.NDArray[np.float64],
     errors: list[FormatError],
-) -> Frames:
-    """Return the frames of a camera, of length -1 where they are not there, and add an error for each such video."""
+) -> Shots:
+    """Return the frames of a camera, and add an error for each video that lacks some."""
     pairs, which = np.unique(episodes.videos[camera], axis=0, return_inverse=True)
     names = [meta.video(camera, *pair) for pair in pairs.tolist()]
-    videos: list[Video | None] = []
-    for found in map_all(lambda name: _video(shard, name), names, workers=_READERS):
-        videos.append(found if isinstance(found, Video) else None)
-        if isinstance(found, FormatError):
-            errors.append(found)
-    usable = [each for each in videos if each is not None]
-    number_of = np.cumsum([each is not None for each in videos]) - 1
+    found = map_all(lambda name: _video(shard, name), names, workers=_READERS)
+    errors += [each for each in found if isinstance(each, FormatError)]
+    usable = [each for each in found if isinstance(each, Video)]
+    number_of = np.cumsum([isinstance(each, Video) for each in found]) - 1
+    number_of[[not isinstance(each, Video) for each in found]] = -1
     video = which.reshape(-1)[episode]
-    there = np.array([each is not None for each in videos], np.bool_)[video]
-    at = episodes.begin[camera][episode] + seconds.astype(np.float64)
-    known = np.flatnonzero(there)
-    found_at = frames_at(usable, number_of[video[known]], at[known])
-    length, offset, away = np.full(len(at), -1, np.int64), np.zeros(len(at), np.int64), np.zeros(len(at))
-    gone = found_at.away > 0.5 / meta.fps
-    length[known], offset[known], away[known] = np.where(gone, -1, found_at.length), found_at.offset, found_at.away
+    at = episodes.begin[camera][episode] + seconds
+    shots = shots_of(usable, number_of[video], at, 0.5 / meta.fps)
     for number, name in enumerate(names):
-        bad = np.flatnonzero((video == number) & there & (length < 0))
-        if len(bad):
+        bad = np.flatnonzero((video == number) & (shots.packet < 0))
+        if len(bad) and number_of[number] >= 0:
             message = f"it lacks the frames of {len(bad)} rows, the first of row {bad[0]} at {at[bad[0]]:.6f} seconds"
             path = str(shard.path(shard.files.index(name)))
             errors.append(FormatError(message, file=path, hint=HINT))
-    return Frames(found_at.blocks, offset, length, away)
+    return shots
 
 
 def _video(shard: Shard, name: str) -> Video | FormatError:
@@ -178,8 +159,10 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
     return FormatError(message, file=file.path, hint=HINT) if found is None else found
 
 
-def _tasks(rows: ShardIndex, meta: Meta, number: int, shard: Shard) -> tuple[FieldExtents, Blocks, Column]:
-    """Return the field with the text of the task, its block file of this number, and its column."""
+def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
+    """Return the table with the field and the column `task`, if there are tasks."""
+    if not meta.tasks or _TASK in rows.fields or "task_index" not in rows.columns:
+        return rows
     own = numbers_of(rows, "task_index", shard).astype(np.int64)
     known = np.array(sorted(meta.tasks), np.int64)
     place = np.minimum(known.searchsorted(own), len(known) - 1)
@@ -195,9 +178,13 @@ def _tasks(rows: ShardIndex, meta: Meta, number: int, shard: Shard) -> tuple[Fie
     blocks = Blocks(
         np.append(zero, one), np.full(1, IN_TABLE, np.int32), zero, one, np.zeros(1, np.uint8), ("stored",), None, held
     )
+    number = len(rows.files) + len(rows.blocks)
     extents = FieldExtents(Field(_TASK, "utf8"), "utf8", number, ends[place], np.diff(ends)[place])
-    column = Column("text", codes=place.astype(np.uint32), text=held, offsets=ends)
-    if max(map(len, texts)) > LONGEST_TEXT:
-        missing = np.diff(ends)[place] > LONGEST_TEXT
-        column = replace(column, missing=missing)
-    return extents, blocks, column
+    missing = np.diff(ends)[place] > LONGEST_TEXT
+    column = Column("text", None, missing if missing.any() else None, place.astype(np.uint32), held, ends)
+    return replace(
+        rows,
+        fields={**rows.fields, _TASK: extents},
+        columns={**rows.columns, _TASK: column},
+        blocks=(*rows.blocks, blocks),
+    )

@@ -1,0 +1,171 @@
+"""LeRobot's datasets, version 3, with an episode as a sample: what `bushel.open(path, episodes=True)` reads.
+
+Numbers of an episode's rows lie one after another, so they are one array; its frames of a camera are one value, of
+which single frames can be read. docs/format-lerobot.md says what becomes what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.columns import Column
+from bushel._index.table import FieldExtents, Shard, ShardIndex
+from bushel.codecs import get_codec
+from bushel.codecs.base import NumberLayout
+from bushel.containers.base import ReadOptions
+from bushel.containers.lerobot.camera import Regions
+from bushel.containers.lerobot.container import CONTAINER as FRAMES
+from bushel.containers.lerobot.meta import HINT
+from bushel.containers.lerobot.rows import Rows, rows_of
+from bushel.containers.recovery import Fault, Recovered
+from bushel.errors import FormatError
+from bushel.spec import Field
+from bushel.storage import AnyPath
+
+__all__ = ["CONTAINER"]
+
+I64 = npt.NDArray[np.int64]
+
+_ONCE = ("episode_index", "task")
+"""Fields that have one value for an episode, that of its first row."""
+_KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}
+
+
+class _Episodes:
+    name = "lerobot-episodes"
+    suffixes = ()
+    file_names = ("meta/info.json",)
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return a shard for each file with rows, with an index of its own."""
+        found = FRAMES.shards(path)
+        return None if found is None else [replace(shard, name=f"episodes/{shard.name}") for shard in found]
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of the episodes in one file with rows. Of videos, the tables of packets are read."""
+        rows = rows_of(shard, options)
+        if rows.errors:
+            raise rows.errors[0]
+        return _table(rows)[0]
+
+    def index_reads(self, shard: Shard) -> tuple[int, ...]:
+        """Return the numbers of the files that are read whole to make the table."""
+        return FRAMES.index_reads(shard)
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+        """Return a table in which the frames of cameras are missing where a video lacks one of an episode."""
+        rows = rows_of(shard, options)
+        for error in rows.errors:
+            fault(error)
+        return Recovered(*_table(rows))
+
+    def faults(self, shard: Shard) -> list[FormatError]:
+        """Return errors for episodes of another length than listed, and for times that drift."""
+        return FRAMES.faults(shard)
+
+
+CONTAINER = _Episodes()
+
+
+def _table(rows: Rows) -> tuple[ShardIndex, npt.NDArray[np.bool_]]:
+    """Return the table with a row for each episode, and bool[episodes], which ones have all of their frames.
+
+    Raises:
+        FormatError: The rows of an episode do not follow each other.
+    """
+    table, path = rows.table, str(rows.shard.path(0))
+    steps = np.diff(rows.episode)
+    if (steps < 0).any():
+        row = int(steps.argmin()) + 1
+        raise FormatError(f"row {row} belongs to an episode before that of row {row - 1}", file=path, hint=HINT)
+    own = np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
+    starts = np.append(own, len(rows.episode))
+    fields = {name: _field(each, starts) for name, each in table.fields.items()}
+    columns = {name: _first(each, own) for name, each in table.columns.items() if name in _ONCE}
+    blocks, whole = list(table.blocks), np.ones(len(own), np.bool_)
+    for camera, shots in rows.cameras.items():
+        lost = np.add.reduceat(shots.packet < 0, own, dtype=np.int64) > 0 if len(own) else whole[:0]
+        regions, there = _regions(rows, camera, starts, ~lost)
+        made, begin = regions.blocks()
+        offset, length = np.zeros(len(own), np.int64), np.full(len(own), -1, np.int64)
+        offset[there], length[there] = begin, np.diff(np.append(begin, made.size))
+        number = len(table.files) + len(blocks)
+        frames = regions.frames() if len(there) == len(own) else None
+        fields[camera] = FieldExtents(Field(camera, "frames"), "frames", number, offset, length, frames=frames)
+        blocks.append(made)
+        whole &= ~lost
+    index = replace(
+        table, samples=len(own), container=CONTAINER.name, fields=fields, columns=columns, blocks=tuple(blocks)
+    )
+    return index.check(path), whole
+
+
+def _regions(rows: Rows, camera: str, starts: I64, whole: npt.NDArray[np.bool_]) -> tuple[Regions, I64]:
+    """Return the packets of the episodes that have all of their frames, and the numbers of these episodes."""
+    shots, there = rows.cameras[camera], np.flatnonzero(whole)
+    chosen = np.repeat(whole, np.diff(starts))
+    packet, begin = shots.packet[chosen], starts[:-1][there]
+    place = np.cumsum(chosen)[begin] - 1 if len(there) else begin
+    episode = np.repeat(np.arange(len(there)), np.diff(starts)[there])
+    times = np.concatenate([np.zeros(0, np.int64), *(one.packets.times for one in shots.videos)])[packet]
+    again = (np.diff(times) <= 0) & (np.diff(episode) == 0)
+    if again.any():
+        row = int(np.flatnonzero(chosen)[int(again.argmax()) + 1])
+        message = f"rows {row - 1} and {row} of an episode have one frame of camera {camera!r}"
+        hint = "run `bushel verify` on the dataset; without episodes=True, every row has its nearest frame"
+        raise FormatError(message, file=str(rows.shard.path(0)), hint=hint)
+    if not len(there):
+        return Regions(shots.videos, there, there, episode, packet), there
+    first = np.minimum.reduceat(shots.start[chosen], place)
+    return Regions(shots.videos, first, np.maximum.reduceat(packet, place), episode, packet), there
+
+
+def _field(extents: FieldExtents, starts: I64) -> FieldExtents:
+    """Return the extents of a field by episode: one value, one array, or a sequence of the values of rows."""
+    name, first = extents.field.name, starts[:-1]
+    if name in _ONCE:
+        return replace(extents, offset=extents.offset[first], length=extents.length[first], crc32=None)
+    item = _item(extents)
+    if item is None:
+        length = np.maximum(extents.length, 0)  # elements are never missing
+        return replace(extents, field=replace(extents.field, sequence=True), length=length, starts=starts)
+    ends = np.append(extents.offset + extents.length, 0)
+    offset = extents.offset[first]
+    return replace(
+        extents,
+        field=Field(name, "array"),
+        codec=item,
+        offset=offset,
+        length=ends[starts[1:] - 1] - offset,
+        crc32=None,
+    )
+
+
+def _item(extents: FieldExtents) -> str | None:
+    """Return the codec of the numbers of some rows, if they follow each other and have one size; else None."""
+    if not len(extents.length) or extents.starts is not None or (extents.length != extents.length[0]).any():
+        return None
+    size = int(extents.length[0])
+    if size <= 0 or (np.diff(extents.offset) != size).any():
+        return None
+    layout = get_codec(extents.codec).layout
+    if isinstance(layout, NumberLayout) and layout.length == size and not layout.header and layout.kind in _KINDS:
+        return f"array({_KINDS[layout.kind]}{8 * size},-1)"
+    if extents.codec.startswith("array(") and extents.codec.endswith(",-1)"):
+        width = np.dtype(extents.codec[6:-4]).itemsize
+        return f"{extents.codec[:-3]}-1,{size // width})"
+    return None
+
+
+def _first(column: Column, own: I64) -> Column:
+    """Return the column with the values of these rows."""
+    return replace(
+        column,
+        values=None if column.values is None else column.values[own],
+        missing=None if column.missing is None else column.missing[own],
+        codes=None if column.codes is None else column.codes[own],
+        types=None if column.types is None else column.types[own],
+    )
