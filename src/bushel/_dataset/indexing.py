@@ -17,7 +17,7 @@ from bushel._dataset.index_place import index_place, indexed_in
 from bushel._dataset.key_file import has_old_key_file, write_key_file
 from bushel._dataset.labels import labels_beside
 from bushel._dataset.listed import write_manifest
-from bushel._dataset.open import checked_spec, each_shard
+from bushel._dataset.open import checked_spec, each_shard, files_named
 from bushel._dataset.reader import Reader
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._dataset.shards import union_of_fields
@@ -48,6 +48,8 @@ def index(
     *,
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
+    config: str | None = None,
+    split: str | None = None,
     checksums: bool = True,
     segments: bool = False,
     frames: bool = False,
@@ -70,6 +72,8 @@ def index(
         source: As for `open`.
         container: As for `open`.
         spec: As for `open`. It is stored in the index.
+        config: As for `open`.
+        split: As for `open`. Open the dataset with the same ones.
         checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
         segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
             ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
@@ -111,7 +115,7 @@ def index(
         ('image.width', 'image.height', 'label', 'image.channels')
     """
     request = ColumnRequest.given(columns, {})
-    paths = expand_paths(source)
+    paths = expand_paths(files_named(source, config, split))
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     wanted = Indexing(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),

@@ -36,6 +36,7 @@ __all__ = [
     "IndexPolicy",
     "checked_spec",
     "each_shard",
+    "files_named",
     "open",
     "open_any",
     "open_shards",
@@ -123,10 +124,7 @@ def open(
         >>> ds["dog/2"]["image"].shape
         (48, 64, 3)
     """
-    if config is not None or split is not None or _is_repository(source):
-        from bushel._dataset.repository import files_of_split
-
-        source = files_of_split(source, config, split)
+    source = files_named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise _forward_only(source, spec, lacks_index(source))
@@ -191,6 +189,19 @@ def open(
     elif state is not None and index == "auto":
         keep_list(paths[0], shards, state)
     return dataset
+
+
+def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
+    """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
+
+    Raises:
+        SpecError, FileNotFoundError, FormatError, TypeError: See `repository.files_of_split`.
+    """
+    if config is None and split is None and not _is_repository(source):
+        return source
+    from bushel._dataset.repository import files_of_split
+
+    return files_of_split(source, config, split)
 
 
 def _is_repository(source: object) -> bool:

@@ -7,13 +7,15 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Json, Kind, Path, Workers
+from bushel.cli.options import Allow, Debug, Json, Kind, Path, SplitOptions, Workers
 
 __all__ = ["command"]
 
 
 def command(
     path: Path,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
     seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure each stage.")] = 5.0,
@@ -42,7 +44,7 @@ def command(
     from bushel.codecs import holds_image
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
-    dataset = open_any(path, container=container, allow_commands=allow_commands, damaged="warn")
+    dataset = open_any(chosen.files(path), container=container, allow_commands=allow_commands, damaged="warn")
     images: list[str] = []
     if crop is not None:
         wanted = fields or dataset.spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Kind, Path, Pickle
+from bushel.cli.options import Allow, Debug, Kind, Path, Pickle, SplitOptions
 
 __all__ = ["command"]
 
@@ -17,6 +17,8 @@ def command(
     fields: Annotated[
         str | None, Option("--fields", help="Fields to print, such as label,text. [default: all]")
     ] = None,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
@@ -33,7 +35,9 @@ def command(
     from bushel.cli.describe import lines
     from bushel.cli.output import print_json
 
-    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
+    dataset = open_any(
+        chosen.files(path), container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
+    )
     names = None if fields is None else [name for name in fields.split(",") if name]
     for line in lines(dataset, start, number, names):
         print_json(line)

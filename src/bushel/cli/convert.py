@@ -20,6 +20,7 @@ from bushel.cli.options import (
     Quiet,
     Seek,
     ShardOptions,
+    SplitOptions,
     Target,
     TileJpeg,
     Workers,
@@ -62,6 +63,7 @@ def command(
         str, Option("--max-errors", help="Samples that may fail in the whole run: 100, 1% or all.")
     ] = "0",
     parts: PartOptions,
+    chosen: SplitOptions,
     shards: ShardOptions,
     keys: KeyOptions,
     modes: ModeOptions,
@@ -88,7 +90,7 @@ def command(
     from bushel._dataset.open import open_any
     from bushel.cli.output import print_json, print_text, progress_bar, resumable, say
 
-    opened = open_any(source, verify=True, allow_commands=allow_commands, pickle=pickle)
+    opened = open_any(chosen.files(source), verify=True, allow_commands=allow_commands, pickle=pickle)
     with resumable(target), progress_bar("converting", quiet=quiet, kind=progress) as report:
         done = bushel.convert(
             opened,

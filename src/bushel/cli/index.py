@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, Workers, pairs
+from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, SplitOptions, Workers, pairs
 
 __all__ = ["command"]
 
 
 def command(
     path: Path,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not say; may be repeated.")
@@ -78,7 +80,7 @@ def command(
                 show(now)
 
         dataset = bushel.index(
-            path,
+            chosen.files(path),
             container=container,
             spec=pairs(spec, "--spec") or None,
             checksums=checksums,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, Path, Pickle
+from bushel.cli.options import Debug, Json, Kind, Path, Pickle, SplitOptions
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -25,6 +25,8 @@ def command(
     columns_too: Annotated[
         bool, Option("--columns", help="Show the columns in the index: ranges, frequent values, and histograms.")
     ] = False,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     pickle: Pickle = False,
     as_json: Json = False,
@@ -41,7 +43,7 @@ def command(
     from bushel.cli.describe import summarise
     from bushel.cli.output import print_json, print_text
 
-    dataset = bushel.open(path, container=container, pickle=pickle)
+    dataset = bushel.open(chosen.files(path), container=container, pickle=pickle)
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
     stray = unlisted_shards(path, dataset.shards)
     summaries = []

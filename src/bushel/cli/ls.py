@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle
+from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle, SplitOptions
 
 if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
@@ -29,6 +29,8 @@ def command(
         str | None, Option("--sort", help="Sort by this column; -image.width begins with the largest.")
     ] = None,
     as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     allow_commands: Allow = False,
     pickle: Pickle = False,
@@ -49,7 +51,9 @@ def command(
     from bushel.cli.describe import listing
     from bushel.cli.output import print_csv, print_json, print_text
 
-    dataset = open_any(path, container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn")
+    dataset = open_any(
+        chosen.files(path), container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
+    )
     names = [name.strip() for name in (columns or "").split(",") if name.strip()]
     places: Any = range(0)
     if where or names or sort or as_csv:

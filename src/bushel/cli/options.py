@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -37,6 +37,7 @@ __all__ = [
     "Resume",
     "Retries",
     "Seek",
+    "SplitOptions",
     "ShardBytes",
     "ShardOptions",
     "ShardSamples",
@@ -171,6 +172,41 @@ Pickle = Annotated[
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
 Debug = Annotated[bool, Option("--debug", help="Show a traceback with an error.")]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """Options that choose files of a dataset of the Hugging Face Hub, or of a local copy."""
+
+    config: Annotated[
+        str | None,
+        Option("--config", help="Configuration of a dataset of the Hub (hf://), or of a local copy.", values=tuple),
+    ] = None
+    split: Annotated[
+        str | None, Option("--split", help="Split of a dataset of the Hub, or of a local copy.", values=tuple)
+    ] = None
+    revision: Annotated[
+        str | None,
+        Option("--revision", help="Branch, tag or commit of a dataset of the Hub. [default: main]", values=tuple),
+    ] = None
+
+    def files(self, source: str) -> Any:
+        """Return the files that are chosen; the source itself, if no option is given and it names files.
+
+        Raises:
+            BadParameter: The options do not suit the source.
+        """
+        if self.revision is not None:
+            from bushel.storage.objects.hub import HubPath
+
+            if isinstance(source, list) or not HubPath.names_repository(source) or "@" in source:
+                raise click.BadParameter(f"it is for hf://datasets/ORG/NAME, not for {source}", param_hint="--revision")
+            source = f"{source.rstrip('/')}@{self.revision.replace('/', '%2F')}"
+        if isinstance(source, list) and (self.config or self.split):
+            raise click.BadParameter("they are for one dataset, not for several paths", param_hint="--config, --split")
+        from bushel._dataset.open import files_named
+
+        return files_named(source, self.config, self.split)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Kind, OnePath, Quiet
+from bushel.cli.options import Debug, Kind, OnePath, Quiet, SplitOptions
 
 __all__ = ["command"]
 
@@ -27,6 +27,8 @@ def command(
     field: Annotated[
         str | None, Option("--field", help="The field to draw. [default: the first image, clip or array]")
     ] = None,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -49,18 +51,18 @@ def command(
 
     if os.path.splitext(output)[1].lower() not in (".jpg", ".jpeg", ".png", ".webp"):
         raise click.BadParameter(f"{output!r} should end in .jpg, .png or .webp", param_hint="OUT")
-    dataset = bushel.open(path, container=container)
+    dataset = bushel.open(chosen.files(path), container=container)
     if where is not None:
         dataset = dataset.where(where)
-    chosen = field or main_field(dataset.spec)
-    if chosen is None:
+    drawn = field or main_field(dataset.spec)
+    if drawn is None:
         raise ValueError(f"there is no image, clip or array to draw: the fields are {', '.join(dataset.spec)}")
-    if chosen not in dataset.spec:
-        raise KeyError(f"there is no field {chosen!r}: the fields are {', '.join(dataset.spec)}")
+    if drawn not in dataset.spec:
+        raise KeyError(f"there is no field {drawn!r}: the fields are {', '.join(dataset.spec)}")
     keys = dataset.keys[start : start + rows * columns]
     if not keys:
         raise ValueError(f"there are no samples to draw: {count(len(dataset), 'sample')}, --start {start}")
-    sheet, bad = contact_sheet(dataset, chosen, keys, columns=min(columns, len(keys)), side=side, first=start)
+    sheet, bad = contact_sheet(dataset, drawn, keys, columns=min(columns, len(keys)), side=side, first=start)
     with naming(output):
         sheet.save(output, quality=88)
     say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}", quiet=quiet)

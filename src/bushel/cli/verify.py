@@ -8,13 +8,26 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, EngineOfShards, Json, Kind, MaxProblems, Path, Pickle, Quiet, Workers
+from bushel.cli.options import (
+    Debug,
+    EngineOfShards,
+    Json,
+    Kind,
+    MaxProblems,
+    Path,
+    Pickle,
+    Quiet,
+    SplitOptions,
+    Workers,
+)
 
 __all__ = ["command"]
 
 
 def command(
     path: Path,
+    *,
+    chosen: SplitOptions,
     container: Kind = None,
     checksums: Annotated[
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
@@ -44,7 +57,7 @@ def command(
 
     with progress_bar("verifying", quiet=quiet) as progress:
         found = bushel.verify(
-            path,
+            chosen.files(path),
             checksums=checksums,
             decode=decode,
             container=container,

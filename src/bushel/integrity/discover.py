@@ -9,6 +9,7 @@ from typing import Any
 from bushel._dataset.completeness import find_incomplete, manifest_and_names
 from bushel._dataset.discovery import expand_paths, find
 from bushel._dataset.folders import shard_of_entry
+from bushel._dataset.open import files_named
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
@@ -40,7 +41,7 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
         FileNotFoundError: The path does not exist.
         FormatError: The source is not a dataset, or holds several.
     """
-    paths = expand_paths(source)
+    paths = expand_paths(files_named(source))
     try:
         whole = find(paths, container)
     except FormatError as error:
