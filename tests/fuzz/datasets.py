@@ -42,6 +42,10 @@ ORIGINALS = {
 }
 FOREIGN = {
     "parquet": ["parquet-none-v1-plain", "parquet-snappy-v1-dictionary", "parquet-zstd-v2-dictionary", "hf-parquet"],
+    "lerobot": ["lerobot"],
+    "mds": ["mds-plain", "mds-zstd", "mds-hashes"],
+    "litdata": ["litdata-plain", "litdata-zstd"],
+    "arrayrecord": ["arrayrecord-plain", "arrayrecord-default", "arrayrecord-groups", "arrayrecord-brotli"],
     "zip": ["zip-stored", "zip-deflated"],
     "folder": ["folder/photos"],
     "npy": ["npy"],

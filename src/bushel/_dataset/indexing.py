@@ -29,7 +29,8 @@ from bushel._index.file_spec import spec_from_file
 from bushel._index.sidecar import find_manifest
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
-from bushel.containers.base import ReadOptions
+from bushel.containers import get_container
+from bushel.containers.base import PromisesChecksums, ReadOptions
 from bushel.spec import Spec
 from bushel.storage import AnyPath, is_object, make_folder
 
@@ -154,7 +155,10 @@ def _index(
     if is_object(found.shards[0].root):
         stamps = each_shard(found.shards, stamps_of)
         size = sum(stamp.size for own in stamps for stamp in own)
-        _log.warning("%s: up to %s bytes are read to index it", paths[0], f"{size:,}")
+        again = ""
+        if wanted.options.checksums and not isinstance(get_container(found.container), PromisesChecksums):
+            again = ", and as many again for checksums, which `--no-checksums` (checksums=False) leaves out"
+        _log.warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
     rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
     rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
     shards = [one.shard for one in rebuilt]

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
-from typing import Annotated, Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +18,7 @@ from bushel.codecs import codec_of_extension, get_codec
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.containers.base import ReadOptions
 from bushel.containers.json_index import INDEX, Listing, load_index
+from bushel.containers.litdata.described import HINT, TOKENS, Description, parsed
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import check_ends, elements_of, offset_table, values_of
 from bushel.errors import FormatError, SpecError
@@ -33,14 +30,10 @@ __all__ = ["CONTAINER"]
 
 I64 = npt.NDArray[np.int64]
 
-_HINT = "write the dataset again, or fetch its index.json and chunks again"
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype([("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")])
 _MAGIC = b"LDFZ01\0\0"
-_MOST_DEPTH = 64
 _PACKED = ".zstd.bin"
-_ONLY_LEAF = "data"
-_TOKENS = "TokensLoader"
 _CODECS = {
     "str": "utf8",
     "text": "utf8",
@@ -61,40 +54,6 @@ _CODECS = {
 _TYPES = {"i64": "int"}
 _BY_EXTENSION = ("image", "video", "audio", "file")
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
-
-
-class _Chunk(msgspec.Struct):
-    """A chunk, as index.json describes it; `chunk_size` is its number of items."""
-
-    filename: str
-    chunk_size: _Count
-
-
-class _Config(msgspec.Struct):
-    """How the items of all chunks are stored."""
-
-    data_format: list[str]
-    data_spec: str | None = None
-    compression: str | None = None
-    compression_level: str | None = None
-    encryption: Any = None
-    item_loader: str | None = None
-
-
-class _Index(msgspec.Struct):
-    chunks: list[_Chunk]
-    config: _Config
-
-
-@dataclass(frozen=True, slots=True)
-class _Dataset:
-    """The contents of an index.json: items of each chunk by its file, the name of each leaf, and the rest."""
-
-    chunks: Mapping[str, int]
-    leaves: tuple[str, ...]
-    config: _Config
-
 
 @dataclass(frozen=True, slots=True)
 class _Litdata:
@@ -110,7 +69,7 @@ class _Litdata:
         folder = path.parent if path.name == INDEX else path
         if not folder.is_dir() or not (folder / INDEX).exists():
             return None
-        found = load_index(folder, _parsed)
+        found = load_index(folder, parsed)
         if found is None:
             return None
         there, shards = Listing(folder), []
@@ -118,16 +77,16 @@ class _Litdata:
             file = name if there.has(name) else _expanded(name)
             if file is None or not there.has(file):
                 message = f"it lists the chunk {name!r}, which is not there"
-                raise FormatError(message, file=str(folder / INDEX), hint=_HINT)
+                raise FormatError(message, file=str(folder / INDEX), hint=HINT)
             shards.append(Shard(folder, name, (file, INDEX)))
         return shards
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the leaves of the items of one chunk lie. A compressed chunk is expanded for that."""
-        dataset = load_index(shard.root, _parsed)
+        dataset = load_index(shard.root, parsed)
         if dataset is None or shard.name not in dataset.chunks:
             message = f"it does not list the chunk {shard.name!r} any more"
-            raise FormatError(message, file=str(shard.path(1)), hint=_HINT)
+            raise FormatError(message, file=str(shard.path(1)), hint=HINT)
         stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
         try:
             plain = shard.files[0] != shard.name or dataset.config.compression is None
@@ -135,68 +94,13 @@ class _Litdata:
             file = stored if blocks is None else BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)
             fields = _fields(dataset, file, begin, span, options, 0 if blocks is None else len(shard.files))
         except ExtentError as error:
-            raise FormatError(f"the compressed data are damaged: {error}", file=stored.path, hint=_HINT) from error
+            raise FormatError(f"the compressed data are damaged: {error}", file=stored.path, hint=HINT) from error
         if options.report is not None:
             options.report(stored.size)
         return table_of(self.name, shard, items, fields, blocks=() if blocks is None else (blocks,))
 
 
 CONTAINER = _Litdata()
-
-
-def _parsed(data: bytes, path: str) -> _Dataset | None:
-    """Return the contents of an index.json; None if it is of another format.
-
-    Raises:
-        FormatError: It is damaged, or describes chunks that are not read.
-    """
-    try:
-        plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    if not {"chunks", "config"} <= plain.keys():
-        return None
-    try:
-        index = msgspec.json.decode(data, type=_Index)
-        leaves = _leaves(index.config)
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FormatError(f"not an index of LitData: {error}", file=path, hint=_HINT) from error
-    config, chunks = index.config, {each.filename: each.chunk_size for each in index.chunks}
-    if config.encryption is not None:
-        raise FormatError("its chunks are encrypted: copy it without encryption, with litdata.optimize", file=path)
-    if config.item_loader not in (None, "PyTreeLoader", _TOKENS):
-        raise FormatError(f"its chunks are for {config.item_loader}, which is not read", file=path, hint=_HINT)
-    if (config.compression or "zstd").partition(":")[0] != "zstd":
-        raise FormatError(f"its compression is {config.compression!r}, expected zstd", file=path, hint=_HINT)
-    if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
-        message = f"{len(leaves)} leaves have {len(config.data_format)} formats, or two chunks have one file"
-        raise FormatError(message, file=path, hint=_HINT)
-    return _Dataset(chunks, leaves, config)
-
-
-def _leaves(config: _Config) -> tuple[str, ...]:
-    """Return the names of the leaves of PyTorch's tree: keys and positions on the way to each, joined by dots."""
-    if config.data_spec is None:
-        raise ValueError("there is no data_spec, so the names of the leaves are unknown")
-    version, tree = msgspec.json.decode(config.data_spec)
-    if version != 1:
-        raise ValueError(f"the data_spec has version {version}, expected 1")
-    found = tuple(_walk(tree, ()))
-    if len(set(found)) < len(found):
-        raise ValueError("two leaves have the same name")
-    return ("tokens" if config.item_loader == _TOKENS else _ONLY_LEAF,) if found == ("",) else found
-
-
-def _walk(tree: Any, path: tuple[str, ...]) -> Iterator[str]:
-    children, kind = tree["children_spec"], tree["type"]
-    if len(path) > _MOST_DEPTH:
-        raise ValueError(f"the tree is deeper than {_MOST_DEPTH}")
-    if kind is None:
-        yield ".".join(path)
-        return
-    keys = msgspec.json.decode(tree["context"]) if kind in ("builtins.dict", "collections.OrderedDict") else count()
-    for key, child in zip(keys, children, strict=kind in ("builtins.dict", "collections.OrderedDict")):
-        yield from _walk(child, (*path, str(key)))
 
 
 def _expanded(name: str) -> str | None:
@@ -227,11 +131,11 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     head = _FRAMED.size + 4 * (found + 1)
     if version != 1 or flags or found != items or head + frames * _FRAME.itemsize > file.size:
         message = f"version {version} of {found} items in {frames} frames, expected version 1 of {items} items"
-        raise FormatError(message, file=file.path, offset=8, hint=_HINT)
+        raise FormatError(message, file=file.path, offset=8, hint=HINT)
     ends = np.frombuffer(file.read(_FRAMED.size, head - _FRAMED.size), "<u4").astype(np.int64)
     table = np.frombuffer(file.read(head, frames * _FRAME.itemsize), _FRAME)
     if (table["offset"] > file.size).any():
-        raise FormatError("a frame is not inside the file", file=file.path, offset=head, hint=_HINT)
+        raise FormatError("a frame is not inside the file", file=file.path, offset=head, hint=HINT)
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(table["size"], dtype=np.int64)])
     offset, length = table["offset"].astype(np.int64), table["stored"].astype(np.int64)
     none = np.zeros(frames, np.int32)
@@ -241,10 +145,10 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
 
 
 def _fields(
-    dataset: _Dataset, file: File, begin: I64, span: I64, options: ReadOptions, number: int
+    dataset: Description, file: File, begin: I64, span: I64, options: ReadOptions, number: int
 ) -> dict[str, PlainField]:
     """Return where the values of each leaf lie, in the file of this number."""
-    tokens = dataset.config.item_loader == _TOKENS
+    tokens = dataset.config.item_loader == TOKENS
     found = iter([(begin, span)]) if tokens else values_of(file, begin, span, [None] * len(dataset.leaves))
     fields = {}
     for name, format_, (offset, length) in zip(dataset.leaves, dataset.config.data_format, found, strict=True):
