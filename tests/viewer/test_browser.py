@@ -187,6 +187,43 @@ def test_long_values_stay_in_their_boxes(browser: Any, tmp_path: Path) -> None:
             tab.close()
 
 
+def test_samples_are_chosen_with_keys_and_exported(browser: Any, tmp_path: Path) -> None:
+    with bushel.view(write(tmp_path / "data", 30), tags=tmp_path / "tags.json") as viewer:
+        tab = Page(browser, viewer.url, accept_downloads=True)
+        page = tab.open("/d/0")
+        page.wait_for_selector(".tile a")
+        page.locator(".tile a").first.focus()
+        page.keyboard.press("x")
+        until(page, "document.getElementById('tagged').textContent === '1 sample'")
+        for _ in range(4):
+            page.keyboard.press("ArrowRight")
+        until(page, "document.activeElement.dataset.row === '4'")
+        page.keyboard.press("Shift+X")
+        until(page, "document.getElementById('tagged').textContent === '5 samples'")
+        assert page.locator(".tile.chosen").count() == 5
+        page.keyboard.press("x")
+        until(page, "document.getElementById('tagged').textContent === '4 samples'")
+        page.locator(".tile .check").nth(6).click()
+        until(page, "document.getElementById('tagged').textContent === '5 samples'")
+        page.click("[data-do=show]")
+        until(page, "document.getElementById('count').textContent === '5 of 30 samples'")
+        assert page.url.endswith("tag=chosen")
+        with page.expect_download() as download:
+            page.click("[data-as=keys]")
+        listed = Path(download.value.path()).read_text().split()
+        assert listed == ["set/000", "set/001", "set/002", "set/003", "set/006"]
+        page.click("[data-do=python]")
+        page.wait_for_selector("#python:not([hidden])")
+        assert "select(['set/000'" in page.locator("#python").inner_text()
+        page.fill("#tag", "second")
+        page.press("#tag", "Enter")
+        page.click("[data-do=add]")
+        until(page, "document.querySelectorAll('.tile .chip.tag').length === 5")
+        assert violations(page) == []
+        assert tab.errors == []
+        tab.close()
+
+
 def test_back_undoes_a_filter_and_returns_to_the_row(tab: Page) -> None:
     page = tab.open("/d/1")
     page.fill("#goto input", "5000")

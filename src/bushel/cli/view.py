@@ -47,13 +47,19 @@ def command(
             "pages then stay valid when the viewer is started again.",
         ),
     ] = None,
+    tags: Annotated[
+        str | None,
+        Option(
+            "--tags", help="Keep the tags that samples are given in the browser in this file. It is made if missing."
+        ),
+    ] = None,
     container: Kind = None,
     pickle: Pickle = False,
     debug: Debug = False,
 ) -> None:
     """Look at datasets in a browser.
 
-    The command prints a URL and runs until Ctrl-C. It reads only: nothing in the datasets changes. The URL of each page
+    The command prints a URL and runs until Ctrl-C. Nothing in the datasets changes. The URL of each page
     contains a random token, without which nobody gets an answer; treat it like a password.
 
     On a server without a browser, forward the port (ssh -L 8600:127.0.0.1:8600 SERVER) and open the printed URL at
@@ -62,6 +68,7 @@ def command(
     Examples:
       bushel view train/
       bushel view before/ after/
+      bushel view train/ --tags reviewed.json
       bushel view train/ --transforms my_training:augment
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
@@ -81,7 +88,8 @@ def command(
             "such as 'train-*.tar', so that the shell does not expand it"
         )
     named = {name: transforms_named(name) for name in transforms or ()}
-    shelf = make_shelf(sources, transforms=named, container=container, pickle=pickle)
+    kept = None if tags is None else Path(tags).expanduser()
+    shelf = make_shelf(sources, transforms=named, tags=kept, container=container, pickle=pickle)
     token = None if token_file is None else kept_token(Path(token_file).expanduser())
     with Viewer(shelf, host=host or "127.0.0.1", port=port or 0, token=token) as viewer:
         viewer.ready()

@@ -12,6 +12,7 @@ from bushel.viewer.samples import SamplePages
 from bushel.viewer.shards import ShardPages
 from bushel.viewer.shelf import Shelf
 from bushel.viewer.site import Site, redirect
+from bushel.viewer.tag_pages import TagPages
 from bushel.viewer.training import TrainingPages
 
 __all__ = ["make_app", "make_pages"]
@@ -35,8 +36,10 @@ def make_pages(shelf: Shelf) -> App:
         Route("/api/{d:int}/verify", shards.verify, methods=["POST"]),
         Route("/api/{d:int}/verify", shards.progress, methods=["GET"]),
     ]
+    tags = TagPages(site)
+    routes.append(Route("/api/{d:int}/tags", site.answering(tags.change), methods=["POST"]))
     parts = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages)
-    for part in (shards, *(each(site) for each in parts)):
+    for part in (shards, tags, *(each(site) for each in parts)):
         routes += [Route(path, site.answering(handler)) for path, handler in part.routes().items()]
     pages: App = Starlette(routes=routes)
     return pages

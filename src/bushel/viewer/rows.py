@@ -16,7 +16,7 @@ from bushel.spec import KEY
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown, plain_text
 
-__all__ = ["MOST_ROWS", "line_of", "rows_of"]
+__all__ = ["MOST_ROWS", "keys_of", "line_of", "rows_of"]
 
 MOST_ROWS = 500
 """Largest number of rows of one request."""
@@ -77,7 +77,7 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
             "values": [],
             "error": None,
         }
-        for number, (position, key) in enumerate(zip(positions, _keys(dataset, positions), strict=True))
+        for number, (position, key) in enumerate(zip(positions, keys_of(dataset, positions), strict=True))
     ]
     short = [each.name for each in shown.fields if each.short]
     by_fields: dict[tuple[str, ...], list[int]] = {}
@@ -90,7 +90,8 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
     return rows
 
 
-def _keys(dataset: Dataset, positions: Sequence[int]) -> list[str]:
+def keys_of(dataset: Dataset, positions: Sequence[int]) -> list[str]:
+    """Return the keys of samples, or their positions as text if they have none."""
     return reader_of(dataset).keys(whole_positions(dataset, np.array(positions, np.int64)))
 
 

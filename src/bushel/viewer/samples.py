@@ -105,7 +105,10 @@ class SamplePages:
         first, count = number_in(parameters, "first", 0), min(number_in(parameters, "count", 60), MOST_ROWS)
         selection = select(self._site.shelf, shown, Query.of(parameters))
         fields = parameters.getlist("field") or None
-        rows = rows_of(shown, selection.part(first, count), fields)
+        positions = selection.part(first, count)
+        rows = rows_of(shown, positions, fields)
+        for row, tags in zip(rows, self._site.shelf.tags[shown.number].of(positions), strict=True):
+            row["tags"] = tags
         return as_json_answer({"total": selection.size, "first": first, "rows": rows})
 
     def sample_json(self, request: Any) -> Any:

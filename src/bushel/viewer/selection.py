@@ -13,11 +13,12 @@ from bushel._dataset.inside import column_of_view, is_whole, reader_of
 from bushel._index.columns import Part
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
+from bushel.viewer.tags import Tags
 
 __all__ = ["Query", "Selection", "select"]
 
 _CHUNK = 1 << 14
-_PARAMETERS = ("q", "where", "sort")
+_PARAMETERS = ("q", "where", "sort", "tag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,13 @@ class Query:
         key: Text that keys contain; with a leading `^`, they begin with the rest. Empty for all keys.
         where: A condition on columns, as `Dataset.where` takes it. Empty for none.
         sort: Name of the column to sort by, with a leading `-` from the greatest value. Empty for the stored order.
+        tag: A tag of the samples; `-` for samples without any tag. Empty for all.
     """
 
     key: str = ""
     where: str = ""
     sort: str = ""
+    tag: str = ""
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Query:
@@ -46,7 +49,7 @@ class Query:
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return the query as parameters of a URL; none for everything."""
-        values = (self.key, self.where, self.sort)
+        values = (self.key, self.where, self.sort, self.tag)
         return [(name, value) for name, value in zip(_PARAMETERS, values, strict=True) if value]
 
 
@@ -87,7 +90,10 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
     """
     if query.everything:
         return Selection(len(shown.dataset))
-    positions = shelf.selections.get((shown.number, query), lambda: _compact(_positions(shown, query)))
+    tags = shelf.tags[shown.number]
+    tagged = tags.version if query.tag else 0
+    key = (shown.number, query, tagged)
+    positions = shelf.selections.get(key, lambda: _compact(_positions(shown, tags, query)))
     return Selection(len(positions), positions)
 
 
@@ -96,13 +102,16 @@ def _compact(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.signedinteger[A
     return positions.astype(np.int32) if small else positions
 
 
-def _positions(shown: Shown, query: Query) -> npt.NDArray[np.int64]:
+def _positions(shown: Shown, tags: Tags, query: Query) -> npt.NDArray[np.int64]:
     dataset = shown.dataset
     found: npt.NDArray[np.int64] | None = None
     if query.where:
         found = dataset.positions_where(query.where)
     if query.key:
         own = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
+        found = own if found is None else np.intersect1d(found, own, assume_unique=True)
+    if query.tag:
+        own = tags.untagged() if query.tag == "-" else tags.positions(query.tag)
         found = own if found is None else np.intersect1d(found, own, assume_unique=True)
     if query.sort:
         found = np.arange(len(dataset), dtype=np.int64) if found is None else found

@@ -20,6 +20,7 @@ from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.viewer.guard import Door, kept_token, new_token
 from bushel.viewer.shelf import Shelf, Shown, plain_text
+from bushel.viewer.tags import TagFile, Tags
 
 __all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
 
@@ -39,17 +40,25 @@ def require_extra() -> Any:
     return uvicorn
 
 
-def make_shelf(sources: Sequence[Any], *, transforms: Mapping[str, Any] | None = None, **options: Any) -> Shelf:
+def make_shelf(
+    sources: Sequence[Any],
+    *,
+    transforms: Mapping[str, Any] | None = None,
+    tags: Path | None = None,
+    **options: Any,
+) -> Shelf:
     """Open datasets for the viewer.
 
     Args:
         sources: For each dataset, a `Dataset` or what `bushel.open` takes.
         transforms: Transforms that the training page offers, by name.
+        tags: The file that keeps the tags; None if they end with the viewer.
         options: Arguments of `bushel.open`.
 
     Raises:
         BushelError: As `bushel.open`.
         OSError: As `bushel.open`.
+        ValueError: The file of the tags holds something else.
     """
     shown = []
     for number, source in enumerate(sources):
@@ -58,8 +67,13 @@ def make_shelf(sources: Sequence[Any], *, transforms: Mapping[str, Any] | None =
             name = _name_of(whole[0]) if whole else "dataset"
             shown.append(Shown(number, name, whole, dataset))
         else:
-            shown.append(Shown(number, _name_of(source), source, open_dataset(source, **options)))
-    return Shelf(tuple(shown), dict(transforms or {}))
+            opened = open_dataset(source, **options)
+            shown.append(Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})"))
+    own = tuple(Tags(each.dataset) for each in shown)
+    file = None
+    if tags is not None:
+        file = TagFile(tags, {plain_text(str(each.source)): one for each, one in zip(shown, own, strict=True)})
+    return Shelf(tuple(shown), dict(transforms or {}), own, file)
 
 
 def transforms_named(name: str) -> list[Any]:
@@ -86,6 +100,11 @@ def transforms_named(name: str) -> list[Any]:
     if not all(callable(each) for each in listed):
         raise ValueError(f"{name!r} is {found!r}: expected a transform or a list of transforms")
     return listed
+
+
+def _plain(source: Any) -> Any:
+    """Return a source as people write it: paths as text."""
+    return [_plain(each) for each in source] if isinstance(source, list | tuple) else plain_text(str(source))
 
 
 def _name_of(source: Any) -> str:
@@ -213,7 +232,11 @@ def _listen(host: str, port: int) -> socket.socket:
 
 @public()
 def view(
-    *sources: Any, port: int = 0, transforms: Mapping[str, Any] | None = None, token_file: str | Path | None = None
+    *sources: Any,
+    port: int = 0,
+    transforms: Mapping[str, Any] | None = None,
+    token_file: str | Path | None = None,
+    tags: str | Path | None = None,
 ) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 
@@ -226,6 +249,8 @@ def view(
         transforms: Lists of transforms by name, whose effect the training page shows.
         token_file: A file that keeps the token of the URL, so that links to pages stay valid when the viewer is started
             again on the same port. It is made if it does not exist. By default, each viewer has a new token.
+        tags: A file that keeps the tags which are given to samples in the browser, for the next viewer. It is made if
+            it does not exist. By default, they end with the viewer.
 
     Returns:
         The running viewer.
@@ -233,7 +258,7 @@ def view(
     Raises:
         MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
         TypeError: No dataset is given.
-        ValueError: The file of the token holds something else, or other users can read it.
+        ValueError: The file of the token or of the tags holds something else, or other users can read it.
 
     Examples:
         >>> viewer = bushel.view("train/")
@@ -245,6 +270,7 @@ def view(
         raise TypeError("view() needs a dataset or a path")
     require_extra()
     token = None if token_file is None else kept_token(Path(token_file))
-    viewer = Viewer(make_shelf(sources, transforms=transforms), port=port, framed=True, token=token)
+    shelf = make_shelf(sources, transforms=transforms, tags=None if tags is None else Path(tags))
+    viewer = Viewer(shelf, port=port, framed=True, token=token)
     viewer.ready()
     return viewer

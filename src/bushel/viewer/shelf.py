@@ -17,6 +17,7 @@ from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields
+from bushel.viewer.tags import TagFile, Tags
 
 __all__ = ["ByteCache", "Shelf", "Shown", "plain_text"]
 
@@ -83,12 +84,14 @@ class Shown:
         name: Its name on pages.
         source: What `bushel.verify` is given to check it.
         dataset: The dataset.
+        expression: A Python expression for it.
     """
 
     number: int
     name: str
     source: Any
     dataset: Dataset
+    expression: str = "ds"
 
     @cached_property
     def fields(self) -> tuple[ShownField, ...]:
@@ -145,12 +148,16 @@ class Shelf:
     Attributes:
         datasets: The datasets, by number.
         transforms: Transforms that the training page offers, by name.
+        tags: The tags of each dataset, by number.
+        tag_file: The file that keeps the tags; None if they end with the viewer.
         pictures: Thumbnails that were made.
         selections: Positions that filters found, as integer arrays.
     """
 
     datasets: tuple[Shown, ...]
     transforms: Mapping[str, Any] = field(default_factory=dict)
+    tags: Sequence[Tags] = ()
+    tag_file: TagFile | None = None
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )
@@ -167,3 +174,13 @@ class Shelf:
         if not 0 <= number < len(self.datasets):
             raise KeyError(f"there is no dataset {number}: this viewer shows {len(self.datasets)}")
         return self.datasets[number]
+
+    def tag(self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
+        """Give a tag to samples, or take it away, and keep that in the file. Arguments and errors: see `Tags.change`.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        self.tags[shown.number].change(name, positions, add=add)
+        if self.tag_file is not None:
+            self.tag_file.save()

@@ -259,6 +259,7 @@ let typing = 0;
 filter.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => again(false, true), 250); });
 filter.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(typing); again(); });
 document.addEventListener("where", () => again());
+document.addEventListener("retagged", () => again(true));
 message.addEventListener("click", (event) => {
   const what = event.target.dataset?.do;
   if (what === "all") { fillForm(filter, ""); again(); scroll.focus(); }

@@ -1,0 +1,141 @@
+"""Tagging samples from the grid, and exporting what is tagged or filtered."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bushel.viewer.rows import keys_of
+from bushel.viewer.selection import Query, Selection, select
+from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.site import Handler, Site, as_json_answer, number_in
+from bushel.viewer.tags import checked_name
+
+__all__ = ["TagPages", "line_of_python"]
+
+_CHUNK = 1 << 14
+_SPELLED = 20
+"""Largest number of samples that the line of Python names one by one."""
+
+
+class TagPages:
+    """The handlers of tags and of exports.
+
+    Args:
+        site: Keeps the tags and the selections.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path, without that of changes."""
+        return {"/api/{d:int}/tags": self.tags, "/api/{d:int}/export": self.export}
+
+    def tags(self, request: Any) -> Any:
+        """The tags with their numbers of samples."""
+        shown = self._site.shown(request)
+        tags = self._site.shelf.tags[shown.number]
+        lost = {name: len(members) for name, members in tags.lost.items()}
+        return as_json_answer({"tags": tags.counts(), "lost": lost})
+
+    def change(self, request: Any) -> Any:
+        """Give a tag to samples, or take it away.
+
+        Parameters: `name`; `do`, which is `add`, `remove` or `toggle`; and the samples: `i`, a position (once or more),
+        or `first` and `count`, rows of the selection that `q`, `where`, `sort` and `tag` make; without them, all rows.
+        """
+        shown, parameters = self._site.shown(request), request.query_params
+        name, do = checked_name(parameters.get("name", "")), parameters.get("do", "")
+        if do not in ("add", "remove", "toggle"):
+            raise ValueError(f"do={do}: expected add, remove or toggle")
+        if "i" in parameters:
+            positions: Any = np.array([number_in({"i": each}, "i") for each in parameters.getlist("i")], np.int64)
+        else:
+            selection = select(self._site.shelf, shown, Query.of(parameters))
+            first = number_in(parameters, "first", 0, 1 << 60)
+            positions = _rows(selection, first, number_in(parameters, "count", selection.size, 1 << 60))
+        self._site.shelf.tag(shown, name, positions, add={"add": True, "remove": False}.get(do))
+        return self.tags(request)
+
+    def export(self, request: Any) -> Any:
+        """The selected samples as keys, as CSV, as JSON lines, or as a line of Python."""
+        from starlette.responses import StreamingResponse
+
+        shown, parameters = self._site.shown(request), request.query_params
+        kind = parameters.get("as", "keys")
+        selection = select(self._site.shelf, shown, Query.of(parameters))
+        if kind == "python":
+            return as_json_answer({"python": line_of_python(shown, Query.of(parameters), selection)})
+        if kind not in _FORMS:
+            raise ValueError(f"as={kind}: expected {', '.join(_FORMS)} or python")
+        name, media, form = _FORMS[kind]
+        headers = {
+            "content-disposition": f'attachment; filename="{name}"',
+            "cache-control": "no-store",
+            "content-security-policy": "sandbox; default-src 'none'",
+        }
+        return StreamingResponse(form(self._site, shown, selection), 200, headers, media)
+
+
+def _rows(selection: Selection, first: int, count: int) -> Any:
+    last = min(first + count, selection.size)
+    first = min(first, last)
+    return range(first, last) if selection.positions is None else selection.positions[first:last]
+
+
+def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
+    """Return an expression that chooses these samples: of the dataset at its path, or of `ds`, which was given."""
+    opened = shown.expression
+    if query.everything:
+        return opened
+    if query == Query(where=query.where):
+        return f"{opened}.where({query.where!r})"
+    if not shown.dataset.info.keyed:
+        if selection.size <= _SPELLED:
+            return f"{opened}[{selection.part(0, _SPELLED)}]"
+        return f'{opened}[numpy.loadtxt("selection.txt", dtype=int)]'
+    if selection.size <= _SPELLED:
+        return f"{opened}.select({keys_of(shown.dataset, selection.part(0, _SPELLED))!r})"
+    return f'{opened}.select(open("selection.txt", encoding="utf-8").read().splitlines())'
+
+
+def _parts(selection: Selection) -> Iterator[list[int]]:
+    for first in range(0, selection.size, _CHUNK):
+        yield selection.part(first, _CHUNK)
+
+
+def _as_keys(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
+    keyed = shown.dataset.info.keyed
+    for part in _parts(selection):
+        names = keys_of(shown.dataset, part) if keyed else map(str, part)
+        yield "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+
+
+def _as_csv(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
+    yield b"position,key,tags\r\n"
+    for part in _parts(selection):
+        text = io.StringIO()
+        tags = site.shelf.tags[shown.number].of(part)
+        rows = zip(part, map(plain_text, keys_of(shown.dataset, part)), map("|".join, tags), strict=True)
+        csv.writer(text).writerows(rows)
+        yield text.getvalue().encode()
+
+
+def _as_jsonl(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
+    for part in _parts(selection):
+        tags = site.shelf.tags[shown.number].of(part)
+        rows = zip(part, map(plain_text, keys_of(shown.dataset, part)), tags, strict=True)
+        yield "".join(json.dumps({"position": i, "key": key, "tags": own}) + "\n" for i, key, own in rows).encode()
+
+
+_FORMS = {
+    "keys": ("selection.txt", "text/plain; charset=utf-8", _as_keys),
+    "table": ("selection.csv", "text/csv; charset=utf-8", _as_csv),
+    "lines": ("selection.jsonl", "application/jsonl; charset=utf-8", _as_jsonl),
+}

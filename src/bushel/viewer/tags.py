@@ -1,0 +1,180 @@
+"""Tags that people give to samples: named selections, which a file keeps if one is named."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.dataset import Dataset
+from bushel.storage.whole import write_whole
+
+__all__ = ["TagFile", "Tags", "checked_name"]
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
+_VERSION = 1
+
+Bools = npt.NDArray[np.bool_]
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a tag without spaces around it.
+
+    Raises:
+        ValueError: It is empty, too long, or has control characters.
+    """
+    name = name.strip()
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"{name[:100]!r} is not the name of a tag: expected 1 to 80 characters")
+    return name
+
+
+@dataclass
+class Tags:
+    """The tags of a dataset. Threads may share it.
+
+    Attributes:
+        dataset: The dataset.
+        version: Number of changes so far.
+        lost: Keys or positions in the file that this dataset does not have, by tag. They stay in the file.
+    """
+
+    dataset: Dataset
+    version: int = 0
+    lost: dict[str, list[Any]] = field(default_factory=dict)
+    _chosen: dict[str, Bools] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of samples of each tag."""
+        with self._lock:
+            return {name: int(np.count_nonzero(chosen)) for name, chosen in sorted(self._chosen.items())}
+
+    def of(self, positions: Sequence[int]) -> list[list[str]]:
+        """Return the tags of samples."""
+        with self._lock:
+            if not self._chosen or not positions:
+                return [[] for _ in positions]
+            rows = np.asarray(positions, np.int64)
+            found = {name: chosen[rows] for name, chosen in sorted(self._chosen.items())}
+        return [[name for name, chosen in found.items() if chosen[number]] for number in range(len(positions))]
+
+    def positions(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the samples of a tag, ascending; none for an unknown one."""
+        with self._lock:
+            chosen = self._chosen.get(name)
+            return np.zeros(0, np.int64) if chosen is None else np.flatnonzero(chosen)
+
+    def untagged(self) -> npt.NDArray[np.int64]:
+        """Return the samples without any tag, ascending."""
+        with self._lock:
+            chosen = np.zeros(len(self.dataset), np.bool_)
+            for each in self._chosen.values():
+                chosen |= each
+        return np.flatnonzero(~chosen)
+
+    def change(self, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
+        """Give a tag to samples.
+
+        Args:
+            name: The tag. One that no sample has is forgotten.
+            positions: The samples.
+            add: Whether to give it or to take it away; None for the opposite of what the first sample has.
+
+        Raises:
+            IndexError: A position is out of range.
+        """
+        rows = np.asarray(positions, np.int64)
+        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self.dataset)):
+            raise IndexError(f"a position is out of range: the dataset has {len(self.dataset)} samples")
+        with self._lock:
+            chosen = self._chosen.get(name)
+            if chosen is None:
+                chosen = self._chosen[name] = np.zeros(len(self.dataset), np.bool_)
+            if len(rows):
+                chosen[rows] = not chosen[rows[0]] if add is None else add
+            if not chosen.any():
+                del self._chosen[name]
+            self.version += 1
+
+    def restore(self, kept: Mapping[str, Iterable[Any]]) -> None:
+        """Set the tags to those of a file: names to keys, or to positions of samples without keys."""
+        for name, members in kept.items():
+            found, lost = [], []
+            for member in members:
+                try:
+                    found.append(self.dataset.position(member) if isinstance(member, str) else self._checked(member))
+                except (KeyError, IndexError):
+                    lost.append(member)
+            if lost:
+                self.lost[name] = lost
+            if found:
+                self.change(checked_name(name), np.array(found, np.int64), add=True)
+
+    def _checked(self, position: Any) -> int:
+        if isinstance(position, int) and 0 <= position < len(self.dataset):
+            return position
+        raise IndexError(position)
+
+    def members(self) -> dict[str, list[Any]]:
+        """Return the tags as a file keeps them."""
+        found: dict[str, list[Any]] = {}
+        for name in self.counts():
+            positions = self.positions(name).tolist()
+            keyed = self.dataset.info.keyed
+            found[name] = [self.dataset.keys[each] for each in positions] if keyed else positions
+        for name, lost in self.lost.items():
+            found[name] = [*found.get(name, []), *lost]
+        return found
+
+
+def _datasets(kept: Any) -> dict[str, dict[str, list[Any]]]:
+    if kept["bushel-tags"] != _VERSION:
+        raise ValueError(f"version {kept['bushel-tags']}, which this Bushel does not read")
+    return {str(name): dict(members) for name, members in kept["datasets"].items()}
+
+
+class TagFile:
+    """The file that keeps the tags of all datasets of a viewer, by the paths of the datasets.
+
+    Args:
+        path: Path of the file, which need not exist.
+        tags: The tags of each dataset, by its path.
+
+    Raises:
+        ValueError: The file is not one that a viewer has written.
+        OSError: It cannot be read.
+    """
+
+    def __init__(self, path: Path, tags: Mapping[str, Tags]) -> None:
+        self._path, self._tags = path, tags
+        self._lock = threading.Lock()
+        self._others: dict[str, Any] = {}
+        if path.exists():
+            try:
+                kept = json.loads(path.read_text("utf-8"))
+                datasets = _datasets(kept)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ValueError(f"{path}: expected tags that bushel view has written: {error}") from error
+            self._others = {name: members for name, members in datasets.items() if name not in tags}
+            for name, members in datasets.items():
+                if name in tags:
+                    tags[name].restore(members)
+
+    def save(self) -> None:
+        """Write all tags, atomically. Those of datasets that this viewer does not show stay as they are.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        with self._lock:
+            datasets = {**self._others, **{name: tags.members() for name, tags in self._tags.items()}}
+            kept = {"bushel-tags": _VERSION, "datasets": {name: found for name, found in datasets.items() if found}}
+            write_whole(self._path, (json.dumps(kept, indent=1) + "\n").encode())
