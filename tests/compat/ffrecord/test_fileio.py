@@ -28,6 +28,7 @@ from bushel.compat.ffrecord import (
     FileWriter,
     RecordIndexError,
     checkFsAlign,
+    pack_folder,
 )
 from bushel.errors import CorruptError, FormatError, SpecError
 
@@ -355,3 +356,40 @@ class TestConcurrency:
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(check, range(64)))
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_file_that_somebody_else_writes_stays(tmp_path: Path, mode: Any) -> None:
+    path = tmp_path / "x.ffr"
+    with FileWriter(path, 1) as own:
+        own.write_one(b"old")
+    before = path.read_bytes()
+    (tmp_path / "in").mkdir()
+    with bushel.Writer(path, {"data": "bytes"}, mode=mode) as other:
+        for attempt in (lambda: FileWriter(path, 1), lambda: pack_folder(tmp_path / "in", path)):
+            with pytest.raises(bushel.InUseError):
+                attempt()
+            assert path.read_bytes() == before
+        other.append({"data": b"new"})
+    assert FileReader(path).n == (2 if mode == "append" else 1)
+
+
+def test_what_a_writer_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "x.ffr"
+    for old in (b"no records", b"", None):
+        if old is not None:
+            path.write_bytes(old)
+        writer = FileWriter(path, 1)
+        assert not path.exists()
+        with pytest.raises(bushel.InUseError):
+            FileWriter(path, 1)
+        writer.write_one(b"a")
+        writer.close()
+        assert FileReader(path).read_one(0).tobytes() == b"a"
+        assert [each.name for each in tmp_path.iterdir()] == ["x.ffr"]
+    link = tmp_path / "link.ffr"
+    link.symlink_to("x.ffr")
+    with FileWriter(link, 1) as writer:
+        writer.write_one(b"b")
+    assert (link.is_symlink(), FileReader(path).read_one(0).tobytes()) == (True, b"b")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.ffr", "x.ffr"]

@@ -7,7 +7,7 @@ import operator
 import os
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-from bushel import Dataset, Writer
+from bushel import Dataset, InUseError, Writer
 from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.ffrecord.errors import MissingPathError, NoPlaceError, RecordIndexError, as_runtime_errors
 from bushel.containers import Shard
 from bushel.containers.ffrecord import index_all_records
-from bushel.storage import Staging
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Record = npt.NDArray[np.uint8]
@@ -38,19 +37,31 @@ def checked_name(fname: PathLike) -> Path:
     return path
 
 
-def new_file(fname: PathLike) -> Path:
-    """Return the path of a file to write, after removing an old or unfinished file of this name."""
-    path = checked_name(fname)
+def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
+    """Open a writer of a file, and then remove an old file of this name, which nobody else writes now.
+
+    Raises:
+        InUseError: Somebody else writes it.
+        NoPlaceError: There is no such folder.
+    """
     if not path.parent.is_dir():
         raise NoPlaceError(errno.ENOENT, "there is no such folder", str(path.parent))
-    path.unlink(missing_ok=True)
-    if (path.parent / ".bushel" / "staging" / path.name).is_dir():
-        Staging(path.parent, path.name).discard()
-    return path
+    options = {"container": "ffrecord", "mode": "overwrite", **options}
+    old = Path(os.path.realpath(path))
+    try:
+        writer = Writer(path, spec, **options)
+    except InUseError:
+        raise
+    except FileExistsError:  # it is no dataset, so no program of Bushel is writing to it
+        old.unlink()
+        writer = Writer(path, spec, **options)
+    old.unlink(missing_ok=True)
+    return writer
 
 
 def drop_index(path: Path) -> None:
     """Delete the sidecar of a finished file: the file has its own index, and programs list and remove folders."""
+    path = Path(os.path.realpath(path))
     sidecar = Path(str(Shard(path.parent, path.name, (path.name,)).sidecar))
     sidecar.unlink(missing_ok=True)
     with suppress(OSError):  # not empty
@@ -61,7 +72,7 @@ class FileWriter:
     """A writer of a file `fname` (ending in `.ffr`) with `n` records; `count` are written so far.
 
     The file appears under its name when all records are written and the writer is closed; until then it is staged in
-    `.bushel/staging` beside it. An old file of this name is removed at once.
+    `.bushel/overwrite` beside it. An old file of this name is removed at once, unless somebody else is writing it.
     """
 
     def __init__(self, fname: PathLike, n: int) -> None:
@@ -70,8 +81,7 @@ class FileWriter:
         if n < 0:
             raise ValueError(f"the number of records must be at least 0, not {n}")
         self.n, self.count = n, 0
-        new_file(self._path)
-        self._writer = Writer(self._path, {"data": "bytes"}, container="ffrecord", expected=n)
+        self._writer = new_writer(self._path, {"data": "bytes"}, expected=n)
         self._finalizer = weakref.finalize(self, _forgotten, self._writer, self._path, n, os.getpid())
 
     def __enter__(self) -> Self:

@@ -6,16 +6,14 @@ import builtins
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, cast, overload
+from typing import TypeAlias, cast, overload
 
-from bushel import Writer
 from bushel.compat.errors import WrongTypeError
 from bushel.compat.ffrecord.errors import MissingPathError, NoFileError, NoFolderError, as_runtime_errors
-from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record, drop_index, new_file
+from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record, checked_name, drop_index, new_writer
 from bushel.containers.ffrecord import MAGIC, parse_folder
 from bushel.errors import FormatError
 from bushel.sources import Files
-from bushel.storage import Staging
 
 Tree: TypeAlias = "dict[str, int | Tree]"
 
@@ -24,19 +22,15 @@ def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> 
     """Pack a folder into one file `*.ffr`, which `PackedFolder` reads. Empty folders are kept, links are followed."""
     if not Path(folder).is_dir():
         raise NoFolderError(f"{os.fspath(folder)} is not a folder")
-    target = new_file(out_file)
+    target = checked_name(out_file)
+    new_writer(target, {"data": "bytes"}).discard()  # an old file in the folder is not packed
     source = Files(Path(folder).absolute())
     total = len(source)
-    options: dict[str, Any] = {"container": "ffrecord", "expected": total, "folders": source.folders}
-    try:
-        with Writer(target, source.spec, **options) as writer:
-            for number in range(total):
-                writer.append(source[number])
-                if verbose:
-                    print(f"{number:0{len(str(total))}d}/{total} {source.origin(number)}", flush=True)
-    except BaseException:
-        Staging(target.parent, target.name).discard()
-        raise
+    with new_writer(target, source.spec, expected=total, folders=source.folders) as writer:
+        for number in range(total):
+            writer.append(source[number])
+            if verbose:
+                print(f"{number:0{len(str(total))}d}/{total} {source.origin(number)}", flush=True)
     drop_index(target)
 
 
