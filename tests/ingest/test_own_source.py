@@ -88,6 +88,21 @@ def test_overwrite_replaces_the_source(place: Path) -> None:
     assert files_of(place / "photos") == before
 
 
+@pytest.mark.parametrize("path", ["data/train", "files/train.tar"])
+def test_what_others_wrote_since_the_source_was_opened_is_not_lost(place: Path, path: str) -> None:
+    ds = bushel.open(path)
+    with bushel.Writer(path, mode="append", sync=False) as other:
+        other.append(Numbered(7)[6], key="later")
+    for source in (ds, ds[:2]):
+        with pytest.raises(bushel.StateError, match="written after the source was opened"):
+            bushel.convert(source, path, container="tar", mode="overwrite", sync=False)
+    assert len(bushel.open(path)) == 7
+    bushel.convert(bushel.open(path)[1:], path, container="tar", mode="overwrite", sync=False)
+    assert len(bushel.open(path)) == 6
+    os.utime(bushel.open(path).shards[0].path(0), ns=(0, 0))  # a copy, whose index fits
+    bushel.convert(bushel.open(path), path, container="tar", mode="overwrite", sync=False)
+
+
 _paths = st.lists(st.sampled_from("ab"), max_size=4).map(tuple)
 
 

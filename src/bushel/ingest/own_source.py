@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.discovery import discover
+from bushel._dataset.shards import OpenShard
+from bushel._dataset.tables import bind, stamps_of
+from bushel.errors import FormatError, StateError
 from bushel.ingest.pack_options import PackOptions
 from bushel.sources.base import Source
 from bushel.sources.files import Files, LabelledFolder
@@ -35,11 +39,14 @@ def refuse_own_source(source: Any, opened: Source | Stream, target: AnyPath, opt
 
     Raises:
         FileExistsError: It is one of these.
+        StateError: The target is to be replaced by samples of a dataset there that has changed since it was opened.
     """
     in_parts = options.run.parts is not None or options.run.engine is not None
-    if options.writer.mode == "overwrite" and not in_parts:
-        return
     wanted = _resolved(target)
+    if options.writer.mode == "overwrite" and not in_parts:
+        if isinstance(source, Dataset) and target.exists():
+            _refuse_changed(source, target, wanted)
+        return
     for path, place in _places(source, opened, wanted):
         if not overlap(place, wanted):
             continue
@@ -53,6 +60,40 @@ def refuse_own_source(source: Any, opened: Source | Stream, target: AnyPath, opt
         if isinstance(source, Dataset) or isinstance(opened, Stored):
             advice += ", or replace the source with mode='overwrite'" + (" and without parts" if in_parts else "")
         raise FileExistsError(f"{what}: {advice}")
+
+
+def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
+    """Check that a dataset whose files are to be replaced is as it was when the caller opened it.
+
+    Another writer may have had the target since then, and what that one wrote would be lost.
+    """
+    own = [each for each in dataset.shards if overlap((*_resolved(each.shard.root), *each.shard.files[:1]), wanted)]
+    if not own:
+        return
+    opened = {str(each.path(0)) for each in own}
+    later = (str(shard.path(0)) for shard in discover([target], partial=True).shards)
+    changed = next((path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)), None)
+    for each in own if changed is None else ():
+        if not _is_as_opened(each):
+            changed = str(each.path(0))
+            break
+    if changed is not None:
+        raise StateError(
+            f"{changed} was written after the source was opened, and would be replaced without its samples: give the "
+            "path of the source, which is opened when nobody else can write it, or open the source again"
+        )
+
+
+def _is_as_opened(shard: OpenShard) -> bool:
+    try:
+        now = stamps_of(shard.shard)
+        if shard.loaded:  # the times of its files are those of when it was opened
+            return [(each.name, each.size, each.mtime_ns) for each in shard.stamps] == [
+                (each.name, each.size, each.mtime_ns) for each in now
+            ]
+        return bind(shard.stamps, now, shard.shard) is not None
+    except FormatError:  # a file is gone
+        return False
 
 
 def overlap(one: _Place, other: _Place) -> bool:
