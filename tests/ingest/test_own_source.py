@@ -99,7 +99,7 @@ def test_what_others_wrote_since_the_source_was_opened_is_not_lost(place: Path, 
     assert len(bushel.open(path)) == 7
     bushel.convert(bushel.open(path)[1:], path, container="tar", mode="overwrite", sync=False)
     assert len(bushel.open(path)) == 6
-    os.utime(bushel.open(path).shards[0].path(0), ns=(0, 0))  # a copy, whose index fits
+    os.utime(str(bushel.open(path).shards[0].path(0)), ns=(0, 0))  # a copy, whose index fits
     bushel.convert(bushel.open(path), path, container="tar", mode="overwrite", sync=False)
 
 
