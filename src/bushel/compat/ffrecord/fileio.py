@@ -52,7 +52,7 @@ def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
         writer = Writer(path, spec, **options)
     except InUseError:
         raise
-    except FileExistsError:  # it is no dataset, so no program of Bushel is writing to it
+    except FileExistsError:  # it is not a dataset, so no writer is open for it
         old.unlink()
         writer = Writer(path, spec, **options)
     old.unlink(missing_ok=True)
