@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "columns.md": "Select by values and balance classes",
         "view.md": "Look at a dataset",
         "integrity.md": "Find and repair damage",
+        "removal.md": "Remove samples",
         "cloud.md": "Use object stores and the Hub",
         "scale-out.md": "Use more than one machine",
         "ten-million-photos.md": "Pack ten million photos",

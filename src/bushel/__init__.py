@@ -39,7 +39,20 @@ if TYPE_CHECKING:
     )
     from bushel.ingest import PackResult, convert, merge, pack, split
     from bushel.integrations.huggingface import from_hf, to_hf
-    from bushel.integrity import Diff, FieldDiff, Problem, RepairResult, VerifyResult, diff, repair, verify
+    from bushel.integrity import (
+        Diff,
+        FieldDiff,
+        Problem,
+        Removal,
+        RepairResult,
+        VerifyResult,
+        diff,
+        removals,
+        remove,
+        repair,
+        restore,
+        verify,
+    )
     from bushel.loader import BadSample, Loader, LoaderStats, Mixture, StreamLoader, mix
     from bushel.viewer import Viewer, view
 
@@ -67,6 +80,7 @@ __all__ = [
     "PackResult",
     "Problem",
     "Progress",
+    "Removal",
     "RepairResult",
     "SpecError",
     "StateError",
@@ -93,7 +107,10 @@ __all__ = [
     "pack",
     "register_codec",
     "register_container",
+    "removals",
+    "remove",
     "repair",
+    "restore",
     "split",
     "to_hf",
     "transforms",
@@ -123,6 +140,7 @@ _HOME = {
     "PackResult": "ingest",
     "Problem": "integrity",
     "Progress": "_runtime.progress",
+    "Removal": "integrity",
     "RepairResult": "integrity",
     "SpecError": "errors",
     "StateError": "errors",
@@ -147,7 +165,10 @@ _HOME = {
     "pack": "ingest",
     "register_codec": "codecs",
     "register_container": "containers",
+    "removals": "integrity",
+    "remove": "integrity",
     "repair": "integrity",
+    "restore": "integrity",
     "split": "ingest",
     "to_hf": "integrations.huggingface",
     "verify": "integrity",

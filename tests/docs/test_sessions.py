@@ -57,6 +57,14 @@ def test_integrity() -> None:
     assert [run_session(block, codes=[1]) for block in blocks("docs/integrity.md", "console")] == [1, 1]
 
 
+def test_removal() -> None:
+    Path("opt-out.txt").write_text("cat/0\ndog/5\n")
+    assert [run_session(block) for block in blocks("docs/removal.md", "console")] == [4]
+    bushel.restore("train")
+    assert run_whole("docs/removal.md") == 3
+    assert len(bushel.open("clean")) == 12
+
+
 def test_codecs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
     names: dict[str, Any] = {}

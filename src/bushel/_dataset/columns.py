@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.reader import Reader
+from bushel._dataset.selection import Remaining
 from bushel._dataset.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._index.column_join import join_pieces
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
@@ -58,13 +59,17 @@ def masked(part: Part) -> Any:
     return values if missing is None or not missing.any() else np.ma.MaskedArray(values, missing)
 
 
-def part_of(reader: Reader, positions: range | I64, name: str) -> Part:
+def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Part:
     """Return a column of some samples, given their positions in the whole dataset.
 
     Raises:
         KeyError: There is no such column; the message says which is meant, or which command makes it.
         FormatError: An index is damaged.
     """
+    if isinstance(positions, Remaining):
+        values, missing = part_of(reader, range(positions.total), name)
+        kept = positions.kept()
+        return values[kept], None if missing is None else missing[kept]
     shards = reader.shards
     wanted = _meaning(name, reader)
     if reader.sides:

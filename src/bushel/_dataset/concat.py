@@ -10,6 +10,7 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.reader import Reader
+from bushel._dataset.selection import joined
 from bushel._runtime.public import public
 
 __all__ = ["concat", "one_after_another"]
@@ -58,19 +59,28 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
     verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
+    remaining = joined([dataset._reader.whole for dataset in datasets])
     if any(dataset._reader.sides for dataset in datasets):
         from bushel._dataset.joined import joined_in_turn
 
         readers = [(dataset._reader, dataset.spec) for dataset in datasets]
-        whole = Dataset((), reader=joined_in_turn(shards, readers, verify=verify, incomplete=incomplete))
+        reader: Reader = joined_in_turn(shards, readers, verify=verify, incomplete=incomplete)
     else:
-        whole = Dataset((), reader=Reader(shards, verify=verify, incomplete=incomplete))
+        reader = Reader(shards, verify=verify, incomplete=incomplete)
+    reader.remaining = None if isinstance(remaining, range) else remaining
+    whole = Dataset((), reader=reader)
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
-    if all(dataset._selection.is_whole(size) for dataset, size in zip(datasets, sizes, strict=True)):
+    if all(map(_is_all, datasets)):
         return whole._view(names=names)
     positions = [
         dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64)) + start
         for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
     ]
     return whole._view(np.concatenate(positions), names)
+
+
+def _is_all(dataset: Dataset) -> bool:
+    """Return whether a dataset has all samples that were not removed, in their order."""
+    own, whole = dataset._selection.positions, dataset._reader.whole
+    return own is whole or (isinstance(own, range) and own == whole)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.samples import CHUNK, Sample
-from bushel._dataset.selection import Mask
+from bushel._dataset.selection import Mask, Remaining
 from bushel._dataset.shards import OpenShard, kinds
 from bushel._dataset.stored_values import StoredValues
 from bushel._index.class_names import Labels
@@ -70,7 +70,8 @@ class Dataset(StoredValues):
         total = "" if len(self) == info.samples else f" of {info.samples:,}"
         shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        notes = ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
+        removed = f"; {info.removed:,} removed" if info.removed else ""
+        notes = removed + ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
         notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
         return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
 
@@ -174,6 +175,8 @@ class Dataset(StoredValues):
             digest.update(side.rows.data)
         if isinstance(self._selection.positions, range):
             digest.update(repr(self._selection.positions).encode())
+        elif isinstance(self._selection.positions, Remaining):
+            digest.update(b"without" + self._selection.positions.removed.tobytes())
         else:
             digest.update(self._selection.positions.tobytes())
         return digest.hexdigest()[:32]

@@ -17,7 +17,7 @@ from bushel._dataset.index_place import index_place, indexed_in
 from bushel._dataset.key_file import has_old_key_file, write_key_file
 from bushel._dataset.labels import labels_beside
 from bushel._dataset.listed import write_manifest
-from bushel._dataset.open import checked_spec, each_shard, files_named
+from bushel._dataset.open import checked_spec, each_shard, files_named, remaining_of
 from bushel._dataset.reader import Reader
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._dataset.shards import union_of_fields
@@ -170,7 +170,7 @@ def _index(
         write_manifest(shards, marker_path(root, ""), expected=state.expected)
     if keys or has_old_key_file(shards):
         write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
-    dataset = Dataset((), reader=Reader(shards, incomplete=incomplete))
+    dataset = Dataset((), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards)))
     _check_names(request, union_of_fields(shards))
     return dataset
 

@@ -42,6 +42,7 @@ class Info:
         expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
             order; 0 if nothing is compressed. It is that of the shards whose tables are open.
         joins: What was joined, if datasets were: a `Joined` for each that was joined to the first one.
+        removed: Number of samples that were removed (docs/removal.md), which the other counts of samples leave out.
         unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
 
     Examples:
@@ -64,6 +65,7 @@ class Info:
     expansion: float = 0.0
     unread: int = 0
     joins: tuple[Joined, ...] = ()
+    removed: int = 0
 
     @property
     def costly(self) -> str | None:
@@ -89,6 +91,8 @@ class Info:
         ]
         if not self.complete:
             notes.append(self.shortfall)
+        if self.removed:
+            notes.append(f"{self.removed:,} removed")
         if self.costly is not None:
             notes.append(self.costly)
         if self.unread:
@@ -146,7 +150,7 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     return Info(
         container="+".join(totals.containers),
         shards=totals.shards,
-        samples=int(reader.starts[-1]),
+        samples=len(reader.whole),
         bytes=totals.bytes,
         files=totals.files,
         checksums=totals.checksums,
@@ -158,6 +162,7 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
         expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
         unread=unread,
         joins=reader.joins,
+        removed=0 if reader.remaining is None else len(reader.remaining.removed),
     )
 
 

@@ -171,6 +171,7 @@ def with_partners(
         incomplete=own.incomplete or their.incomplete,
         joins=(*own.joins, *their.joins, joined),
     )
+    reader.remaining = own.remaining
     positions = first._selection.positions
     if joined.how == "inner":
         chosen = np.asarray(positions, np.int64)

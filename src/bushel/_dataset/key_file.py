@@ -38,6 +38,7 @@ __all__ = [
     "key_lookup",
     "load_key_file",
     "save_key_file",
+    "stored_lookup",
     "write_key_file",
 ]
 
@@ -275,6 +276,11 @@ def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
     """Return the lookup of a dataset's keys: by the key file if there is one that fits, else by a table in memory."""
     if not any_keyed(shards):
         return KeyTable.without_keys(shards, starts)
+    return stored_lookup(shards, starts) or KeyTable.of(shards)
+
+
+def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | None:
+    """Return the lookup of a dataset's keys by the key file; None if there is none that fits."""
     path = _path(shards)
     if path is not None and path.exists():
         try:
@@ -289,7 +295,7 @@ def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
                 "makes it again",
                 path,
             )
-    return KeyTable.of(shards)
+    return None
 
 
 def has_old_key_file(shards: Sequence[OpenShard]) -> bool:

@@ -17,9 +17,10 @@ from bushel._dataset.completeness import listed_names, warn_incomplete, with_adv
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.discovery import discover, expand_paths, folder_state, is_stream, lacks_index
 from bushel._dataset.reader import Reader
-from bushel._dataset.shards import OpenShard, union_of_fields
+from bushel._dataset.shards import Listing, OpenShard, union_of_fields
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
+from bushel._index.table import REMOVED
 from bushel._runtime.public import public
 from bushel.codecs import get_codec
 from bushel.codecs.registry import is_withheld
@@ -30,6 +31,7 @@ from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import is_local, is_object
 
 if TYPE_CHECKING:
+    from bushel._dataset.selection import Remaining
     from bushel._dataset.stream import StreamDataset
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "open_any",
     "open_shards",
     "open_stream",
+    "remaining_of",
 ]
 
 IndexPolicy = Literal["auto", "memory", "require"]
@@ -145,7 +148,7 @@ def open(
 
         if (listed := open_listed(paths[0], container, state)) is not None:
             warn_withheld(listed[0].fields, str(paths[0]))
-            return Dataset(listed, verify=verify)
+            return Dataset((), reader=Reader(listed, verify=verify, remaining=remaining_of(listed)))
     try:
         found = discover(paths, container, partial=partial)
         if place is not None:
@@ -153,7 +156,7 @@ def open(
 
             found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
-        recover = damaged == "warn"
+        recover, lacks_some = damaged == "warn", may_lack_samples(found.shards)
         shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
         if fields is not None:
             from bushel._dataset.declared import check_declared
@@ -163,7 +166,8 @@ def open(
             from bushel._dataset.labels import labels_of
 
             labels_of(shards, union_of_fields(shards))  # raises if shards differ
-        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete))
+        remaining = remaining_of(shards) if lacks_some else None
+        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
     except FormatError as error:
         if (explained := with_advice(error, paths)) is None:
             raise
@@ -202,6 +206,26 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
     from bushel._dataset.repository import files_of_split
 
     return files_of_split(source, config, split)
+
+
+def remaining_of(shards: Sequence[OpenShard]) -> Remaining | None:
+    """Return what `removal.remaining_in` does, which is not imported if there is no list of removed samples."""
+    if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
+        return None
+    from bushel._dataset.removal import remaining_in
+
+    return remaining_in(shards)
+
+
+def may_lack_samples(shards: Sequence[Shard]) -> bool:
+    """Return whether any of their `removal_lists` exists; of remote ones, that has to be asked."""
+    for shard in {id(each.root): each for each in shards}.values():
+        if not isinstance(shard.root, Path) or shard.index is not None:
+            return True
+        above = ("/..",) if not shard.name or shard.root.name.startswith("part-") else ()
+        if any(os.path.exists(f"{shard.root}{up}/{REMOVED}") for up in ("", *above)):
+            return True
+    return False
 
 
 def _is_repository(source: object) -> bool:

@@ -29,6 +29,7 @@ from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 if TYPE_CHECKING:
     from bushel._dataset.completeness import Incomplete
     from bushel._dataset.known_values import KnownFields
+    from bushel._dataset.selection import Remaining
     from bushel._dataset.sides import Joined, Side
     from bushel.storage.fetch import Held
 
@@ -49,16 +50,22 @@ class Reader(ShardRows):
         incomplete: The state of the dataset if its writer has not finished.
         joins: What was joined, if datasets were.
         sides: The datasets that were joined to the first one.
+        remaining: The positions that remain if samples were removed; None if none was.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
 
     def __init__(
-        self, shards: Sequence[OpenShard], *, verify: bool | None = None, incomplete: Incomplete | None = None
+        self,
+        shards: Sequence[OpenShard],
+        *,
+        verify: bool | None = None,
+        incomplete: Incomplete | None = None,
+        remaining: Remaining | None = None,
     ) -> None:
         remote = verify is None and not isinstance(shards, Listing)
         remote = remote and any(not isinstance(shard.shard.root, Path) for shard in shards)
         super().__init__(shards)
-        self.verify, self.incomplete = verify, incomplete
+        self.verify, self.incomplete, self.remaining = verify, incomplete, remaining
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
         self._verified = self.promised() if verify is None else [verify] * len(self.shards)
@@ -68,6 +75,11 @@ class Reader(ShardRows):
         self._known_fields: KnownFields | None = None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
+
+    @property
+    def whole(self) -> range | Remaining:
+        """The positions of the whole dataset, without those of removed samples."""
+        return range(int(self.starts[-1])) if self.remaining is None else self.remaining
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""

@@ -54,8 +54,11 @@ class Samples:
         selection: Selection | None = None,
     ) -> None:
         self._reader = Reader(shards, verify=verify) if reader is None else reader
-        whole = range(int(self._reader.starts[-1]))
-        self._selection = Selection(whole, self._reader.fields) if selection is None else selection
+        if selection is None:
+            whole = self._reader.remaining
+            positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
+            selection = Selection(positions, self._reader.fields)
+        self._selection = selection
         self._lookup: KeyLookup | None = None
 
     def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None) -> Self:

@@ -1,11 +1,12 @@
-"""Positions in a view and masks of fields, as callers give them. Pure: no I/O."""
+"""Positions in a view, of all samples or of those that were not removed, and masks of fields. Pure: no I/O."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ from bushel._index.elements import Elements, Ranges
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 
-__all__ = ["Given", "Mask", "Positions", "Selection"]
+__all__ = ["Call", "Given", "Mask", "Positions", "Remaining", "Selection", "joined"]
+
+I64 = npt.NDArray[np.int64]
 
 Given = Iterable[int] | npt.NDArray[Any]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
@@ -22,7 +25,99 @@ Given = Iterable[int] | npt.NDArray[Any]
 Mask = Iterable[str] | Mapping[str, Any] | None
 """The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
 
-Positions = range | npt.NDArray[np.int64]
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that removed samples: why, and when in nanoseconds since 1970."""
+
+    reason: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remaining:
+    """The positions of the samples that were not removed, in order. It takes the place of an array of them.
+
+    It has 16 bytes per removed sample, whatever the size of the dataset.
+
+    Attributes:
+        total: Number of samples with the removed ones.
+        removed: int64[n], the positions of the removed samples, ascending.
+        calls: uint32[n], the number of the call that removed each.
+        by: The calls, in order of time.
+        before: int64[n], the number of remaining samples before each removed one.
+    """
+
+    total: int
+    removed: I64
+    calls: npt.NDArray[np.uint32]
+    by: tuple[Call, ...]
+    before: I64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "before", self.removed - np.arange(len(self.removed), dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.total - len(self.removed)
+
+    @overload
+    def __getitem__(self, item: int) -> int: ...
+    @overload
+    def __getitem__(self, item: slice | I64) -> I64: ...
+
+    def __getitem__(self, item: int | slice | I64) -> int | I64:
+        if isinstance(item, slice):
+            first, last, step = item.indices(len(self))
+            item = np.arange(first, last, step, dtype=np.int64)
+        if isinstance(item, np.ndarray):
+            numbers = np.where(item < 0, item + len(self), item)
+            return np.asarray(numbers + np.searchsorted(self.before, numbers, side="right"), np.int64)
+        number = operator.index(item)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"position {number} is out of range for a dataset of {len(self)} samples")
+        number %= len(self)
+        return number + int(np.searchsorted(self.before, number, side="right"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self[:].astype(np.int64 if dtype is None else dtype, copy=False)
+
+    def index(self, position: int) -> int | None:
+        """Return the place of a position among those that remain; None if its sample was removed."""
+        place = int(np.searchsorted(self.removed, position))
+        return None if place < len(self.removed) and self.removed[place] == position else position - place
+
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Return bool[total]: whether each sample remains."""
+        kept = np.ones(self.total, np.bool_)
+        kept[self.removed] = False
+        return kept
+
+    def before_call(self, number: int) -> range | Remaining:
+        """Return the positions that remained before a call."""
+        earlier = self.calls < number
+        if not earlier.any():
+            return range(self.total)
+        return Remaining(self.total, self.removed[earlier], self.calls[earlier], self.by[:number])
+
+
+def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
+    """Return what remains of several datasets, one after another. A range is all of a dataset."""
+    sizes = [len(part) if isinstance(part, range) else part.total for part in parts]
+    some = [(part, sum(sizes[:at])) for at, part in enumerate(parts) if isinstance(part, Remaining)]
+    if not some:
+        return range(sum(sizes))
+    every = reduce(operator.or_, (dict.fromkeys(part.by) for part, _ in some))
+    by = sorted(every, key=lambda call: call.time)
+    number = {call: place for place, call in enumerate(by)}
+    return Remaining(
+        sum(sizes),
+        np.concatenate([part.removed + start for part, start in some]),
+        np.concatenate([np.array([number[call] for call in part.by], np.uint32)[part.calls] for part, _ in some]),
+        tuple(by),
+    )
+
+
+Positions = range | npt.NDArray[np.int64] | Remaining
 """The samples of a view, in order, as positions in the whole dataset."""
 
 
@@ -114,7 +209,9 @@ class Selection:
         """Return the first position in the view of any of these samples of the whole dataset, or None."""
         places: list[int] = []
         for position in found:
-            if isinstance(self.positions, range):
+            if isinstance(self.positions, Remaining):
+                places += [] if (place := self.positions.index(position)) is None else [place]
+            elif isinstance(self.positions, range):
                 places += [self.positions.index(position)] if position in self.positions else []
             else:
                 places += np.flatnonzero(self.positions == position)[:1].tolist()

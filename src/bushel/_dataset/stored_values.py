@@ -38,6 +38,17 @@ class StoredValues(Samples):
         """Return the number in `shards` of the shard that holds a sample."""
         return self._reader.row_of(self._selection.at(position))[0]
 
+    def row_of(self, position: int) -> tuple[int, int]:
+        """Return the number in `shards` of the shard that holds a sample, and the number of the sample there.
+
+        Samples of the shard that were removed count, as do those that a view leaves out.
+
+        Examples:
+            >>> ds[8:].row_of(0)
+            (0, 8)
+        """
+        return self._reader.row_of(self._selection.at(position))
+
     def available(self, item: int | str) -> dict[str, bool | range]:
         """Return the fields that a sample has: True, or the range of a sequence's elements or of a clip's frames.
 

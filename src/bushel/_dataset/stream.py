@@ -11,6 +11,8 @@ from typing import Any, NoReturn, cast
 
 from bushel._dataset.asked import warn_withheld
 from bushel._dataset.discovery import expand_paths
+from bushel._dataset.removal import Lists, RemovedInShard, lists_of, removed_in
+from bushel._index.table import Shard
 from bushel._runtime.public import public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.tar.members import ForwardReader, Member, members
@@ -157,12 +159,15 @@ class StreamDataset:
             FormatError: An archive is damaged or truncated, or a command failed. The samples before that were complete.
             CodecError: Stored bytes do not decode.
         """
+        lists: dict[str, Lists] = {}
         for source in self._sources:
+            removed = _removed_of(source, lists)
             with _open(source) as (handle, name):
-                yield from self._samples(ForwardReader(decompressed(handle, name), name))
+                yield from self._samples(ForwardReader(decompressed(handle, name), name), removed)
 
-    def _samples(self, reader: ForwardReader) -> Iterator[dict[str, Any]]:
+    def _samples(self, reader: ForwardReader, removed: RemovedInShard | None) -> Iterator[dict[str, Any]]:
         sample: _Sample | None = None
+        number = 0
         naming, sequences = self._naming, self._sequences
 
         def describe(comment: bytes) -> None:
@@ -178,7 +183,9 @@ class StreamDataset:
                 continue
             if sample is None or split[0] != sample.key:
                 if sample is not None:
-                    yield self._finished(sample, sequences)
+                    if removed is None or not removed.has(number):
+                        yield self._finished(sample, sequences)
+                    number += 1
                 sample = _Sample(split[0], reader.name)
             place = naming(field_name(split[1]))
             sample.claim(place, member)
@@ -187,7 +194,11 @@ class StreamDataset:
                 self._codecs.setdefault(place.field.name, place.codec)
                 sample.read(place, member, reader)
         if sample is not None:
-            yield self._finished(sample, sequences)
+            if removed is None or not removed.has(number):
+                yield self._finished(sample, sequences)
+            number += 1
+        if removed is not None:
+            removed.check(number)
 
     def _finished(self, sample: _Sample, sequences: Iterable[str]) -> dict[str, Any]:
         values: dict[str, Any] = {KEY: sample.key.decode("utf-8", "surrogateescape")}
@@ -300,6 +311,21 @@ def check_again(stream: StreamDataset) -> None:
     for source in stream._sources:
         if isinstance(source, _Handle) or source == _STDIN:
             raise UnsupportedError(f"{source} can be read only once, so none of it can be read without counting it")
+
+
+def _removed_of(source: _Source, known: dict[str, Lists]) -> RemovedInShard | None:
+    """Return the removed samples of an archive. Of commands and open files they are not known.
+
+    Args:
+        source: The archive.
+        known: The lists in each folder. Those of its folder are added.
+    """
+    if isinstance(source, str | _Handle) or (above := getattr(source, "parent", None)) is None:
+        return None
+    shard, folder = Shard(above, source.name, (source.name,)), str(above)
+    if folder not in known:
+        known[folder] = lists_of([shard])
+    return removed_in(shard, known[folder])
 
 
 @contextmanager

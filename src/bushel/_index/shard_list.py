@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from bushel._index.class_names import Labels, check_labels
 from bushel._index.file_spec import spec_from_file
+from bushel._index.named_arrays import body_crc32, parse
 from bushel._index.table import I64, U8, FileStamp
 from bushel.errors import SpecError
-from bushel.kernels import crc32, map_array
+from bushel.kernels import map_array
 from bushel.spec import Spec
 from bushel.storage import write_whole
 
@@ -34,7 +35,6 @@ KEYED, SUMMED = 1, 2
 
 _VERSION = 2
 _MOST = 1 << 48
-_DTYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype(np.uint8), "I64": np.dtype(np.int64)}
 _ARRAYS = {
     "names.text": "U8",
     "names.offsets": "I64",
@@ -198,11 +198,10 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     from safetensors.numpy import save
 
     arrays = _arrays(table)
-    body = b"".join(arrays[name].tobytes() for name in _ARRAYS)
     spec = {name: field.type for name, field in table.spec.items()}
     labels = {name: list(names) for name, names in table.labels.items()}
     bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
-    header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, crc32(body))
+    header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, body_crc32(arrays))
     write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=False)
 
 
@@ -215,15 +214,11 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
     """Return the table at a path; None if there is none, if it is of another state, or damaged."""
     try:
         data = map_array(str(path)).data
-        length = int.from_bytes(data[:8], "little")
-        if length > len(data) - 8:
-            return None
-        entries = msgspec.json.decode(data[8 : 8 + length])
-        header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
+        text, arrays = parse(data, _ARRAYS)
+        header = _HEADER.decode(text)
         if header.version != _VERSION or FolderState(*header.state) != state:
             return None
-        arrays = {name: _array(data[8 + length :], entries[name], dtype) for name, dtype in _ARRAYS.items()}
-        if crc32(b"".join(array.tobytes() for array in arrays.values())) != header.crc32:
+        if body_crc32(arrays) != header.crc32:
             return None
         names = Strings(arrays["names.text"], arrays["names.offsets"])
         files = Strings(arrays["files.text"], arrays["files.offsets"])
@@ -234,12 +229,3 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):
         return None
     return table if table.is_valid else None
-
-
-def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[Any]:
-    first, last = entry["data_offsets"]
-    [count] = entry["shape"]
-    dtype = _DTYPES[kind]
-    if entry["dtype"] != kind or not 0 <= first <= last <= len(body) or last - first != count * dtype.itemsize:
-        raise ValueError("the array does not fit the file")
-    return np.asarray(np.frombuffer(body[first:last], dtype))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MISSING",
+    "REMOVED",
     "FieldExtents",
     "FileStamp",
     "IndexedShard",
@@ -53,6 +54,8 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
+
+REMOVED = ".bushel/removed.safetensors"  # the list of removed samples of a folder
 
 
 @public("bushel.containers")
@@ -84,6 +87,15 @@ class Shard:
     def beside(self) -> AnyPath:
         """The folder that has the folder for sidecar files."""
         return self.root if self.index is None else self.index
+
+    @property
+    def removal_lists(self) -> list[tuple[AnyPath, str]]:
+        """The lists of removed samples that may name it, with its name there: also above a bag's folder, or a part."""
+        found = [(root / REMOVED, self.name) for root in (self.root, self.index) if root is not None]
+        alone = not self.name or self.root.name.startswith("part-")
+        if alone and (above := getattr(self.root, "parent", None)) is not None:  # which paths of others may lack
+            found.append((above / REMOVED, f"{self.root.name}/{self.name}".rstrip("/")))
+        return found
 
     def with_files_of(self, index: ShardIndex) -> Shard:
         """Return the shard with the files that fields of its table name, of types such as `jpg(path)`."""

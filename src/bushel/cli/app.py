@@ -25,6 +25,7 @@ _COMMANDS = {
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",
     "verify": "Check a dataset: structure, index, checksums, keys.",
+    "remove": "Remove samples from a dataset, or take that back.",
     "diff": "Compare two datasets: samples that only one has, and fields that changed.",
     "repair": "Write the intact samples of a damaged dataset to a new one.",
     "bench": "Measure how fast a dataset loads, and what limits it.",

@@ -59,6 +59,7 @@ def command(
                 "shards": info.shards,
                 "files": info.files,
                 "samples": info.samples,
+                "removed": info.removed,
                 "bytes": info.bytes,
                 "keyed": info.keyed,
                 "checksums": info.checksums,
@@ -92,6 +93,8 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
     yield "container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"
     yield "samples", f"{info.samples:,}"
+    if info.removed:
+        yield "removed", f"{info.removed:,}: `bushel remove --list` says when and why"
     yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
     yield "keys", keys if info.keyed else "none: samples have positions only"
     missing = "missing for some or all fields: `bushel index` records them"

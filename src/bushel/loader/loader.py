@@ -10,6 +10,7 @@ from typing import Any
 
 from bushel._runtime.public import public
 from bushel.codecs.image import ImageReading
+from bushel.errors import StateError
 from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write_errors
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
@@ -297,14 +298,21 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         place, order = self._place(), self._plan.order
         return LoaderState(order.version, self._fingerprint, order.seed, place.epoch, place.samples).to_dict()
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
+    def load_state_dict(self, state: Mapping[str, object], *, allow_removed: bool = False) -> None:
         """Continue from a state: the next `for` yields the rest of its epoch.
 
         The number of ranks and workers and the batch size may differ from the loader that saved the state.
         The seed is taken from the state, and with `shuffle="blocks"` size and window.
 
+        Args:
+            state: The state.
+            allow_removed: Whether to go on in the order of the state if samples were removed from the dataset since
+                (docs/removal.md). They are left out as those of `exclude=` are; with `on_error="replace"` others take
+                their places.
+
         Raises:
-            StateError: The state belongs to another dataset or another order, or is not a state.
+            StateError: The state belongs to another dataset or another order, or is not a state; or samples were
+                removed since.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
@@ -316,6 +324,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             8
         """
         loaded = LoaderState.from_dict(state)
+        if loaded.fingerprint != self._fingerprint:
+            self._leave_out_removed(loaded.fingerprint, allowed=allow_removed)
         own = self._plan.order
         if self.shuffle == "blocks":
             own = blocks_of_state(loaded.version, own)
@@ -328,6 +338,28 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._plan, self._pipeline = plan, replace(self._pipeline, order=order)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
+
+    def _leave_out_removed(self, fingerprint: str, *, allowed: bool) -> None:
+        """Become the loader of the dataset before samples were removed, without these, if that has this fingerprint.
+
+        Raises:
+            StateError: It has, and that is not allowed.
+        """
+        from bushel._dataset.before_removal import before_removal
+
+        if (found := before_removal(self.dataset, fingerprint)) is None:
+            return
+        if isinstance(self._given["dataset"], Mixture):
+            raise StateError(f"{found.reason}; the order of a mixture depends on its sizes: start without the state")
+        if not allowed:
+            again = "loader.load_state_dict(state, allow_removed=True)"
+            raise StateError(f"{found.reason}. To go on in the same order without them: {again}")
+        known = self.exclude
+        exclude = read_errors(known) if isinstance(known, str | os.PathLike) else known
+        given = {"dataset": found.dataset, "exclude": [*exclude, *found.removed.tolist()]}
+        self._set({**self._given, **given}.items())
+        self.__dict__.pop("_fingerprint", None)
+        self.__post_init__()
 
     def who(self, step: int, rank: int | None = None, epoch: int | None = None) -> list[str] | list[list[str]]:
         """Return the keys of the samples of a step, without reading data.
@@ -411,10 +443,11 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return Progress.at(progress.epoch + 1) if is_over else progress
 
 
-def _positions(dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | BadSample]) -> frozenset[int]:
+def _positions(dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | int | BadSample]) -> frozenset[int]:
     if isinstance(exclude, str | os.PathLike):
         exclude = read_errors(exclude)
     try:
-        return frozenset(dataset.position(one.key if isinstance(one, BadSample) else one) for one in exclude)
+        named = (one.key if isinstance(one, BadSample) else one for one in exclude)
+        return frozenset(one if isinstance(one, int) else dataset.position(one) for one in named)
     except KeyError as error:
         raise ValueError(f"exclude= names a sample that the dataset does not have: {error.args[0]}") from error

@@ -103,7 +103,7 @@ class OrderOptions:
     pad: Pad = None
     decode: bool = True
     keys: bool = True
-    exclude: str | os.PathLike[str] | Iterable[str | BadSample] = ()
+    exclude: str | os.PathLike[str] | Iterable[str | int | BadSample] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

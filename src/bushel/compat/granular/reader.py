@@ -71,11 +71,12 @@ class _Names:
 
     held = True
 
-    def __init__(self, dataset: bushel.Dataset, start: int) -> None:
-        self._dataset, self._start = dataset, start
+    def __init__(self, dataset: bushel.Dataset, shard: int) -> None:
+        self._shard, self._start = dataset.shards[shard], sum(one.samples for one in dataset.shards[:shard])
 
     def one(self, row: int) -> bytes:
-        return self._dataset.keys[self._start + row].encode("utf-8", "surrogateescape")
+        keys = self._shard.index.keys
+        return (str(self._start + row) if keys is None else keys[row]).encode("utf-8", "surrogateescape")
 
 
 class PointReader(Closing):
@@ -106,7 +107,8 @@ class PointReader(Closing):
     def _open(self) -> None:
         with raised_as(DamagedError):
             opened = bushel.open(self._folders, container="bag", index="memory", damaged="raise")
-        if not self._cache_index and not all(shard.stored for shard in opened.shards):
+        self._removed = opened.info.removed > 0
+        if not self._cache_index and not self._removed and not all(shard.stored for shard in opened.shards):
             tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]
             opened = bushel.Dataset.from_tables("bag", tables)
         self._dataset = opened
@@ -127,7 +129,7 @@ class PointReader(Closing):
             for name in self._spec:
                 decode = self.decoders[name]
                 if name == KEY:
-                    names = cast("Records", _Names(self._dataset, self._starts[number]))
+                    names = cast("Records", _Names(self._dataset, number))
                     keys[name] = Key(name, names, None, decode)
                     continue
                 column = shard.index.fields[name]
@@ -291,6 +293,8 @@ class PointReader(Closing):
         number = index if type(index) is int else checked_index(index)
         if not 0 <= number < self._length:
             raise OutOfRangeError(f"datapoint {number} of a dataset of {self._length}")
+        if self._removed:
+            return self._dataset.row_of(number)
         if len(self._shards) == 1:
             return 0, number
         shard = bisect_right(self._starts, number) - 1
