@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bushel._runtime.parallel import Threads, for_each, map_all, parallel_map
+from bushel._runtime.parallel import for_each, map_all, parallel_map
+from bushel._runtime.threads import Threads
 
 in_workers = partial(parallel_map, draw_in_workers=True)
 

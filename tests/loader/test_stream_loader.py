@@ -18,7 +18,7 @@ import pytest
 from tests.loader.memory_dataset import refuse_seven
 
 import bushel
-from bushel._runtime.parallel import cpu_count
+from bushel._runtime.threads import cpu_count
 from bushel.errors import CodecError, FormatError, StateError, UnsupportedError
 from bushel.loader import Loader, StreamLoader
 

@@ -403,7 +403,8 @@ def each_shard(
     if len(shards) <= 1:
         each = map(work, shards)
     else:
-        from bushel._runtime.parallel import cpu_count, parallel_map
+        from bushel._runtime.parallel import parallel_map
+        from bushel._runtime.threads import cpu_count
 
         usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
         each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")

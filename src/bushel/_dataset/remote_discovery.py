@@ -9,7 +9,7 @@ from typing import IO
 
 from bushel._dataset.completeness import LoadManifest, marker_path
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, load_manifest
-from bushel._runtime.parallel import Result, Threads
+from bushel._runtime.threads import Result, Threads
 from bushel.containers import is_data_file
 from bushel.containers.base import Shard
 from bushel.storage import AnyPath, as_path, expand_braces, is_object

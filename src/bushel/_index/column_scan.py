@@ -20,7 +20,8 @@ from bushel._index.object_columns import of_objects
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.value_scan import chunks_of
-from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel._runtime.parallel import parallel_map
+from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, NumberLayout
 from bushel.errors import BushelError

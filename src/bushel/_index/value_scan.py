@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.parallel import cpu_count
+from bushel._runtime.threads import cpu_count
 from bushel.storage import File
 
 __all__ = ["Scanned", "ValueScan", "chunks_of", "present_rows", "scanned_in"]

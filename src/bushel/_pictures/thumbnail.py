@@ -69,7 +69,7 @@ def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = Non
     target = fitted(width, height, side)
     out = np.empty((1, target[1], target[0], 3), np.uint8)
     geometry = Geometry.whole(width, height).then(ScaleTo(*target))
-    errors = decode_into(plan_decode([]), [data], [geometry], out, orient=how.orient, tolerant=how.tolerant)
+    errors = decode_into(plan_decode([]), [data], [geometry], out, reading=how)
     if errors:
         raise errors[0]
     pixels: Pixels = out[0]

@@ -139,9 +139,28 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _OnceEach:
+    """An order with every sample once in every epoch."""
+
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_order(self.samples, self.seed)
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        check_positions(self.samples, epoch, positions)
+        return self._take(epoch, positions) if self.samples else positions.copy()
+
+    def _take(self, epoch: int, positions: I64) -> I64:
+        return positions.copy()
+
+
 @public("bushel.loader")
 @dataclass(frozen=True, slots=True)
-class Sequential:
+class Sequential(_OnceEach):
     """The stored order, in every epoch.
 
     Attributes:
@@ -154,21 +173,10 @@ class Sequential:
         [0, 1, 2, 3]
     """
 
-    samples: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
-
     @property
     def version(self) -> str:
         """Kind, parameters and version. A loader refuses a saved state of another version."""
         return f"sequential/{ORDER_VERSION}"
-
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        return positions.copy()
 
     def position(self, epoch: int, sample: int) -> int:
         """Return the position of an epoch that has a sample."""
@@ -177,7 +185,7 @@ class Sequential:
 
 @public("bushel.loader")
 @dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(_OnceEach):
     """A random permutation of the whole dataset, another in every epoch.
 
     Attributes:
@@ -190,33 +198,25 @@ class Exact:
         [10, 0, 9, 4]
     """
 
-    samples: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
-
     @property
     def version(self) -> str:
         """Kind, parameters and version. A loader refuses a saved state of another version."""
         return f"exact/{ORDER_VERSION}"
 
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        if not self.samples:
-            return positions.copy()
-        key = derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
-        return Permutation(self.samples, key).take(positions)
+    def _permutation(self, epoch: int) -> Permutation:
+        return Permutation(self.samples, derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch))
+
+    def _take(self, epoch: int, positions: I64) -> I64:
+        return self._permutation(epoch).take(positions)
 
     def position(self, epoch: int, sample: int) -> int:
         """Return the position of an epoch that has a sample."""
-        return Permutation(self.samples, derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)).find(sample)
+        return self._permutation(epoch).find(sample)
 
 
 @public("bushel.loader")
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(_OnceEach):
     """Blocks of neighbouring samples in random order, mixed within a window of blocks.
 
     Only about `window` blocks are read at a time, and each is one range of the files, which suits disks, and object
@@ -234,13 +234,11 @@ class Blocks:
         >>> loader = bushel.Loader(ds, batch_size=4, shuffle=order)
     """
 
-    samples: int
-    seed: int = 0
     size: int = 256
     window: int = 16
 
     def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
+        _OnceEach.__post_init__(self)
         if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
             raise ValueError(f"size={self.size}, window={self.window}: expected 1 or more, and at most 2**48 samples")
 
@@ -249,11 +247,7 @@ class Blocks:
         """Kind, parameters and version. A loader refuses a saved state of another version."""
         return f"blocks({self.size},{self.window})/{ORDER_VERSION}"
 
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        if not self.samples:
-            return positions.copy()
+    def _take(self, epoch: int, positions: I64) -> I64:
         return self._unblock(epoch, self._mix(epoch, positions))
 
     def position(self, epoch: int, sample: int) -> int:

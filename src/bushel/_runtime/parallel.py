@@ -1,43 +1,25 @@
-"""Work in several threads: an ordered, bounded map, and the threads and results that it is made of.
+"""Work in several threads: an ordered, bounded map.
 
-Everything in Bushel that works in parallel does it with this module. Work in other processes goes through it too: the
-work function then passes its item to a worker process and waits for the answer (see `bushel._runtime.processes`).
-
-The waits here are safe from Ctrl-C. `threading.Condition`, and with it `Future.result`, is not: a KeyboardInterrupt
-between the release of its lock and the wait becomes "RuntimeError: cannot release un-acquired lock". The consumer's
-thread therefore waits only for plain locks and for `queue.SimpleQueue`, which are written in C.
+Everything in Bushel that works in parallel does it with this module, or with the threads and results that it is made of
+(`bushel._runtime.threads`). Work in other processes goes through it too: the work function then passes its item to a
+worker process and waits for the answer (see `bushel._runtime.processes`).
 """
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
 from math import inf
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from bushel._runtime.public import public
+from bushel._runtime.threads import Result, Threads
 
-__all__ = ["Result", "Threads", "cpu_count", "for_each", "map_all", "parallel_map"]
+__all__ = ["for_each", "map_all", "parallel_map"]
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-_Job = Callable[[], object]
-
-
-@public("bushel.loader")
-def cpu_count() -> int:
-    """Return the number of CPUs that this process may use.
-
-    Examples:
-        >>> bushel.loader.cpu_count() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @public("bushel.loader")
@@ -193,145 +175,6 @@ def map_all(work: Callable[[T], U], items: Sequence[T], *, workers: int, name: s
     finally:
         tasks.stop()
         threads.close()
-
-
-class Result(Generic[U]):
-    """The result of some work, which another thread sets once.
-
-    Attributes:
-        done: Whether it is set.
-        error: The exception that was set instead of a value.
-    """
-
-    __slots__ = ("_ready", "_value", "done", "error")
-
-    def __init__(self) -> None:
-        self.done = False
-        self.error: BaseException | None = None
-        self._value: U | None = None
-        self._ready = threading.Lock()
-        self._ready.acquire()
-
-    def set(self, value: U) -> None:
-        """Set the value."""
-        self._value, self.done = value, True
-        self._ready.release()
-
-    def fail(self, error: BaseException) -> None:
-        """Set an exception instead of a value."""
-        self.error, self.done = error, True
-        self._ready.release()
-
-    def get(self) -> U:
-        """Wait for the value, and return it.
-
-        Raises:
-            BaseException: The exception that was set.
-        """
-        if not self.done:
-            self._ready.acquire()
-            self._ready.release()
-        if self.error is None:
-            return self._value  # type: ignore[return-value]  # None only if it was set to None
-        try:
-            raise self.error
-        finally:
-            del self  # its error would refer to itself, through the traceback and this frame
-
-
-@public("bushel.loader")
-class Threads:
-    """Threads that run submitted jobs in the order of submission.
-
-    They are started as work comes, and ended by `close`, by the garbage collector, or at the end of the program, which
-    waits for running work.
-
-    Args:
-        count: Number of threads.
-        name: Prefix of their names.
-
-    Raises:
-        ValueError: `count` is less than 1.
-
-    Examples:
-        >>> from queue import SimpleQueue
-        >>> done, threads = SimpleQueue(), bushel.loader.Threads(2, "example")
-        >>> threads.submit(lambda: done.put("straw"))
-        >>> done.get()
-        'straw'
-        >>> threads.close()
-    """
-
-    def __init__(self, count: int, name: str) -> None:
-        if count < 1:
-            raise ValueError(f"the number of workers must be at least 1, not {count}")
-        self._count, self._name, self._process = count, name, os.getpid()
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
-        self._end = weakref.finalize(self, _end, self._jobs, self._threads, self._process)
-
-    def submit(self, job: _Job) -> None:
-        """Have one of the threads call a function, which must not raise. After `close`, it is dropped."""
-        if not self._end.alive:
-            return
-        self._jobs.put(job)
-        if len(self._threads) < self._count:
-            with self._lock:
-                number = len(self._threads)
-                if number < self._count:
-                    name = f"{self._name}-{number}"
-                    self._threads.append(threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True))
-                    self._threads[number].start()
-            if not self._end.alive:  # closed meanwhile
-                self._jobs.put(None)
-
-    def check_process(self) -> None:
-        """Check that the threads are in this process.
-
-        Raises:
-            RuntimeError: They are not, because the process was forked.
-        """
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "this iteration started before a fork, and its threads are in the parent process: start a new "
-                "iteration in this one"
-            )
-
-    def has_current(self) -> bool:
-        """Return whether the current thread is one of them."""
-        return threading.current_thread() in self._threads
-
-    def close(self, *, wait: bool = True) -> None:
-        """Drop the work that is not begun, end the threads, and wait for them.
-
-        In a fork this does nothing.
-
-        Args:
-            wait: Whether to wait. One of the threads itself, in which the garbage collector may call this, never waits.
-        """
-        if self._end.detach() is not None:
-            _end(self._jobs, self._threads, self._process, wait=wait)
-
-
-def _serve(jobs: SimpleQueue[_Job | None]) -> None:
-    while (job := jobs.get()) is not None:
-        job()
-        del job
-
-
-def _end(jobs: SimpleQueue[_Job | None], threads: list[threading.Thread], process: int, *, wait: bool = True) -> None:
-    if os.getpid() != process:
-        return
-    with suppress(Empty):
-        while True:
-            jobs.get_nowait()
-    for _ in threads:
-        jobs.put(None)
-    if wait and threading.current_thread() not in threads:
-        for thread in threads:
-            if thread.ident is not None:  # Ctrl-C may come before it is started
-                thread.join()
 
 
 def _zero(_: Any) -> int:

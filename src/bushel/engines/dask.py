@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bushel._runtime.parallel import cpu_count
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.threads import cpu_count
 from bushel.engines.calls import call_pickled
 from bushel.errors import UnsupportedError, needed_by
 

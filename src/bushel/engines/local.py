@@ -6,10 +6,10 @@ import pickle
 import select
 from collections.abc import Sequence
 
-from bushel._runtime.parallel import cpu_count
 from bushel._runtime.pickles import pickle_for_worker
 from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.threads import cpu_count
 from bushel.engines.calls import call
 
 __all__ = ["LocalEngine", "connect", "serve"]

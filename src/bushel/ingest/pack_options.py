@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bushel._runtime.parallel import cpu_count
 from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.ingest.images import Jpeg
 from bushel.ingest.scale_out import RunOptions

@@ -14,10 +14,11 @@ import numpy as np
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.shards import OpenShard
 from bushel._index.table import I64, Keys
-from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel._runtime.tasks.drive import map_on_engine
+from bushel._runtime.threads import cpu_count
 from bushel._writer.target import holds_dataset
 from bushel.containers import (
     Container,

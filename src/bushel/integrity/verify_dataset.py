@@ -14,10 +14,11 @@ from bushel._dataset.asked import warn_withheld
 from bushel._dataset.completeness import manifest_path
 from bushel._dataset.key_file import NAME, damage
 from bushel._index.class_names import Labels, join_labels
-from bushel._runtime.parallel import cpu_count, parallel_map
+from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel._runtime.tasks.drive import map_on_engine
+from bushel._runtime.threads import cpu_count
 from bushel.engines import connect
 from bushel.errors import SpecError
 from bushel.integrity.check_shard import Checked, Checks, check_shard

@@ -9,7 +9,8 @@ from bushel.loader.collate import Padded, Ragged, collate  # imported here, or `
 
 if TYPE_CHECKING:
     from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
-    from bushel._runtime.parallel import Threads, cpu_count, map_all, parallel_map
+    from bushel._runtime.parallel import map_all, parallel_map
+    from bushel._runtime.threads import Threads, cpu_count
     from bushel.loader.bad_samples import BadSample
     from bushel.loader.chunked import Megatron
     from bushel.loader.iterables import in_batches, shuffle_buffer
@@ -62,8 +63,8 @@ __getattr__ = lazy_names(
         "Mixture": "loader.mixture",
         "Sequential": "_runtime.order",
         "StreamLoader": "loader.stream_loader",
-        "Threads": "_runtime.parallel",
-        "cpu_count": "_runtime.parallel",
+        "Threads": "_runtime.threads",
+        "cpu_count": "_runtime.threads",
         "in_batches": "loader.iterables",
         "map_all": "_runtime.parallel",
         "mix": "loader.mixture",

@@ -8,7 +8,7 @@ from dataclasses import fields
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic
 
-from bushel._runtime.parallel import cpu_count
+from bushel._runtime.threads import cpu_count
 from bushel.errors import TooManyErrors
 from bushel.loader.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.batch_arrays import BufferPool

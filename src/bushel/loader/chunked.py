@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
-from bushel._runtime.parallel import cpu_count, map_all
+from bushel._runtime.parallel import map_all
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import SampleOrder
+from bushel._runtime.threads import cpu_count
 
 __all__ = ["Chunked", "Chunks", "Megatron", "MegatronChunks", "RowPieces", "cut"]
 

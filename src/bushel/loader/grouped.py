@@ -18,16 +18,15 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.batch_reader import NumberReader
-from bushel._runtime.parallel import Result, Threads
+from bushel._runtime.threads import Result, Threads
 from bushel.errors import FormatError
-from bushel.loader.bad_samples import ErrorReport
 from bushel.loader.batch_arrays import ArrayFactory
 from bushel.loader.collate import Batch
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Clock, Finished, Pipeline, draws_of, transformed
+from bushel.loader.pipeline import Finished, transformed
 from bushel.loader.plan import BatchPlan
-from bushel.loader.run import PrefetchWindow
+from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 
@@ -39,11 +38,8 @@ _COLD_GROUPS = 8  # that are asked for in advance, beyond those in work, while v
 
 
 def run_groups(
-    pipeline: Pipeline,
+    iteration: Iteration,
     plans: Iterator[BatchPlan],
-    report: ErrorReport,
-    clock: Clock,
-    output: Output,
     factory: ArrayFactory,
     *,
     workers: int,
@@ -57,7 +53,7 @@ def run_groups(
     """
     if factory.numbers is None:
         raise ValueError("there are no numbers to gather")
-    groups = (kind or Groups)(pipeline, factory, factory.numbers, report, clock, output)
+    groups = (kind or Groups)(iteration, factory, factory.numbers)
     first = next(plans, None)
     if first is None:
         return
@@ -66,7 +62,7 @@ def run_groups(
     threads = Threads(workers, "bushel-loader-gather") if workers else None
     planned: deque[list[BatchPlan]] = deque()
     running: deque[Result[_Group]] = deque()
-    upload = Upload(output)
+    upload = Upload(iteration.output)
     try:
         while True:
             while len(running) < in_work:
@@ -84,13 +80,8 @@ def run_groups(
                 return
             ready = sum(result.done for result in running) / len(running)
             made = running.popleft().get()
-            groups.clock.add({"ready": ready * len(made.batches), "asked": len(made.batches)})
-            while made.batches:
-                finished = made.batches.popleft()
-                if output.to != "numpy":
-                    finished = replace(finished, batch=upload.finish(made.started or upload.start(finished.batch)))
-                    # the next one is copied while the trainer works on this one
-                    made.started = upload.start(made.batches[0].batch) if made.batches else None
+            iteration.clock.add({"ready": ready * len(made.batches), "asked": len(made.batches)})
+            for finished in _uploaded(made, upload, iteration.output):
                 yield finished
                 del finished
                 if threads is not None:
@@ -127,20 +118,24 @@ class _Group:
     started: Any = None
 
 
+def _uploaded(made: _Group, upload: Upload, output: Output) -> Generator[Finished]:
+    """Take the batches out of a group, each after it was copied to the device of the output."""
+    while made.batches:
+        finished = made.batches.popleft()
+        if output.to != "numpy":
+            finished = replace(finished, batch=upload.finish(made.started or upload.start(finished.batch)))
+            # the next one is copied while the trainer works on this one
+            made.started = upload.start(made.batches[0].batch) if made.batches else None
+        yield finished
+        del finished
+
+
 class Groups:
     """Makes the batches of groups. Threads share it."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        factory: ArrayFactory,
-        numbers: NumberReader,
-        report: ErrorReport,
-        clock: Clock,
-        output: Output,
-    ) -> None:
-        self.numbers, self.clock, self.output = numbers, clock, output
-        self._pipeline, self._factory, self._report = pipeline, factory, report
+    def __init__(self, iteration: Iteration, factory: ArrayFactory, numbers: NumberReader) -> None:
+        self.numbers, self._iteration = numbers, iteration
+        self._pipeline, self._factory = iteration.pipeline, factory
         self._is_ragged = any(field.ragged for field in numbers.fields)
         # of a ragged field the example's size
         self._sample_bytes = sum(math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields)
@@ -159,10 +154,9 @@ class Groups:
         made = _Group(deque())
         try:
             for plan, batch in zip(group, self._gather(group), strict=True):
-                finished = self._ordinary(plan) if batch is None else self._finished(plan, batch)
-                if self.output.to != "numpy":
-                    finished = replace(finished, batch=self.output.to_host(finished.batch))
-                made.batches.append(finished)
+                # one that could not be gathered is made in the ordinary way
+                finished = self._iteration.made(plan, self._factory) if batch is None else self._finished(plan, batch)
+                made.batches.append(self._iteration.on_host(finished))
         except Exception as error:  # raised after the batches before it
             made.error = error
         except BaseException as error:
@@ -176,7 +170,7 @@ class Groups:
         if self._factory.numbers is not self.numbers:  # a field was given up
             return [None] * len(group)
         batches = self._batches(group)
-        self.clock.add({"storage": perf_counter() - start})
+        self._iteration.clock.add({"storage": perf_counter() - start})
         return batches
 
     def _batches(self, group: list[BatchPlan]) -> list[Batch | None]:
@@ -212,14 +206,5 @@ class Groups:
         if (call := self._pipeline.batch_transform) is not None:
             start = perf_counter()
             batch = transformed(call, batch, self._pipeline.order.seed, plan)
-            self.clock.add({"collate": perf_counter() - start})
+            self._iteration.clock.add({"collate": perf_counter() - start})
         return Finished(plan.consumed, batch, len(plan.samples), size)
-
-    def _ordinary(self, plan: BatchPlan) -> Finished:
-        """Make a batch in the ordinary way."""
-        pipeline, clock = self._pipeline, self.clock
-        arrays = pipeline.arrays(plan, self._factory)
-        fetched = pipeline.fetch(plan, clock, arrays)
-        draws = draws_of(pipeline.order, plan)
-        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
-        return pipeline.assemble(plan, fetched, decoded, arrays, self._report, clock)

@@ -23,7 +23,7 @@ from bushel.loader.pack_options import shape_of
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
-from bushel.loader.run import PrefetchWindow
+from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.runners import run_batches
 from bushel.loader.sample_transforms import SampleTransforms
 from bushel.loader.sources import Sources
@@ -246,26 +246,20 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             yield steps.consumed(before, number), sample, sample is not None
 
     def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+        iteration = Iteration(self._pipeline, report, clock, self._output)
         if self._processes and ahead:
             return run_processes(
-                self._pipeline,
+                iteration,
                 self._plan,
                 progress.epoch,
                 progress.samples,
-                report,
-                clock,
-                self._output,
                 processes=self._processes,
                 workers=self._workers,
                 window=self._window,
             )
-        plans = self._plan.batches(progress.epoch, progress.samples)
         return run_batches(
-            self._pipeline,
-            plans,
-            report,
-            clock,
-            self._output,
+            iteration,
+            self._plan.batches(progress.epoch, progress.samples),
             workers=self._workers if ahead else 0,
             window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,

@@ -268,8 +268,7 @@ class MicroBatch:
                 [geometries[at] for at in run],
                 out,
                 reducing_gap=reducing_gap,
-                orient=reading.orient,
-                tolerant=reading.tolerant,
+                reading=reading,
                 seek_tables=_or_none([tables[at] for at in run]),
                 refused=refused,
             )
@@ -341,8 +340,7 @@ def _decode_sequence(
         geometries,
         out,
         reducing_gap=gap,
-        orient=reading.orient,
-        tolerant=reading.tolerant,
+        reading=reading,
         seek_tables=_or_none(list(map(_table, datas, sizes, geometries))),
         refused=refused,
     )

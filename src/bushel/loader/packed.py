@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._runtime.order import ORDER_VERSION, PACKS, Permutation, Sequential, derive
-from bushel._runtime.parallel import cpu_count, map_all
+from bushel._runtime.parallel import map_all
 from bushel._runtime.scheduled import SampleOrder
+from bushel._runtime.threads import cpu_count
 from bushel.loader.rows import WHOLE
 
 __all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]

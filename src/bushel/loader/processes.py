@@ -23,7 +23,7 @@ from bushel.loader.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
-from bushel.loader.run import PrefetchWindow
+from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.runners import run_batches
 from bushel.loader.shared_memory import SegmentPool, SegmentReader, SharedBatch
 from bushel.storage.expansion_cache import expansion_cache
@@ -38,13 +38,10 @@ _PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent e
 
 
 def run_processes(
-    pipeline: Pipeline,
+    iteration: Iteration,
     plan: AnyPlan,
     epoch: int,
     consumed: int,
-    report: ErrorReport,
-    clock: Clock,
-    output: Output,
     *,
     processes: int,
     workers: int,
@@ -53,13 +50,10 @@ def run_processes(
     """Prefetch batches in worker processes.
 
     Args:
-        pipeline: The work that makes batches; it is pickled.
+        iteration: The work, which is pickled, and its consumer in this process.
         plan: How the epoch is divided into batches.
         epoch: Number of the epoch.
         consumed: Number of its positions that are consumed already.
-        report: Records bad samples.
-        clock: Adds up times.
-        output: What batches are converted to, in the consumer's process.
         processes: Number of worker processes.
         workers: Number of threads in each.
         window: Number of batches that each works on at a time.
@@ -68,7 +62,7 @@ def run_processes(
         TypeError: The pipeline cannot be pickled; the error says why.
         RuntimeError: A worker process died, or the process was forked during the iteration.
     """
-    own = os.getpid()
+    own, report, output = os.getpid(), iteration.report, iteration.output
     started: list[_Worker] = []
     upload = Upload(output)
     try:
@@ -76,7 +70,7 @@ def run_processes(
             started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
         jobs = [
             pickle_for_worker(
-                _Job(pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
+                _Job(iteration.pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
                 "the dataset, transforms and collate functions",
             )
             for number in range(processes)
@@ -87,7 +81,7 @@ def run_processes(
             worker = started[turn % processes]
             delivery = worker.receive()
             report.merge(delivery.bad)
-            clock.add(delivery.totals)
+            iteration.clock.add(delivery.totals)
             batch = upload.finish(upload.start(output.to_host(worker.reader.read(delivery.batch))))
             finished = Finished(delivery.consumed, batch, delivery.samples, delivery.stored_bytes)
             del delivery, batch
@@ -225,10 +219,8 @@ def _send_batches(channel: Channel, parent: int) -> None:
     threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
-    memory = BufferPool(job.window.most_bytes)
-    batches = run_batches(
-        job.pipeline, plans, report, clock, Output(), workers=job.workers, window=job.window, pool=memory
-    )
+    iteration, memory = Iteration(job.pipeline, report, clock, Output()), BufferPool(job.window.most_bytes)
+    batches = run_batches(iteration, plans, workers=job.workers, window=job.window, pool=memory)
     for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
         reported.update(one.sample for one in bad)

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.parallel import Result, Threads
+from bushel._runtime.threads import Result, Threads
 from bushel.loader.ahead_plan import FIRST_BATCHES, AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File

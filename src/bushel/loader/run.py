@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bushel._runtime.parallel import Result, Threads
+from bushel._runtime.threads import Result, Threads
 from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.collate import Sample
@@ -27,7 +27,7 @@ from bushel.loader.plan import BatchPlan
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, ReadAhead
 
-__all__ = ["PrefetchWindow", "run_inline", "run_threads"]
+__all__ = ["Iteration", "PrefetchWindow", "run_inline", "run_threads"]
 
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
 _PATIENCE = 16  # batches that were all ready in a row before the window shrinks by one
@@ -87,33 +87,50 @@ class PrefetchWindow:
         return replace(self, wanted=wanted, in_time=in_time, idle=idle, largest=max(self.largest, size))
 
 
-def run_inline(
-    pipeline: Pipeline,
-    plans: Iterator[BatchPlan],
-    report: ErrorReport,
-    clock: Clock,
-    output: Output,
-    factory: ArrayFactory,
-) -> Generator[Finished]:
-    """Make each batch in the consumer's thread when it asks for one."""
-    upload = Upload(output)
-    for plan in plans:
-        pipeline.prefetch(plan)
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The work of one iteration, and where its consumer looks: what every way of running it needs.
+
+    Attributes:
+        pipeline: The work that makes batches.
+        report: Records bad samples.
+        clock: Adds up times.
+        output: What batches are converted to.
+    """
+
+    pipeline: Pipeline
+    report: ErrorReport
+    clock: Clock
+    output: Output
+
+    def made(self, plan: BatchPlan, factory: ArrayFactory) -> Finished:
+        """Make one batch in this thread."""
+        pipeline, clock = self.pipeline, self.clock
         arrays = pipeline.arrays(plan, factory)
         fetched = pipeline.fetch(plan, clock, arrays)
         draws = draws_of(pipeline.order, plan)
         decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
-        finished = pipeline.assemble(plan, fetched, decoded, arrays, report, clock)
-        del arrays, decoded
-        yield replace(finished, batch=upload.finish(upload.start(output.to_host(finished.batch))))
+        return pipeline.assemble(plan, fetched, decoded, arrays, self.report, clock)
+
+    def on_host(self, finished: Finished) -> Finished:
+        """Return a batch as the output has it before it is copied to a device."""
+        if self.output.to == "numpy":
+            return finished
+        return replace(finished, batch=self.output.to_host(finished.batch))
+
+
+def run_inline(iteration: Iteration, plans: Iterator[BatchPlan], factory: ArrayFactory) -> Generator[Finished]:
+    """Make each batch in the consumer's thread when it asks for one."""
+    upload = Upload(iteration.output)
+    for plan in plans:
+        iteration.pipeline.prefetch(plan)
+        finished = iteration.on_host(iteration.made(plan, factory))
+        yield replace(finished, batch=upload.finish(upload.start(finished.batch)))
 
 
 def run_threads(
-    pipeline: Pipeline,
+    iteration: Iteration,
     plans: Iterator[BatchPlan],
-    report: ErrorReport,
-    clock: Clock,
-    output: Output,
     factory: ArrayFactory,
     *,
     workers: int,
@@ -124,11 +141,8 @@ def run_threads(
     """Prefetch batches in threads.
 
     Args:
-        pipeline: What to do.
+        iteration: The work, and its consumer.
         plans: The batches; each is drawn as late as possible.
-        report: Records bad samples.
-        clock: Adds up times.
-        output: What batches are converted to.
         factory: Makes the arrays of batches.
         workers: Number of threads that decode and transform.
         window: How many batches are worked on, or wait, at a time. The bytes of as many again are prefetched.
@@ -140,6 +154,7 @@ def run_threads(
     Raises:
         RuntimeError: The process was forked during the iteration: the threads are in the parent process.
     """
+    pipeline, output = iteration.pipeline, iteration.output
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
     readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
@@ -157,13 +172,13 @@ def run_threads(
                     planned.append(drawn)
                 if not planned:
                     break
-                task = _BatchTask(pipeline, *planned.popleft(), factory, report, clock, output, decoders, workers)
+                task = _BatchTask(iteration, *planned.popleft(), factory, decoders, workers)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:
                 return
             ready = [task.result.done for task in running]
-            clock.add({"ready": sum(ready) / len(ready), "asked": 1})
+            iteration.clock.add({"ready": sum(ready) / len(ready), "asked": 1})
             task = running.popleft()
             fetched = task.fetched
             finished = task.upload(upload)
@@ -177,18 +192,23 @@ def run_threads(
             del finished
             readers.check_process()
     finally:
-        # the garbage collector may run this in one of the threads, which must not wait for itself or another
-        wait = not (readers.has_current() or decoders.has_current() or (ahead is not None and ahead.has_current()))
-        if ahead is not None:
-            ahead.stop()
-        try:  # in this order: readers wait for bytes that are read ahead, and hand work to decoders
-            readers.close(wait=wait)
+        _close(readers, decoders, ahead)
+
+
+def _close(readers: Threads, decoders: Threads, ahead: ReadAhead | None) -> None:
+    """End the threads of an iteration."""
+    # the garbage collector may run this in one of the threads, which must not wait for itself or another
+    wait = not (readers.has_current() or decoders.has_current() or (ahead is not None and ahead.has_current()))
+    if ahead is not None:
+        ahead.stop()
+    try:  # in this order: readers wait for bytes that are read ahead, and hand work to decoders
+        readers.close(wait=wait)
+    finally:
+        try:
+            decoders.close(wait=wait)
         finally:
-            try:
-                decoders.close(wait=wait)
-            finally:
-                if ahead is not None:
-                    ahead.close(wait=wait)
+            if ahead is not None:
+                ahead.close(wait=wait)
 
 
 class _BatchTask:
@@ -196,23 +216,20 @@ class _BatchTask:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        iteration: Iteration,
         plan: BatchPlan,
         held: HeldBatch | None,
         factory: ArrayFactory,
-        report: ErrorReport,
-        clock: Clock,
-        output: Output,
         decoders: Threads,
         parts: int,
     ) -> None:
         self.plan = plan
         self.size, self.fetched = 0, False
         self.result: Result[Finished] = Result()
-        self._pipeline, self._report, self._clock, self._output = pipeline, report, clock, output
+        self._iteration, self._pipeline, self._clock = iteration, iteration.pipeline, iteration.clock
         self._held = held
         self._decoders, self._parts = decoders, parts
-        self._arrays: BatchArrays | None = pipeline.arrays(plan, factory)
+        self._arrays: BatchArrays | None = iteration.pipeline.arrays(plan, factory)
         self._uploaded: Finished | None = None
         self._lock = threading.Lock()
 
@@ -255,11 +272,10 @@ class _BatchTask:
             self._fail(error)
 
     def _assemble(self, decoded: list[Sample | Failure]) -> None:
-        finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, self._report, self._clock)
+        report = self._iteration.report
+        finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, report, self._clock)
         self.size = count_bytes(finished.batch)
-        if self._output.to != "numpy":
-            finished = replace(finished, batch=self._output.to_host(finished.batch))
-        self.result.set(finished)
+        self.result.set(self._iteration.on_host(finished))
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
@@ -270,7 +286,7 @@ class _BatchTask:
         """Wait for the batch, and start to copy it to its device unless that was done."""
         if self._uploaded is None:
             finished = self.result.get()
-            if self._output.to != "numpy":
+            if self._iteration.output.to != "numpy":
                 finished = replace(finished, batch=upload.start(finished.batch))
             self._uploaded = finished
         return self._uploaded

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from bushel.loader.bad_samples import ErrorReport
 from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.grouped import Groups, run_groups
-from bushel.loader.outputs import Output
-from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.run import PrefetchWindow, run_inline, run_threads
+from bushel.loader.run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import ReadAhead
@@ -20,11 +18,8 @@ __all__ = ["run_batches"]
 
 
 def run_batches(
-    pipeline: Pipeline,
+    iteration: Iteration,
     plans: Iterator[BatchPlan],
-    report: ErrorReport,
-    clock: Clock,
-    output: Output,
     *,
     workers: int,
     window: PrefetchWindow,
@@ -33,23 +28,21 @@ def run_batches(
     """Return the batches of an iteration, in the order of their plans.
 
     Args:
-        pipeline: The work that makes batches.
+        iteration: The work, and its consumer.
         plans: The batches; each is drawn as late as possible.
-        report: Records bad samples.
-        clock: Adds up times.
-        output: What batches are converted to.
         workers: Number of threads; 0 to do all work in the consumer's thread.
         window: How many batches are worked on at a time.
         pool: Memory of the batches' arrays, which later iterations use again.
     """
+    pipeline = iteration.pipeline
     factory = pipeline.factory(pool)
-    shared = pipeline, plans, report, clock, output, factory
     if factory.numbers is not None and {field.name for field in factory.numbers.fields} == set(factory.names):
-        return run_groups(*shared, workers=workers, window=window, kind=None if pipeline.shape is None else _rows())
+        kind = None if pipeline.shape is None else _rows()
+        return run_groups(iteration, plans, factory, workers=workers, window=window, kind=kind)
     if not workers:
-        return run_inline(*shared)
+        return run_inline(iteration, plans, factory)
     ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
-    return run_threads(*shared, workers=workers, window=window, ahead=ahead)
+    return run_threads(iteration, plans, factory, workers=workers, window=window, ahead=ahead)
 
 
 def _rows() -> type[Groups]:

@@ -26,7 +26,7 @@ from bushel.loader.micro_batch import generator
 from bushel.loader.options import StreamOptions
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan
-from bushel.loader.run import run_inline, run_threads
+from bushel.loader.run import Iteration, run_inline, run_threads
 from bushel.loader.sample_transforms import SampleTransforms
 from bushel.loader.state import LoaderState, Progress
 
@@ -127,20 +127,11 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             on_error=self.on_error,
         )
         plans, factory = _plans(progress.epoch, progress.samples, self.batch_size), pipeline.factory(self._pool)
+        iteration = Iteration(pipeline, report, clock, self._output)
         if ahead:
-            finished = run_threads(
-                pipeline,
-                plans,
-                report,
-                clock,
-                self._output,
-                factory,
-                workers=self._workers,
-                window=self._window,
-                fetchers=1,
-            )
+            finished = run_threads(iteration, plans, factory, workers=self._workers, window=self._window, fetchers=1)
         else:
-            finished = run_inline(pipeline, plans, report, clock, self._output, factory)
+            finished = run_inline(iteration, plans, factory)
         try:
             yield from finished
         finally:

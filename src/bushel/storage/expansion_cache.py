@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.parallel import Result
+from bushel._runtime.threads import Result
 from bushel.storage.notation import parse_bytes
 
 __all__ = ["Claim", "ExpansionCache", "expansion_cache"]

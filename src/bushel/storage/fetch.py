@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._runtime.parallel import cpu_count, map_all
+from bushel._runtime.parallel import map_all
 from bushel._runtime.system import keep_freed_memory
+from bushel._runtime.threads import cpu_count
 from bushel.filters import FilterError
 from bushel.kernels import MappedFile
 from bushel.storage.base import ExtentError, Extents, File, StoredObject

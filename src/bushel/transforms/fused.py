@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _EXIF_ORIENTATION = 0x0112
+_AS_STORED = ImageReading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +224,7 @@ def decode_into(
     out: npt.NDArray[Any],
     *,
     reducing_gap: float | None = 2.0,
-    orient: bool = False,
-    tolerant: bool = False,
+    reading: ImageReading = _AS_STORED,
     seek_tables: Sequence[Buffer | None] | None = None,
     refused: list[int] | None = None,
 ) -> dict[int, CodecError]:
@@ -240,8 +240,7 @@ def decode_into(
             images fill three channels; alpha is dropped if the output has no channel for it.
         reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times larger than the result,
             as Pillow does. None turns this off; the result then equals that of the single transforms within one level.
-        orient: Rotate and mirror images as their Exif orientation says.
-        tolerant: Decode damaged JPEGs as far as possible instead of returning an error.
+        reading: Options for decoding. A damaged JPEG is an error unless `tolerant` is set.
         seek_tables: The seek table of each image, empty or None for an image without one.
         refused: A list that grows by an element for each image whose seek table is not its own.
 
@@ -255,8 +254,8 @@ def decode_into(
         layout=plan.layout,
         table=table,
         reducing_gap=reducing_gap,
-        orient=orient,
-        tolerant=tolerant,
+        orient=reading.orient,
+        tolerant=reading.tolerant,
         refused=refused,
     )
     if all(map(_is_jpeg, datas)):
@@ -271,7 +270,7 @@ def decode_into(
                 for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
-                whole = decode_image(data, ImageReading(orient))
+                whole = decode_image(data, ImageReading(reading.orient))
                 image = _with_channels(whole, out.shape[1 if plan.layout == "CHW" else 3])
                 kernels.resize(image, rows[one], out[one], plan.layout, table)
         except CodecError as error:

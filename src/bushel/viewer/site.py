@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bushel._dataset.info import readable_size
-from bushel._runtime.parallel import cpu_count
+from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 from bushel.viewer.byte_ranges import UnsatisfiableRange
 from bushel.viewer.shelf import Shelf, Shown, plain_text

@@ -18,7 +18,7 @@ from tests.fuzz.campaign.watch import Campaign, Plan, summary_of
 from tests.fuzz.campaign.worker import Bench
 from tests.paths import ROOT
 
-from bushel._runtime.parallel import cpu_count
+from bushel._runtime.threads import cpu_count
 
 
 def main() -> int:

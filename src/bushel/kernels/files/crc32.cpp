@@ -1,50 +1,20 @@
-// Scalar code looks up eight tables per eight bytes (M. Kounavis, F. Berry: "A Systematic Approach to Building High
-// Performance, Software-based, CRC Generators", 2005). SIMD code folds by carry-less multiplication (V. Gopal et al.:
-// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009). The constants of that paper
-// are powers of x modulo the polynomial; they are computed below.
+// Scalar code looks up tables. SIMD code folds by carry-less multiplication (V. Gopal et al.: "Fast CRC Computation for
+// Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009). The constants of that paper are powers of x modulo the
+// polynomial; they are computed below.
 #include "files/crc32.hpp"
 
 #include <array>
 #include <cstring>
 
 #include "common/simd.hpp"
+#include "files/crc_tables.hpp"
 
 namespace bushel {
 namespace {
 
 constexpr std::uint32_t polynomial = 0xEDB88320;  // bits reversed: bit 31 is x^0
 
-using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
-
-constexpr Tables make_tables() {
-    Tables tables{};
-    for (std::uint32_t byte = 0; byte < 256; ++byte) {
-        std::uint32_t sum = byte;
-        for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ (sum & 1 ? polynomial : 0);
-        tables[0][byte] = sum;
-    }
-    for (std::size_t level = 1; level < 8; ++level) {
-        for (std::size_t byte = 0; byte < 256; ++byte) {
-            const std::uint32_t before = tables[level - 1][byte];
-            tables[level][byte] = (before >> 8) ^ tables[0][before & 0xFF];
-        }
-    }
-    return tables;
-}
-
-constexpr Tables tables = make_tables();
-
-std::uint32_t by_tables(const std::uint8_t *data, std::size_t length, std::uint32_t state) {
-    for (; length >= 8; data += 8, length -= 8) {
-        std::uint32_t next = 0;
-        for (unsigned i = 0; i < 4; ++i) {
-            next ^= tables[7 - i][(data[i] ^ (state >> (8 * i))) & 0xFF] ^ tables[3 - i][data[4 + i]];
-        }
-        state = next;
-    }
-    for (; length; ++data, --length) state = (state >> 8) ^ tables[0][(state ^ *data) & 0xFF];
-    return state;
-}
+constexpr CrcUpdate by_tables = CrcTables<polynomial>::update;
 
 #ifdef BUSHEL_X86
 
@@ -176,11 +146,9 @@ BUSHEL_ARM_CRC std::uint32_t by_instructions(const std::uint8_t *data, std::size
 
 #endif
 
-using Update = std::uint32_t (*)(const std::uint8_t *, std::size_t, std::uint32_t);
-
 // The fastest functions for at least 64 bytes, and for at least 256.
 struct Updates {
-    Update medium = select<Update>({
+    CrcUpdate medium = select<CrcUpdate>({
 #ifdef BUSHEL_X86
         {Simd::pclmul, by_folding},
 #endif
@@ -189,7 +157,7 @@ struct Updates {
 #endif
         {Simd::scalar, by_tables},
     });
-    Update large = select<Update>({
+    CrcUpdate large = select<CrcUpdate>({
 #ifdef BUSHEL_X86
         {Simd::vpclmul, by_wide_folding},
         {Simd::vpclmul_avx2, by_folding_pairs},
@@ -229,7 +197,7 @@ std::uint32_t join_crc32(std::uint32_t beginning, std::uint32_t rest, std::uint6
 
 std::uint32_t crc32(const std::uint8_t *data, std::size_t length, std::uint32_t value) {
     static const Updates updates;
-    const Update update = length >= 256 ? updates.large : length >= 64 ? updates.medium : by_tables;
+    const CrcUpdate update = length >= 256 ? updates.large : length >= 64 ? updates.medium : by_tables;
     return ~update(data, length, ~value);
 }
 

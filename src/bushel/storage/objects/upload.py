@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from bushel._runtime.parallel import Result, Threads
+from bushel._runtime.threads import Result, Threads
 from bushel.storage.objects.client import library, silence, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
