@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -194,11 +194,15 @@ class Gallery:
 def main_field(spec: Mapping[str, str]) -> str | None:
     """Return the first field that is shown as pictures: images, clips, sounds, arrays; None if there is none."""
     kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
-    for suits in (holds_image, holds_clip, holds_sound, lambda kind: kind.partition("(")[0] in ("array", "npy")):
+    for suits in (holds_image, holds_clip, _one_of("frame", "frames"), holds_sound, _one_of("array", "npy")):
         for name, kind in kinds.items():
             if suits(kind):
                 return name
     return None
+
+
+def _one_of(*codecs: str) -> Callable[[str], bool]:
+    return lambda kind: kind.partition("(")[0] in codecs
 
 
 def sample_pixels(dataset: Readable, position: int, field: str, side: int) -> Any:

@@ -24,7 +24,7 @@ _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
 
 
 def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
-    """Return a small picture of a stored value: an image, an array, or the curve of a sound.
+    """Return a small picture of a stored value: an image, an array, the first of some frames, or the curve of a sound.
 
     Args:
         codec: Codec of the stored bytes. Pickles are never opened.
@@ -44,6 +44,8 @@ def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
         if (drawn := array_pixels(sound.mean(axis=1), side)) is None:
             raise CodecError("an empty sound")
         return shrunk(drawn[0], side)
+    if codec == "frames" and (ranged := get_codec(codec).ranged) is not None:  # not all of them
+        return shrunk(np.asarray(ranged.decode(data, slice(0, 1)))[0], side)
     head = bytes(memoryview(data)[:8])
     if head.startswith(_MAGIC):
         return thumbnail_pixels(data, side)

@@ -18,8 +18,11 @@ from tests.storage.objects.hub_server import serving_hub
 from tests.storage.objects.range_server import serving
 
 import bushel
+from bushel._pictures.notebook import main_field
+from bushel._pictures.values import value_pixels
 from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
+from bushel.viewer.kinds import kind_of
 
 CAMERA = "observation.images.top"
 
@@ -329,3 +332,14 @@ def test_only_robots_have_episodes(tmp_path: Path) -> None:
     shutil.copytree(FOREIGN / "folder" / "photos", tmp_path / "photos")
     with pytest.raises(FormatError, match="lerobot-episodes"):
         bushel.open(tmp_path / "photos", episodes=True)
+
+
+@pytest.mark.parametrize("episodes", [False, True])
+def test_cameras_are_drawn(episodes: bool, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    ds = bushel.open(copy(tmp_path), episodes=episodes)
+    assert main_field(ds.spec) == CAMERA
+    [stored] = ds.read([1], [CAMERA], decode=False)
+    drawn = value_pixels("frames" if episodes else "frame", stored[CAMERA], 64)
+    assert drawn.shape == (48, 64, 3)
+    assert kind_of(ds.spec[CAMERA]) == "array"
