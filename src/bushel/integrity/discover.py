@@ -60,7 +60,7 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     for path in paths:
         if path.is_dir():
             own = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
-            _check_manifest(path, own, found, growing=incomplete is not None)
+            _check_manifest(path, own, whole.container, found, growing=incomplete is not None)
     return [Place(get_container(whole.container), shard) for shard in whole.shards]
 
 
@@ -124,7 +124,7 @@ def _report(error: FormatError, reported: set[str], found: Findings) -> None:
         found.add_error(error)
 
 
-def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, growing: bool) -> None:
+def _check_manifest(path: AnyPath, shards: Sequence[Shard], container: str, found: Findings, *, growing: bool) -> None:
     """Compare the existing shards with those that the manifest lists, and look for an unfinished write."""
     place, names = manifest_and_names(path, shards)
     if place is None:
@@ -134,7 +134,7 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], found: Findings, *, 
     except FormatError as error:
         found.add_error(error, "index")
         manifest = None
-    if manifest is not None:
+    if manifest is not None and manifest.container == container:  # the same files may be those of another one, too
         listed, there = {entry.name for entry in manifest.shards}, set(names)
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"

@@ -28,6 +28,8 @@ EXPANDED = -2
 """Number of the file of pieces of blocks that have to be expanded."""
 
 STORED = "stored"
+_BEFORE = 2
+"""Number of blocks in the table that may belong to the block behind them."""
 _HINT = "run `bushel index --force` on the dataset"
 
 
@@ -99,15 +101,17 @@ class Blocks:
         """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
 
         The offset is that of the byte itself in a block that is kept as it is, otherwise that of the block. A
-        position at the end is one behind the last byte.
+        position at the end is one behind the last byte. For bytes that the table puts before those of a file, as before
+        the packets of a frame, it is where these begin.
         """
         if not len(self):
             return None
         block = min(max(int(self.start.searchsorted(position, "right")) - 1, 0), len(self) - 1)
-        if (file := int(self.file[block])) == IN_TABLE:
-            return None
-        inside = position - int(self.start[block]) if self.filters[self.filter[block]] == STORED else 0
-        return file, int(self.offset[block]) + inside
+        for own in range(block, min(block + 1 + _BEFORE, len(self))):
+            if (file := int(self.file[own])) != IN_TABLE:
+                kept = own == block and self.filters[self.filter[own]] == STORED
+                return file, int(self.offset[own]) + (position - int(self.start[own]) if kept else 0)
+        return None
 
     def check(self, path: str, file_sizes: Sequence[int]) -> Blocks:
         """Check a table that was read from a file.

@@ -52,6 +52,30 @@ def test_what_lerobot_wrote(tmp_path: Path) -> None:
     assert bushel.verify(tmp_path / "robot").ok
 
 
+def test_both_tables_may_be_stored(tmp_path: Path) -> None:
+    root = copy(tmp_path)
+    bushel.index(root)
+    bushel.index(root, container="lerobot-episodes")
+    assert bushel.verify(root).ok
+    assert bushel.verify(root, container="lerobot-episodes").ok
+    path = video_of(root)
+    data = bytearray(path.read_bytes())
+    file, at = bushel.open(root).location(35, CAMERA)
+    stored = bushel.open(root).read([35], [CAMERA], decode=False)[0][CAMERA]
+    assert (file, bytes(data[at : at + 20]) in bytes(stored)) == (str(path), True)
+    data[at + 20] ^= 255
+    path.write_bytes(data)
+    problems = bushel.verify(root).problems
+    assert {str(each.file) for each in problems if each.kind == "checksum"} == {str(path)}
+
+
+def test_no_episodes(tmp_path: Path) -> None:
+    root = copy(tmp_path)
+    shutil.rmtree(root / "meta/episodes")
+    with pytest.raises(FormatError, match="its metadata list no episodes"):
+        bushel.open(root)
+
+
 def test_rows_need_no_decoder(tmp_path: Path) -> None:
     root = copy(tmp_path)
     wanted = expected("lerobot")["samples"]

@@ -36,6 +36,8 @@ class _LeRobot:
         meta = load_meta(path)
         if meta is None:
             return None
+        if not len(meta.episodes.index):
+            raise FormatError("its metadata list no episodes", file=str(path), hint=HINT)
         own, first = np.unique(meta.episodes.data, axis=0, return_index=True)
         return [_shard(path, meta, *own[number].tolist()) for number in np.argsort(first).tolist()]
 
