@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.kernels.jpegs import by_pillow, picture, save
 
+from bushel import jpeg
 from bushel.errors import CodecError
 from bushel.jpeg import Box, Tiles, is_tiled, read_crop, tile
 
@@ -63,3 +67,25 @@ def test_a_crop_of_what_is_not_there() -> None:
         tiles.ranges((0, 0, 641, 1))
     with pytest.raises(CodecError, match=r"bushel\.jpeg\.tile makes one"):
         Tiles.of(DATA)
+
+
+def test_baseline() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    some: list[dict[str, Any]] = [{}, {"subsampling": 0}, {"exif": exif, "icc_profile": b"a profile"}]
+    for options in some:
+        source = save(picture(200, 100), progressive=True, comment=b"a comment", **options)
+        found = jpeg.baseline(source)
+        with Image.open(io.BytesIO(found)) as image, Image.open(io.BytesIO(source)) as before:
+            assert "progressive" not in image.info
+            assert image.info["comment"] == b"a comment"
+            assert image.info.get("icc_profile") == before.info.get("icc_profile")
+            assert image.getexif() == before.getexif()
+            np.testing.assert_array_equal(np.asarray(image), np.asarray(before))
+        np.testing.assert_array_equal(jpeg.decode(found), jpeg.decode(source))
+        assert jpeg.baseline(found) == found
+    grey = save(picture(64, 64), "L", progressive=True)
+    np.testing.assert_array_equal(jpeg.decode(jpeg.baseline(grey)), jpeg.decode(grey))
+    for damaged in (b"", b"no JPEG", DATA[: len(DATA) // 2]):
+        with pytest.raises(CodecError):
+            jpeg.baseline(damaged)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel.codecs.base import Buffer, codec_error, describe, found_bytes
 
-__all__ = ["Box", "Tiles", "decode", "encode", "is_tiled", "read_crop", "read_header", "tile"]
+__all__ = ["Box", "Tiles", "baseline", "decode", "encode", "is_tiled", "read_crop", "read_header", "tile"]
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; right and bottom are exclusive."""
@@ -121,6 +121,33 @@ def tile(data: Buffer, *, metadata: bool = False) -> bytes:
         return kernels.tile_jpeg(data, metadata=metadata)
     except kernels.JpegError as error:
         raise codec_error("jpg", "a complete JPEG to tile", f"{found_bytes(data)}: {error}") from error
+
+
+def baseline(data: Buffer) -> bytes:
+    """Rewrite a progressive JPEG as a baseline one, without loss: its coefficients, and so its pixels, do not change.
+
+    The result is a few percent larger. Crops of it decode four times as fast, and it can have a seek table. With
+    16-bit quantisation it is extended sequential.
+
+    Args:
+        data: A JPEG.
+
+    Returns:
+        The JPEG with all of its metadata; the same bytes if it is neither progressive nor arithmetic-coded.
+
+    Raises:
+        CodecError: The data are not a JPEG, or a damaged one.
+
+    Examples:
+        >>> photo = Path("photo.jpg").read_bytes()
+        >>> bushel.jpeg.baseline(photo) == photo  # it is a baseline JPEG
+        True
+    """
+    try:
+        written = kernels.baseline_jpeg(data)
+    except kernels.JpegError as error:
+        raise codec_error("jpg", "a complete JPEG", f"{found_bytes(data)}: {error}") from error
+    return bytes(data) if written is None else written
 
 
 def is_tiled(data: Buffer) -> bool:

@@ -71,7 +71,7 @@ def test_tiled_jpegs(tmp_path: Path) -> None:
         assert [sample["image"] for sample in dataset.read(range(4), ["image"], decode=False)] == images
     for command, source in (("pack", photos), ("convert", tmp_path / "plain.tar")):
         said = fails(command, source, tmp_path / "c.tar", "--jpeg", "png")
-        assert "invalid jpeg='png': write 'tile' or None" in said
+        assert "invalid jpeg='png': write 'tile', 'baseline' or None" in said
 
 
 def test_kinds_of_sources(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`jpeg="tile"`: JPEGs that become tiled ones while they are packed or converted."""
+"""`jpeg="tile"` and `jpeg="baseline"`: JPEGs that are rewritten without loss while they are packed or converted."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
 from bushel.errors import CodecError, TooManyErrors
-from bushel.ingest.images import fields_to_tile
-from bushel.jpeg import is_tiled, tile
+from bushel.ingest.images import Rewriting
+from bushel.jpeg import baseline, is_tiled, tile
 from bushel.kernels import jpeg_coefficients
 from bushel.sources import Samples
 
@@ -195,7 +195,20 @@ def test_a_stream_is_tiled(tmp_path: Path) -> None:
 
 def test_wrong_treatments() -> None:
     with pytest.raises(ValueError, match="invalid jpeg='tiled'"):
-        fields_to_tile("tiled", {})  # type: ignore[arg-type]
-    assert fields_to_tile(None, {"image": "jpg"}) == frozenset()
+        Rewriting.of("tiled", {})  # type: ignore[arg-type]
+    assert not Rewriting.of(None, {"image": "jpg"})
     codecs = {"a": "jpg", "b": "jpeg", "c": "image", "d": "png", "e": "bytes", "f": "jpg(90)"}
-    assert fields_to_tile("tile", codecs) == {"a", "b", "c", "f"}
+    assert Rewriting.of("tile", codecs).fields == Rewriting.of("baseline", codecs).fields == {"a", "b", "c", "f"}
+
+
+@pytest.mark.parametrize("container", ["bag", "tar"])
+def test_progressive_ones_become_baseline(tmp_path: Path, container: str) -> None:
+    bushel.pack(photos(), tmp_path / "packed", container=container, jpeg="baseline", sync=False)
+    bushel.convert(written(tmp_path / "plain"), tmp_path / "converted", container=container, jpeg="baseline")
+    found = stored(tmp_path / "packed")
+    assert found == stored(tmp_path / "converted") == [baseline(data) for data in PHOTOS]
+    for number, (one, other) in enumerate(zip(PHOTOS, found, strict=True)):
+        assert (one == other) == (number % 2 == 0)
+        assert same_picture(one, other)
+        assert b"a comment" in other
+        assert len(bushel.kernels.jpeg_seek_table(other))

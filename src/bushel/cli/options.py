@@ -121,8 +121,9 @@ TileJpeg = Annotated[
     str | None,
     Option(
         "--jpeg",
-        help="tile: store JPEGs in tiles, without loss, so that crops decode faster.",
-        values=lambda: ("tile",),
+        help="tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline: only rewrite "
+        "progressive JPEGs, which decode slowly.",
+        values=lambda: ("tile", "baseline"),
     ),
 ]
 IndexColumns = Annotated[

@@ -70,7 +70,7 @@ def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
         encoder: What would encode the samples one by one. It has the source.
     """
     source = encoder.source
-    if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.tiled:
+    if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.rewriting:
         return None
     if encoder.steps or encoder.given.keys() != encoder.fields.keys():
         return None

@@ -78,7 +78,8 @@ def convert(
             one element in each sample can become a plain field.
         transforms: See `bushel.pack`; by names of fields in the target.
         jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
-            `bushel.jpeg.tile`. JPEGs that are tiled already keep their bytes.
+            `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and keeps metadata: see
+            `bushel.jpeg.baseline`. JPEGs that need no change keep their bytes.
         keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
             without keys get their position as text. A function maps every key to the stored key, for containers that
             cannot hold the original one. For a dataset it is called once for every sample, in order, including those

@@ -1,25 +1,25 @@
-"""Image fields while packing: which fields hold images, what kind of file an image is, and tiling JPEGs."""
+"""Image fields while packing: which fields hold images, what kind of file an image is, and rewriting JPEGs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from bushel.codecs import holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.newer_images import NEWER_FORMATS, newer_format
 from bushel.errors import CodecError
-from bushel.jpeg import tile
+from bushel.jpeg import baseline, tile
 from bushel.spec import Field
 
 __all__ = [
     "KINDS",
     "Jpeg",
+    "Rewriting",
     "base_codec",
-    "fields_to_tile",
     "image_fields",
     "image_kind",
-    "tile_values",
 ]
 
 KINDS: Mapping[str, tuple[bytes, ...]] = {
@@ -38,8 +38,9 @@ KINDS: Mapping[str, tuple[bytes, ...]] = {
 _ALIASES = {"jpeg": "jpg", "tiff": "tif"}
 _MAGIC_BYTES = 8
 
-Jpeg = Literal["tile"] | None
-"""Treatment of JPEGs: `tile` stores them as tiled JPEGs (docs/tiled-jpeg.md), None stores them unchanged."""
+Jpeg = Literal["tile", "baseline"] | None
+"""Treatment of JPEGs: `tile` stores them as tiled JPEGs (docs/tiled-jpeg.md), `baseline` rewrites progressive ones,
+None stores them unchanged."""
 
 
 def base_codec(codec: str) -> str:
@@ -64,40 +65,56 @@ def image_kind(data: Buffer) -> str | None:
     return NEWER_FORMATS.get(newer_format(data) or "")
 
 
-def fields_to_tile(jpeg: Jpeg, codecs: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the fields whose JPEGs are to be tiled.
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """Which JPEGs are written again, without loss, before they are stored. False if none are.
 
-    Args:
-        jpeg: See `bushel.pack`.
-        codecs: Field to the codec of the stored bytes.
-
-    Raises:
-        ValueError: `jpeg` is invalid.
+    Attributes:
+        jpeg: How.
+        fields: The names of their fields.
     """
-    if jpeg is None:
-        return frozenset()
-    if jpeg != "tile":
-        raise ValueError(f"invalid jpeg={jpeg!r}: write 'tile' or None")
-    return frozenset(name for name, codec in codecs.items() if base_codec(codec) in ("jpg", "image"))
+
+    jpeg: Jpeg
+    fields: frozenset[str]
+
+    @classmethod
+    def of(cls, jpeg: Jpeg, codecs: Mapping[str, str]) -> Rewriting:
+        """Return what `bushel.pack` is asked for.
+
+        Args:
+            jpeg: See `bushel.pack`.
+            codecs: Field to the codec of the stored bytes.
+
+        Raises:
+            ValueError: `jpeg` is invalid.
+        """
+        if jpeg is not None and jpeg not in _REWRITE:
+            raise ValueError(f"invalid jpeg={jpeg!r}: write 'tile', 'baseline' or None")
+        images = (name for name, codec in codecs.items() if base_codec(codec) in ("jpg", "image"))
+        return cls(jpeg, frozenset(() if jpeg is None else images))
+
+    def __bool__(self) -> bool:
+        return bool(self.fields)
+
+    def rewritten(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the stored values of a sample with its JPEGs rewritten. Images of other kinds stay as they are.
+
+        Raises:
+            CodecError: An image is damaged. The error names the field.
+        """
+        changed = dict(values)
+        for name in self.fields & values.keys():
+            value = values[name]
+            try:
+                changed[name] = list(map(self._one, value)) if isinstance(value, list) else self._one(value)
+            except CodecError as error:
+                raise CodecError(f"field {name!r}: {error}", **{**error.details, "field": name}) from error
+        return changed
+
+    def _one(self, data: Buffer | None) -> Buffer | None:
+        if data is None or self.jpeg is None or image_kind(data) not in ("jpg", None):
+            return data
+        return _REWRITE[self.jpeg](data)
 
 
-def tile_values(values: Mapping[str, Any], fields: Set[str]) -> dict[str, Any]:
-    """Return the stored values of a sample with the JPEGs in `fields` tiled.
-
-    Tiled JPEGs and images of other kinds stay as they are.
-
-    Raises:
-        CodecError: An image is damaged. The error names the field.
-    """
-    tiled = dict(values)
-    for name in fields & values.keys():
-        value = values[name]
-        try:
-            tiled[name] = list(map(_tiled, value)) if isinstance(value, list) else _tiled(value)
-        except CodecError as error:
-            raise CodecError(f"field {name!r}: {error}", **{**error.details, "field": name}) from error
-    return tiled
-
-
-def _tiled(data: Buffer | None) -> Buffer | None:
-    return data if data is None or image_kind(data) not in ("jpg", None) else tile(data)
+_REWRITE: Mapping[str, Callable[[Buffer], bytes]] = {"tile": tile, "baseline": baseline}

@@ -145,7 +145,8 @@ def pack(
         check: Decode every image whose bytes are stored unchanged, so that damaged ones count as errors. By default
             only the first bytes of an image are checked.
         jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
-            `bushel.jpeg.tile`. Damaged JPEGs count as errors; JPEGs that are tiled already keep their bytes.
+            `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and keeps metadata: see
+            `bushel.jpeg.baseline`. Damaged JPEGs count as errors; those that need no change keep their bytes.
         keys: Whether samples keep their keys; by default they do. With True, samples of a dataset without keys get
             their position as text. A function maps every key to the stored key, for containers that cannot hold the
             original one. It is called once for every sample of a dataset, in order, including those that `resume`

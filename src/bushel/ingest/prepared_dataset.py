@@ -23,7 +23,7 @@ from bushel.containers.base import Layout, WriteOptions
 from bushel.errors import SpecError
 from bushel.ingest.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers
 from bushel.ingest.field_plan import FieldPlan, plan_fields, target_fields
-from bushel.ingest.images import fields_to_tile
+from bushel.ingest.images import Rewriting
 from bushel.ingest.pack_options import PackOptions
 from bushel.ingest.prepared import Prepared
 from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
@@ -181,7 +181,7 @@ def _encoder(plans: Sequence[FieldPlan], spec: Spec, options: PackOptions) -> tu
         seed=options.seed,
         orient=wanted.orient,
         check=wanted.check,
-        tiled=fields_to_tile(wanted.jpeg, codecs),
+        rewriting=Rewriting.of(wanted.jpeg, codecs),
         keyed=True,
     )
     return encoder, frozenset(steps) | (frozenset(images) if wanted.orient or wanted.check else frozenset())

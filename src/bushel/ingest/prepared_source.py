@@ -14,7 +14,7 @@ from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
 from bushel.containers.base import KeepsFolders, WritableContainer, WriteOptions
 from bushel.errors import SpecError
-from bushel.ingest.images import fields_to_tile, image_fields
+from bushel.ingest.images import Rewriting, image_fields
 from bushel.ingest.own_source import refuse_own_source
 from bushel.ingest.pack_options import PackOptions
 from bushel.ingest.prepared import Prepared, check_none_skipped
@@ -205,6 +205,6 @@ def _encoder(
         seed=options.seed,
         orient=wanted.orient,
         check=wanted.check,
-        tiled=fields_to_tile(wanted.jpeg, codecs),
+        rewriting=Rewriting.of(wanted.jpeg, codecs),
         keyed=wanted.keys is not False,
     )

@@ -18,7 +18,7 @@ from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.errors import SpecError
-from bushel.ingest.images import KINDS, base_codec, image_kind, tile_values
+from bushel.ingest.images import KINDS, Rewriting, base_codec, image_kind
 from bushel.loader.micro_batch import generator
 from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
@@ -158,7 +158,7 @@ class SampleEncoder:
         seed: Seed of the transforms' randomness.
         orient: Whether to rotate images as their Exif orientation says.
         check: Whether to decode images that are stored unchanged, to find damaged ones.
-        tiled: Fields whose JPEGs are tiled.
+        rewriting: The JPEGs that are rewritten.
         keyed: Whether samples keep their keys.
     """
 
@@ -170,7 +170,7 @@ class SampleEncoder:
     seed: int
     orient: bool
     check: bool
-    tiled: frozenset[str]
+    rewriting: Rewriting
     keyed: bool
 
     def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
@@ -194,8 +194,8 @@ class SampleEncoder:
                 for name, value in sample.items()
                 if name != KEY
             }
-            if self.tiled:
-                values = tile_values(values, self.tiled)
+            if self.rewriting:
+                values = self.rewriting.rewritten(values)
         except Exception as error:
             file = error.filename if isinstance(error, OSError) else None
             return BadItem(position, key, self.origin(position) or (None if file is None else str(file)), error)

@@ -15,7 +15,6 @@ from bushel.codecs import get_codec
 from bushel.errors import CodecError, SpecError
 from bushel.ingest.class_numbers import ClassNumbers, renumber
 from bushel.ingest.field_plan import FieldPlan, encode_value
-from bushel.ingest.images import tile_values
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel.sources.base import Sample
 from bushel.spec import KEY
@@ -106,7 +105,7 @@ class Transcoder:
                 values[plan.target.name] = self._changed(own, position, key, value, decoded)
             else:
                 values[plan.target.name] = encode_value(own, key, value, decoded)
-        return self._tiled(key, values) if self.encoder.tiled else values
+        return self._rewritten(key, values) if self.encoder.rewriting else values
 
     def _changes_of(self, position: int) -> Mapping[str, Any]:
         if self.dataset is None or not any(self.numbers.changes):
@@ -120,9 +119,9 @@ class Transcoder:
             return self.encoder.element(position, plan.target, elements)
         return [self.encoder.element(position, plan.target, element) for element in elements]
 
-    def _tiled(self, key: str, values: dict[str, Any]) -> dict[str, Any]:
+    def _rewritten(self, key: str, values: dict[str, Any]) -> dict[str, Any]:
         try:
-            return tile_values(values, self.encoder.tiled)
+            return self.encoder.rewriting.rewritten(values)
         except CodecError as error:
             raise CodecError(f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details) from error
 

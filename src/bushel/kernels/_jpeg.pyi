@@ -180,6 +180,22 @@ def tile_jpeg(data: _Bytes, *, metadata: bool = False, max_pixels: int = 8947848
         JpegError: As in `decode_jpeg`.
     """
 
+def baseline_jpeg(data: _Bytes, *, max_pixels: int = 89478485) -> bytes | None:
+    """Rewrite a progressive or arithmetic-coded JPEG, without loss, as one with a single Huffman-coded scan.
+
+    Metadata are kept. The Huffman tables are its own.
+
+    Args:
+        data: Any JPEG that libjpeg-turbo reads.
+        max_pixels: As in `decode_jpeg`.
+
+    Returns:
+        The JPEG; None if it has such a scan already.
+
+    Raises:
+        JpegError: As in `decode_jpeg`.
+    """
+
 def is_tiled_jpeg(data: _Bytes) -> bool:
     """Return whether a JPEG is tiled as `tile_jpeg` would do it.
 

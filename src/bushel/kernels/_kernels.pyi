@@ -81,6 +81,9 @@ from bushel.kernels._jpeg import (
     JpegHeader as JpegHeader,
 )
 from bushel.kernels._jpeg import (
+    baseline_jpeg as baseline_jpeg,
+)
+from bushel.kernels._jpeg import (
     decode_jpeg as decode_jpeg,
 )
 from bushel.kernels._jpeg import (

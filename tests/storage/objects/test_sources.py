@@ -24,6 +24,7 @@ from bushel._runtime.progress import Progress
 from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
 from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
+from bushel.ingest.images import Rewriting
 from bushel.ingest.sample_encoder import EncodedSample, SampleEncoder
 from bushel.sources.base import Fetching, Traceable
 from bushel.sources.files import walk
@@ -228,7 +229,9 @@ class TestFetching:
         fields = parse_spec({"image": "jpg"})
         codecs = {"image": "jpg"}
         results = [
-            SampleEncoder(source, fields, codecs, codecs, {}, 0, False, False, frozenset(), True)(range(2, 40))
+            SampleEncoder(source, fields, codecs, codecs, {}, 0, False, False, Rewriting(None, frozenset()), True)(
+                range(2, 40)
+            )
             for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
         ]
         assert results[0] == results[1]

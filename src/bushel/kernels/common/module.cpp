@@ -91,4 +91,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_order(module);
     bushel::bind_pieces(module);
     bushel::bind_png(module);
+    bushel::bind_rewrite(module);
 }

@@ -108,5 +108,6 @@ void bind_numbers(nb::module_ &module);
 void bind_order(nb::module_ &module);
 void bind_pieces(nb::module_ &module);
 void bind_png(nb::module_ &module);
+void bind_rewrite(nb::module_ &module);
 
 }  // namespace bushel

@@ -101,6 +101,30 @@ JpegHeader check(const std::uint8_t *data, std::size_t size, std::int64_t max_pi
     return check_jpeg(data, size, options);
 }
 
+// Write the coefficients of a JPEG again, in one scan.
+std::vector<std::uint8_t> rewrite(const std::uint8_t *data, std::size_t size, const JpegHeader &header, bool metadata,
+                                  int restart_interval) {
+    JpegSource source(data, size);
+    LibjpegTarget target(source.errors);
+    source.errors.guard(
+        [&source, &target, &header, metadata, restart_interval] {
+            jvirt_barray_ptr *coefficients = source.read(metadata);
+            jpeg_copy_critical_parameters(&source.image, &target.image);
+            target.image.optimize_coding = TRUE;
+            target.image.restart_interval = static_cast<unsigned>(restart_interval);
+            jpeg_mem_dest(&target.image, &target.bytes, &target.length);
+            jpeg_write_coefficients(&target.image, coefficients);
+            if (metadata)
+                write_metadata(target.image, source.image);
+            else if (header.orientation != 1)
+                write_orientation(target.image, header.orientation);
+            jpeg_finish_compress(&target.image);
+            jpeg_finish_decompress(&source.image);
+        },
+        [] {});
+    return std::vector<std::uint8_t>(target.bytes, target.bytes + target.length);
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> encode_jpeg(const std::uint8_t *pixels, int width, int height, int channels,
@@ -124,26 +148,13 @@ std::vector<std::uint8_t> encode_jpeg(const std::uint8_t *pixels, int width, int
 std::vector<std::uint8_t> tile_jpeg(const std::uint8_t *data, std::size_t size, bool metadata,
                                     std::int64_t max_pixels) {
     const JpegHeader header = check(data, size, max_pixels);
-    const int interval = choose_interval(JpegGrid(header));
-    JpegSource source(data, size);
-    LibjpegTarget target(source.errors);
-    source.errors.guard(
-        [&source, &target, &header, metadata, interval] {
-            jvirt_barray_ptr *coefficients = source.read(metadata);
-            jpeg_copy_critical_parameters(&source.image, &target.image);
-            target.image.optimize_coding = TRUE;
-            target.image.restart_interval = static_cast<unsigned>(interval);
-            jpeg_mem_dest(&target.image, &target.bytes, &target.length);
-            jpeg_write_coefficients(&target.image, coefficients);
-            if (metadata)
-                write_metadata(target.image, source.image);
-            else if (header.orientation != 1)
-                write_orientation(target.image, header.orientation);
-            jpeg_finish_compress(&target.image);
-            jpeg_finish_decompress(&source.image);
-        },
-        [] {});
-    return std::vector<std::uint8_t>(target.bytes, target.bytes + target.length);
+    return rewrite(data, size, header, metadata, choose_interval(JpegGrid(header)));
+}
+
+std::vector<std::uint8_t> baseline_jpeg(const std::uint8_t *data, std::size_t size, std::int64_t max_pixels) {
+    const JpegHeader header = check(data, size, max_pixels);
+    if (header.is_sequential()) return {};
+    return rewrite(data, size, header, true, 0);
 }
 
 bool is_tiled_jpeg(const std::uint8_t *data, std::size_t size) {

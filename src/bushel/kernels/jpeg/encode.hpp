@@ -21,6 +21,10 @@ std::vector<std::uint8_t> encode_jpeg(const std::uint8_t *pixels, int width, int
 // segment. Throws JpegError.
 std::vector<std::uint8_t> tile_jpeg(const std::uint8_t *data, std::size_t size, bool metadata, std::int64_t max_pixels);
 
+// Rewrite a JPEG as one with a single scan and optimised Huffman tables, without loss and with its metadata. Return
+// nothing for one that has them already. Throws JpegError.
+std::vector<std::uint8_t> baseline_jpeg(const std::uint8_t *data, std::size_t size, std::int64_t max_pixels);
+
 // Whether tile_jpeg would change nothing but metadata.
 bool is_tiled_jpeg(const std::uint8_t *data, std::size_t size);
 
