@@ -95,8 +95,8 @@ class Dataset(StoredValues):
 
         Examples:
             >>> print(ds.show(2))
-            cat/0  label=0
-            cat/1  label=0
+            cat/0  label=0 cat
+            cat/1  label=0 cat
         """
         from bushel._pictures.notebook import Gallery
 
