@@ -336,3 +336,13 @@ def test_every_page_says_that_a_dataset_is_incomplete_or_damaged(tmp_path: Path)
             assert "This dataset is damaged" in client.get(f"/d/0{page}").text
             assert "This dataset is incomplete" in client.get(f"/d/1{page}").text
         assert "bushel repair" in client.get("/d/0").text
+
+
+def test_rows_with_the_values_of_columns(folder: Path) -> None:
+    bushel.index(folder, columns="auto").close()
+    with client_of(folder) as client:
+        [row] = client.get("/api/0/rows?first=5&count=1&columns=1").json()["rows"]
+        assert row["columns"]["image.width"] == "36"
+        assert row["columns"]["label"] == "2"
+        assert row["columns"]["frames.length"] == "1"
+        assert client.get("/api/0/rows?first=99&columns=1").json()["rows"] == []

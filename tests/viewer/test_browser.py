@@ -19,6 +19,7 @@ pytestmark = pytest.mark.browser
 SAMPLES = 10_000_000
 PAGES = (
     "/d/0",
+    "/d/0?view=table",
     "/d/0/s/5",
     "/d/0/shards",
     "/d/0/training?batch=6",
@@ -222,6 +223,51 @@ def test_samples_are_chosen_with_keys_and_exported(browser: Any, tmp_path: Path)
         assert violations(page) == []
         assert tab.errors == []
         tab.close()
+
+
+def test_the_table_sorts_and_copies(browser: Any, viewer: bushel.Viewer) -> None:
+    tab = Page(browser, viewer.url, permissions=["clipboard-read", "clipboard-write"])
+    page = tab.open("/d/0")
+    page.wait_for_selector(".tile a")
+    page.click("#view")
+    page.wait_for_selector(".lines .tile[role=row] .key")
+    assert page.url.endswith("view=table")
+    until(page, "[...document.querySelectorAll('.tile img')].filter(i => i.naturalWidth).length >= 8")
+    until(page, "document.querySelectorAll('#head svg').length > 3")
+    for expected, first in (("ascending", "set/000"), ("descending", "set/009")):
+        page.click("#head button[title='sort by caption']")
+        until(page, f"document.querySelector('#head [aria-sort={expected}]')?.textContent.startsWith('caption')")
+        until(page, f"document.querySelector(\".tile[aria-rowindex='1'] .key\")?.textContent === '{first}'")
+    page.locator(".tile[aria-rowindex='1'] a").focus()
+    page.keyboard.press("ArrowDown")
+    until(page, "document.activeElement.dataset.row === '1'")
+    page.keyboard.press("c")
+    until(page, "document.getElementById('count').textContent.startsWith('copied: set/008')")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.split("\t")[0] == "set/008"
+    assert "number 8: <b>bold</b>" in copied
+    page.keyboard.press("x")
+    page.wait_for_selector(".tile.chosen")
+    page.keyboard.press("x")
+    until(page, "document.querySelectorAll('.tile.chosen').length === 0")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1")
+    assert page.locator("h1").inner_text() == "set/008"
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".lines .tile .key")
+    page.go_back()
+    page.go_back()
+    page.wait_for_selector(".lines .tile .key")
+    assert tab.errors == []
+    tab.close()
+
+
+def test_the_table_of_ten_million_samples(tab: Page) -> None:
+    page = tab.open(f"/d/1?view=table&row={SAMPLES - 1}")
+    page.wait_for_selector(f".tile[aria-rowindex='{SAMPLES}'] .key")
+    assert page.locator(".tile").count() < 200
+    assert tab.errors == []
 
 
 def test_back_undoes_a_filter_and_returns_to_the_row(tab: Page) -> None:

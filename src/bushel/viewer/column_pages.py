@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from bushel._dataset.inside import column_of_view
-from bushel.errors import BushelError
 from bushel.viewer.histograms import Asked, condition_name, histogram_of
 from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.shelf import plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer
 
-__all__ = ["ColumnPages", "column_choices"]
+__all__ = ["ColumnPages"]
 
 _SIZES = frozenset(("bytes", "width", "height", "length", "frames", "duration", "channels"))
 """Last parts of the names of columns that hold sizes: they are never classes."""
 _LARGEST = 20_000_000
 """Number of samples up to which histograms are made."""
-
-
-def column_choices(shown: Shown) -> Sequence[str]:
-    """Return the columns that can be filtered and sorted by: the columns of the index, and the sizes of fields."""
-    try:
-        own = shown.dataset.columns
-    except (BushelError, OSError):  # an index that cannot be read: its samples say so
-        own = ()
-    names = {field.name for field in shown.fields}
-    lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]
-    sizes = [f"{field.name}.bytes" for field in shown.fields if field.visual or field.kind in ("bytes", "text")]
-    kept = [name for name in own if name in names or name.partition(".")[0] in names]
-    kept.sort(key=lambda name: name not in names)  # labels before sizes
-    return list(dict.fromkeys([*kept, *lengths, *sizes]))
 
 
 class ColumnPages:

@@ -13,10 +13,11 @@ from bushel._dataset.inside import reader_of, whole_positions
 from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY
+from bushel.viewer.column_choices import column_choices
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown, plain_text
 
-__all__ = ["MOST_ROWS", "keys_of", "line_of", "rows_of"]
+__all__ = ["MOST_ROWS", "add_columns", "keys_of", "line_of", "rows_of"]
 
 MOST_ROWS = 500
 """Largest number of rows of one request."""
@@ -88,6 +89,19 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
         if names:
             _add_values(shown, rows, [positions[number] for number in numbers], numbers, names)
     return rows
+
+
+def add_columns(shown: Shown, rows: Sequence[dict[str, Any]], positions: Sequence[int]) -> None:
+    """Add `columns` to rows: a line of text for each column of the index that the sample has a value of."""
+    view = shown.dataset[list(positions)]
+    for row in rows:
+        row["columns"] = {}
+    for name in column_choices(shown) if positions else ():
+        values = view.column(name)
+        lost = np.ma.getmaskarray(values)
+        for row, value, absent in zip(rows, np.ma.getdata(values).tolist(), lost.tolist(), strict=True):
+            if not absent:
+                row["columns"][name] = line_of(shown, name, value)
 
 
 def keys_of(dataset: Dataset, positions: Sequence[int]) -> list[str]:

@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
-from bushel.viewer.column_pages import column_choices
+from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.pictures import kept_picture, picture_of, side_for
-from bushel.viewer.rows import MOST_ROWS, rows_of
+from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import Shown, plain_text
@@ -52,7 +52,15 @@ class SamplePages:
         shown = self._site.shown(request)
         main = shown.main and shown.main.name
         pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
-        start = {"samples": len(shown.dataset), "main": main, "pictures": pictures}
+        columns = column_choices(shown)
+        short = [field.name for field in shown.fields if field.short]
+        start = {
+            "samples": len(shown.dataset),
+            "main": main,
+            "pictures": pictures,
+            "short": short,
+            "columns": list(columns),
+        }
         return self._site.page(
             request,
             "grid.html",
@@ -60,7 +68,7 @@ class SamplePages:
             here="samples",
             query=Query.of(request.query_params),
             info=shown.dataset.info,
-            columns=column_choices(shown),
+            columns=columns,
             start=json.dumps(start),
         )
 
@@ -69,6 +77,8 @@ class SamplePages:
         shown, position = self._site.shown(request), request.path_params["position"]
         query = Query.of(request.query_params)
         fields_asked = [("field", name) for name in request.query_params.getlist("field")]
+        if request.query_params.get("view") == "table":
+            fields_asked.append(("view", "table"))
         fields = sample_fields(shown, position)
         selection = select(self._site.shelf, shown, query)
         row = selection.row_of(position)
@@ -109,6 +119,8 @@ class SamplePages:
         rows = rows_of(shown, positions, fields)
         for row, tags in zip(rows, self._site.shelf.tags[shown.number].of(positions), strict=True):
             row["tags"] = tags
+        if "columns" in parameters:
+            add_columns(shown, rows, positions)
         return as_json_answer({"total": selection.size, "first": first, "rows": rows})
 
     def sample_json(self, request: Any) -> Any:

@@ -42,11 +42,11 @@ function mark(tile, found) {
   check.tabIndex = -1;
   check.checked = found.tags.includes(active());
   check.setAttribute("aria-label", `choose ${found.key}`);
-  check.addEventListener("click", (event) => { choose(Number(tile.getAttribute("aria-posinset")) - 1, event.shiftKey, check.checked); });
+  check.addEventListener("click", (event) => { choose(Number(tile.dataset.row), event.shiftKey, check.checked); });
   tile.classList.toggle("chosen", check.checked);
   tile.tags = found.tags;
   tile.position = found.position;
-  tile.append(check);
+  (tile.querySelector("[role=cell]") ?? tile).append(check);
   const line = tile.querySelector(".values");
   for (const tag of found.tags) if (tag !== active()) line.prepend(element("span", tag, "chip tag"));
 }

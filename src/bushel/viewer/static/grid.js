@@ -1,6 +1,7 @@
 // The grid: only the tiles in sight exist. Rows are fetched in blocks, pictures one by one.
 import { element, tileContent } from "./tile.js";
-import { fieldsOf, fillForm, keepRow, parametersOf, pushPlace, rowOf } from "./place.js";
+import { HEAD, LINE, copyLine, header, lineContent, newHeader, tableWidth } from "./table.js";
+import { fieldsOf, fillForm, isTable, keepRow, parametersOf, pushPlace, rowOf } from "./place.js";
 
 const page = document.body, browse = document.getElementById("browse");
 const scroll = document.getElementById("scroll"), tall = document.getElementById("tall");
@@ -18,10 +19,19 @@ let side = Number(localStorage.getItem("bushel-tile")) || 168;
 let total = start.samples, top_ = 0, focused = 0, seen = -1, settling = 0, columns = 1, rowHeight = 1, width = 1;
 let query = parametersOf(filter), fields = fieldsOf(location.search);
 let generation = 0, wantsFocus = -1, retrying = 0;
+let table = isTable(location.search);
+const head = document.getElementById("head");
+const lineNames = () => [...new Set([...start.short, ...start.columns])].filter((name) => !fields.length || fields.includes(name.split(".")[0]));
+const picture = () => (fields.length ? fields : [start.main]).find((field) => start.pictures.includes(field));
 const blocks = new Map(); // number of a block -> its rows, or a promise
 const shown = new Map();  // row -> element
 
 function layout() {
+  browse.classList.toggle("lines", table);
+  head.hidden = !table;
+  if (table) return layoutTable();
+  for (const each of [tall, tiles]) each.removeAttribute("role");
+  tall.removeAttribute("aria-label");
   const space = scroll.clientWidth - 16;
   columns = Math.max(space > 240 ? 2 : 1, Math.floor((space + 10) / (side + 10)));
   width = Math.floor((space - 10 * (columns - 1)) / columns);
@@ -32,7 +42,26 @@ function layout() {
   tiles.style.setProperty("--high", `${rowHeight - 10}px`);
 }
 
-const realHeight = () => Math.ceil(total / columns) * rowHeight + 8;
+function layoutTable() {
+  columns = 1;
+  rowHeight = LINE;
+  width = Math.max(tableWidth(lineNames(), picture()), scroll.clientWidth - 24);
+  tall.setAttribute("role", "table");
+  tiles.setAttribute("role", "rowgroup");
+  tall.setAttribute("aria-label", "Samples");
+  tall.style.height = `${Math.min(realHeight(), TALLEST)}px`;
+  tall.style.width = `${width}px`;
+  tiles.style.setProperty("--tile", `${width}px`);
+  tiles.style.setProperty("--high", `${rowHeight}px`);
+}
+
+function drawHead() {
+  if (!table) return;
+  newHeader();
+  header(head, lineNames(), start.columns, picture(), query.get("sort") ?? "", (sort) => { filter.elements.sort.value = sort; again(); });
+}
+
+const realHeight = () => Math.ceil(total / columns) * rowHeight + 8 + (table ? HEAD : 0);
 const farthest = () => Math.max(0, realHeight() - scroll.clientHeight);
 const range = () => Math.max(0, Math.min(realHeight(), TALLEST) - scroll.clientHeight);
 const firstRow = () => Math.floor((top_ + rowHeight / 2) / rowHeight) * columns;
@@ -73,7 +102,7 @@ function goTo(row, align) {
   const above = Math.floor(focused / columns) * rowHeight;
   let top = top_;
   if (align || above < top) top = above;
-  else if (above + rowHeight > top + scroll.clientHeight) top = above + rowHeight + 8 - scroll.clientHeight;
+  else if (above + rowHeight + (table ? HEAD : 0) > top + scroll.clientHeight) top = above + rowHeight + 8 + (table ? HEAD : 0) - scroll.clientHeight;
   scrollTo(top);
 }
 
@@ -83,9 +112,9 @@ function draw() {
   for (const [row, tile] of shown) if (row < first || row >= last) { tile.querySelectorAll("img").forEach((image) => image.removeAttribute("src")); tile.remove(); shown.delete(row); }
   for (let row = first; row < last; row++) {
     let tile = shown.get(row);
-    if (!tile) { tile = document.createElement("li"); shown.set(row, tile); tiles.append(tile); fill(row, tile); }
+    if (!tile) { tile = document.createElement("li"); if (table) tile.setAttribute("role", "row"); shown.set(row, tile); tiles.append(tile); fill(row, tile); }
     const left = (row % columns) * (width + 10), above = Math.floor(row / columns) * rowHeight - top_;
-    tile.style.transform = `translate(${left + 8}px, ${above + 8}px)`;
+    tile.style.transform = table ? `translate(0, ${above + HEAD}px)` : `translate(${left + 8}px, ${above + 8}px)`;
   }
 }
 
@@ -110,7 +139,8 @@ async function fetchBlock(block) {
   const near = Math.floor(top_ / rowHeight) * columns;
   if (Math.abs(block * BLOCK - near) > 20 * BLOCK) throw new Error("passed");
   const asked = new URLSearchParams(query), made = generation;
-  for (const field of fields) asked.append("field", field);
+  for (const field of table && picture() ? [picture()] : fields) asked.append("field", field);
+  if (table) asked.set("columns", "1");
   asked.set("first", block * BLOCK);
   asked.set("count", BLOCK);
   let answer, found;
@@ -165,13 +195,15 @@ function show(tile, row, found) {
   tile.className = "tile";
   const kept = new URLSearchParams(query);
   for (const field of fields) kept.append("field", field);
+  if (table) kept.set("view", "table");
   const link = tileContent(found, `${prefix}/d/${number}/s/${found.position}${kept.size ? `?${kept}` : ""}`, width);
   link.dataset.row = row;
   link.dataset.position = found.position;
   link.tabIndex = row === focused ? 0 : -1;
-  tile.replaceChildren(link);
-  tile.setAttribute("aria-setsize", total);
-  tile.setAttribute("aria-posinset", row + 1);
+  tile.replaceChildren(...(table ? lineContent(found, link, lineNames(), picture()) : [link]));
+  tile.dataset.row = row;
+  const places = table ? { "aria-rowindex": row + 1 } : { "aria-setsize": total, "aria-posinset": row + 1 };
+  for (const [name, value] of Object.entries(places)) tile.setAttribute(name, value);
   document.dispatchEvent(new CustomEvent("tile", { detail: { tile, row, found } }));
   if (wantsFocus === row) { wantsFocus = -1; link.focus({ preventScroll: true }); }
 }
@@ -192,6 +224,7 @@ scroll.addEventListener("keydown", (event) => {
   if (event.key in steps) { event.preventDefault(); move(focused + steps[event.key]); }
   else if (event.key === "Home") { event.preventDefault(); move(0); }
   else if (event.key === "End") { event.preventDefault(); move(total - 1); }
+  else if (event.key === "c" && table && shown.has(focused)) { event.preventDefault(); count.textContent = `copied: ${copyLine(shown.get(focused)).slice(0, 60)}`; }
 });
 tiles.addEventListener("focusin", (event) => { const row = event.target.closest("a")?.dataset.row; if (row !== undefined) focused = Number(row); });
 tiles.addEventListener("click", keep, { capture: true }); // before the page is left
@@ -218,6 +251,20 @@ function resume(row) {
   focused = row;
 }
 
+document.getElementById("view").addEventListener("click", () => {
+  const row = firstRow(), address = new URL(location.href);
+  table = !table;
+  if (table) address.searchParams.set("view", "table"); else address.searchParams.delete("view");
+  history.pushState(null, "", address);
+  tall.style.width = "";
+  clear();
+  layout();
+  drawHead();
+  goTo(row, true);
+  named();
+});
+function named() { document.getElementById("view").textContent = table ? "Grid" : "Table"; }
+
 function clear() {
   generation++;
   clearTimeout(retrying);
@@ -235,6 +282,7 @@ export function again(keepPlace, typed) { // after a change of what is selected 
   tall.hidden = false;
   total = total || 1; // one tile asks for the first block, whose answer has the number of rows
   layout();
+  drawHead();
   draw();
   document.dispatchEvent(new CustomEvent("selected", { detail: query }));
 }
@@ -244,13 +292,17 @@ addEventListener("popstate", () => {
   fillForm(filter, location.search);
   query = parametersOf(filter);
   fields = fieldsOf(location.search);
+  table = isTable(location.search);
+  tall.style.width = "";
   tick();
+  named();
   resuming = rowOf(location.search);
   top_ = 0;
   count.textContent = "…";
   tall.hidden = false;
   total = total || 1;
   layout();
+  drawHead();
   draw();
   document.dispatchEvent(new CustomEvent("selected", { detail: query }));
 });
@@ -296,7 +348,9 @@ let last = scroll.clientWidth;
 new ResizeObserver(() => { if (scroll.clientWidth !== last) { last = scroll.clientWidth; resized(firstRow()); } else draw(); }).observe(scroll);
 fillForm(filter, location.search); // a browser may have kept other values
 query = parametersOf(filter);
+named();
 layout();
+drawHead();
 if (rowOf(location.search)) resume(rowOf(location.search));
 seen = scroll.scrollTop;
 if (start.samples) draw(); else settleTotal(0);

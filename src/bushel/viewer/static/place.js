@@ -9,6 +9,8 @@ export function parametersOf(form) { // of the filter, without fields and row
   return found;
 }
 
+export function isTable(address) { return new URLSearchParams(address).get("view") === "table"; }
+
 export function fieldsOf(address) { return new URLSearchParams(address).getAll("field"); }
 
 export function rowOf(address) {
@@ -23,6 +25,7 @@ export function fillForm(form, address) {
 
 function addressOf(query, fields, row) {
   const all = new URLSearchParams(query);
+  if (isTable(location.search)) all.set("view", "table");
   for (const field of fields) all.append("field", field);
   if (row) all.set("row", row);
   return all.size ? `?${all}` : location.pathname;

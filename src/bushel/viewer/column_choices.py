@@ -1,0 +1,24 @@
+"""Which columns of a dataset can be filtered and sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bushel.errors import BushelError
+from bushel.viewer.shelf import Shown
+
+__all__ = ["column_choices"]
+
+
+def column_choices(shown: Shown) -> Sequence[str]:
+    """Return the columns that can be filtered and sorted by: the columns of the index, and the sizes of fields."""
+    try:
+        own = shown.dataset.columns
+    except (BushelError, OSError):  # an index that cannot be read: its samples say so
+        own = ()
+    names = {field.name for field in shown.fields}
+    lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]
+    sizes = [f"{field.name}.bytes" for field in shown.fields if field.visual or field.kind in ("bytes", "text")]
+    kept = [name for name in own if name in names or name.partition(".")[0] in names]
+    kept.sort(key=lambda name: name not in names)  # labels before sizes
+    return list(dict.fromkeys([*kept, *lengths, *sizes]))
