@@ -349,6 +349,34 @@ class Dataset(StoredValues):
         chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
         return {name: self._view(self._selection.absolute(own)) for name, own in chosen.items()}
 
+    def with_field(self, name: str, values: Any, kind: str | None = None) -> Self:
+        """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
+
+        Columns of whole numbers, real numbers and truth values are columns at once, for `where` and `column`.
+
+        Args:
+            name: Name of the field.
+            values: An array, of which each row is a value, a list, or a dataset that has this field, or one field only.
+                None, or what is masked in a masked array, stands for no value. Each worker process gets a copy of
+                values in memory; it opens the files of a dataset, such as `bushel.open("embeddings.npy")`.
+            kind: Type of values in memory, such as `json`; by default it is inferred.
+
+        Raises:
+            ValueError: There is such a field, the number of values is another one, or a view has samples several times.
+            SpecError: The type cannot be inferred.
+            CodecError: A value is not of this type.
+            TypeError: `values` is none of these.
+
+        Examples:
+            >>> scored = ds.with_field("score", np.linspace(0, 1, len(ds)))
+            >>> best = scored.where("score > 0.8 and label == 1")
+            >>> [sample["__key__"] for sample in best]
+            ['dog/3', 'dog/4', 'dog/5']
+        """
+        from bushel._dataset.given_values import with_values
+
+        return with_values(self, name, values, kind)
+
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
 

@@ -112,7 +112,7 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
 
 
 def _meant(dataset: Dataset, name: str) -> str:
-    if name == KEY or (name == "key" and (dataset.info.keyed or not can_name(dataset, name))):
+    if name == KEY or (name == "key" and (reader_of(dataset).keyed or not can_name(dataset, name))):
         return KEY
     if not can_name(dataset, name):
         known = [each for each in (*dataset.spec, *dataset.columns) if can_name(dataset, each)]
@@ -140,7 +140,7 @@ def _joined(
     new = {name: names.get(name, name) for name in other.spec}
     kept = _without_collisions(first, new, on)
     own, their = Names(named, on[0]), Names(other, on[1])
-    if own.on == their.on == KEY and not (first.info.keyed or other.info.keyed):
+    if own.on == their.on == KEY and not (reader_of(first).keyed or reader_of(other).keyed):
         found = _by_position(own.samples, their.samples)
     else:
         found = match(own, their)

@@ -42,9 +42,11 @@ def match(first: Names, other: Names) -> I64:
     _refuse_repeated(other, there, table)
     del hashes
     wanted, named = first.hashes()
+    asked = LookedUp.of(wanted)  # neighbours are found in neighbouring memory
     if first.on == other.on == KEY:
-        _refuse_repeated(first, np.arange(len(wanted)), LookedUp.of(wanted))
-    found = np.where(named, table.find(wanted), -1)
+        _refuse_repeated(first, np.arange(len(wanted)), asked)
+    found = np.where(named, table.find(asked), -1)
+    del asked
     for places in _in_parts(np.flatnonzero(found >= 0)):
         names, partners = first.take(places), other.take(there[found[places]])
         for at, name in enumerate(names) if names != partners else ():
@@ -63,7 +65,7 @@ def _by_stems(first: Names, lone: I64, other: Names, there: I64) -> I64:
     """Return for each of some samples the sample, of those at some places, whose name has the same stem; -1 if none."""
     table = LookedUp.of(other.hashes(stems=True)[0][there])
     wanted = first.hashes(stems=True)[0][lone]
-    found = table.find(wanted)
+    found = table.find(LookedUp.of(wanted))
     repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
     doubtful = np.isin(wanted, repeated) if len(repeated) else np.zeros(len(wanted), np.bool_)
     for places in _in_parts(np.flatnonzero(found >= 0)):

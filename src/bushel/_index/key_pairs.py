@@ -59,14 +59,13 @@ class LookedUp:
         same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
         return self.order[same], self.order[same + 1]
 
-    def find(self, wanted: U64) -> I64:
-        """Return int64[wanted], the first place of each of these hashes; -1 if there is none."""
-        found = np.full(len(wanted), -1, np.int64)
+    def find(self, wanted: LookedUp) -> I64:
+        """Return int64[n], by the places of some hashes, the first place of the same hash here; -1 if there is none."""
+        found = np.full(len(wanted.hashes), -1, np.int64)
         if len(self.hashes):
-            ascending = np.argsort(wanted)  # neighbours are found in neighbouring memory
-            at = np.minimum(self.hashes.searchsorted(wanted[ascending]), len(self.hashes) - 1)
-            there = self.hashes[at] == wanted[ascending]
-            found[ascending[there]] = self.order[at[there]]
+            at = np.minimum(self.hashes.searchsorted(wanted.hashes), len(self.hashes) - 1)
+            there = self.hashes[at] == wanted.hashes
+            found[wanted.order[there]] = self.order[at[there]]
         return found
 
     def places(self, hash_: np.uint64) -> Iterator[int]:

@@ -63,7 +63,7 @@ def make_shelf(
     shown = []
     for number, source in enumerate(sources):
         if isinstance(source, Dataset):
-            dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000]]
+            dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps]
             name = _name_of(whole[0]) if whole else "dataset"
             shown.append(Shown(number, name, whole, dataset))
         else:

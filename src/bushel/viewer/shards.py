@@ -67,7 +67,7 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
         note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}") if damages else ""
         first = int(starts[number]) if number < len(starts) - 1 else 0  # of a dataset that is joined to the first one
         facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
-        known.append((number, len(group), plain_text(paths[0]), facts))
+        known.append((number, len(group), plain_text(str(group[0].path(0))), facts))
     largest = max((facts[1] for *_, facts in known), default=1) or 1
     return [
         ShardBox(number, count, name, samples, size, max(4, round(100 * size / largest)), first, container, state, note)
