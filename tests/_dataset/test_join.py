@@ -402,3 +402,35 @@ def test_arrow(tmp_path: Path) -> None:
     assert table["label"].to_pylist() == [number % 8 for number in range(4, 24)]
     for place, found in enumerate(table["image"].to_pylist()):
         assert (found["file"], found["offset"]) == both.location(place, "image")
+
+
+def test_numbers_of_each_dataset_are_gathered(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for number, folder in enumerate(folders):
+        spec = {f"label{number}": "int", f"vector{number}": "array(float32,4)", f"ids{number}": "array(int64,-1)"}
+        with bushel.Writer(
+            folder, spec, container="tar", shard_samples=9, columns=["none"] if number else None
+        ) as writer:
+            for row in random.Random(number).sample(range(30), 30):
+                values = (row, np.full(4, row, np.float32), np.arange(row))
+                writer.append(dict(zip(spec, values, strict=True)), key=str(row))
+    both = bushel.join(*map(bushel.open, folders))
+    found = []
+    for batch in bushel.Loader(
+        both, 7, shuffle=True, collate={"ids1": bushel.loader.Padded(), "ids2": bushel.loader.Ragged()}
+    ):
+        rows = [int(key) for key in batch["__key__"]]
+        found += rows
+        for number in range(3):
+            assert batch[f"label{number}"].tolist() == rows
+            assert (batch[f"vector{number}"] == np.array(rows)[:, None]).all()
+        assert batch["ids1"].shape == (len(rows), max(rows))
+        assert np.diff(batch["ids2"]["offsets"]).tolist() == rows
+    assert sorted(found) == list(range(30))
+    packed = bushel.Loader(both, 2, pack_by="ids1.length", pack_tokens=64, fields=["ids1", "ids2", "label0"])
+    assert sum(len(keys) for batch in packed for keys in batch["__key__"]) == 30
+    few = bushel.join(bushel.open(folders[0]), bushel.open(folders[1])[:20], how="left")
+    lacking = bushel.Loader(few[few.lengths(range(30), "label1") < 0], 7, fields=["label0", "vector0"])
+    assert sum(len(batch["label0"]) for batch in lacking) == 10
+    with pytest.raises((bushel.BushelError, ValueError, KeyError)):
+        list(bushel.Loader(few, 30, fields=["label0", "vector1"]))

@@ -23,6 +23,7 @@ from bushel._dataset.decoding import decode_samples, drained
 from bushel._dataset.known_values import exact_kind
 from bushel._dataset.number_field import NumberField
 from bushel._dataset.selection import Given, Mask
+from bushel._dataset.shards import kinds, union_of_fields
 from bushel._index.one_piece import in_one_piece
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
@@ -138,10 +139,12 @@ class NumberReader:
     def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
         self._dataset, self._reader = dataset, dataset._reader
         self._lock = threading.Lock()
+        self._name = fields[0].name if fields else ""
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
         self._held: dict[tuple[str, int], _Held | None] = {}
-        [first] = self._of(dataset._selection.absolute(np.zeros(1, np.int64)))
-        found = set[str]()
+        rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
+        homes = self._of(rows[rows >= 0][:1])
+        first, found = homes[0] if homes else 0, set[str]()
         for one in fields:
             held = None if one.axes is not None else self._held_in_index(one.name, first)
             if held is not None and one.learn_number(held[0].dtype) and self._is_in_all(one.name, held):
@@ -156,6 +159,10 @@ class NumberReader:
         self._in_index = frozenset(found)
         self.waited = bool(self._in_files)
         self._table = NumberTable([], len(self._in_files))
+
+    def _rows(self, samples: I64) -> I64:
+        """Return the places of the values of samples among those of all shards; -1 where a sample lacks them."""
+        return self._reader.rows_of(self._name, self._dataset._selection.absolute(samples))
 
     @property
     def _in_files(self) -> tuple[NumberField, ...]:
@@ -177,9 +184,13 @@ class NumberReader:
 
     def _is_in_all(self, name: str, held: _Held) -> bool:
         """Return whether the indexes of all shards have a field as that of the first one; of very many, the last."""
-        shards = self._reader.counted
+        having = [shards for shards in self._reader.divisions if name in union_of_fields(kinds(shards))]
+        if len(having) > 1:  # it is a field of one dataset, and was joined to another one, of those in a row
+            return False
+        [shards] = having
+        first = self._reader.shards.index(shards[0]) if self._reader.sides else 0
         numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
-        others = (self._held_in_index(name, number) for number in numbers)
+        others = (self._held_in_index(name, first + number) for number in numbers)
         return all(other is not None and other[0].dtype == held[0].dtype for other in others)
 
     def without(self, names: Collection[str]) -> NumberReader:
@@ -197,26 +208,45 @@ class NumberReader:
             For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
             None if there are none.
         """
-        positions = self._dataset._selection.absolute(samples)
+        positions = self._rows(samples)
         found: dict[str, I64 | None] = {}
         if self._in_index:
-            groups = self._reader.groups(positions, [])
+            there = np.flatnonzero(positions >= 0)
+            whole = len(there) == len(positions)
+            groups = self._reader.all.groups(positions if whole else positions[there])
             for one, own in zip(self.fields, arrays, strict=True):
                 if one.name in self._in_index and own is not None:
-                    found[one.name] = self._take(one.name, groups, len(samples), own)
+                    found[one.name] = self._take(one.name, groups, None if whole else there, own, len(samples))
         files = [(one, own) for one, own in zip(self.fields, arrays, strict=True) if one.name not in self._in_index]
         if files:
             bad = self._gather_files(positions, [own for _, own in files])
             found |= {one.name: places for (one, _), places in zip(files, bad, strict=True)}
         return [found.get(one.name) for one in self.fields]
 
-    def _take(self, name: str, groups: Sequence[Group], samples: int, arrays: Sequence[npt.NDArray[Any]]) -> I64 | None:
-        """Copy a column of the index. Return the places that lack a value there, or None."""
+    def _take(
+        self,
+        name: str,
+        groups: Sequence[Group],
+        there: I64 | None,
+        arrays: Sequence[npt.NDArray[Any]],
+        samples: int,
+    ) -> I64 | None:
+        """Copy a column of the index. Return the places that lack a value there, or None.
+
+        Args:
+            name: The column.
+            groups: The samples that have the field, by shard.
+            there: Their places; None if these are all samples.
+            arrays: Where the values go.
+            samples: Number of samples.
+        """
         out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
-        bad: list[I64] = []
+        bad: list[I64] = [] if there is None else [np.delete(np.arange(samples, dtype=np.int64), there)]
         for group in groups:
             held = self._held_in_index(name, group.number)
             places: Any = slice(None) if group.places is None else group.places
+            if there is not None:
+                places = there[places]
             if held is None or held[0].dtype != out.dtype:
                 bad.append(np.arange(samples, dtype=np.int64)[places])
                 continue
@@ -252,7 +282,7 @@ class NumberReader:
         Returns:
             int64[n]; None if a value cannot be gathered.
         """
-        positions, row = self._dataset._selection.absolute(samples), self.fields[number].nbytes
+        positions, row = self._rows(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
         for _ in range(3):
             table = self._table
@@ -287,7 +317,7 @@ class NumberReader:
         Returns:
             Whether all could be gathered. If not, `out` holds anything.
         """
-        positions, row = self._dataset._selection.absolute(samples), self.fields[number].nbytes
+        positions, row = self._rows(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
         try:
             bad, self.waited = self._table.gather_rows(
@@ -300,7 +330,7 @@ class NumberReader:
     def prefetch(self, samples: I64) -> None:
         """Ask the system to load what a later `gather` needs."""
         with suppress(ExtentError, OSError):  # found again by `gather`
-            self._table.prefetch(self._dataset._selection.absolute(samples))
+            self._table.prefetch(self._rows(samples))
 
     def keys(self, samples: I64) -> list[str]:
         """Return the keys of samples."""
@@ -308,18 +338,19 @@ class NumberReader:
 
     def _of(self, positions: I64) -> list[int]:
         """Return the numbers of the shards that hold these samples."""
-        return sorted(set((np.searchsorted(self._reader.starts, positions, side="right") - 1).tolist()))
+        return sorted(set((np.searchsorted(self._reader.all.starts, positions, side="right") - 1).tolist()))
 
     def _learn(self, positions: I64, table: NumberTable) -> bool:
         """Learn from samples that a table could not gather. Return whether there is another table to try."""
         with self._lock:
             if self._table is not table:
                 return True
+            positions, starts = positions[positions >= 0], self._reader.all.starts
             try:
                 learned = self._add(self._of(positions))
                 for number in self._of(positions):
                     if self._shards.get(number) is not None:
-                        rows = positions - self._reader.starts[number]
+                        rows = positions - starts[number]
                         rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
                         learned |= any([self._look(number, one, rows) for one in self._in_files])
             except (BushelError, OSError, ExtentError):  # as in `gather`
@@ -392,5 +423,5 @@ class NumberReader:
             for one, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
                 sums = column.crc32 if self._reader.verifies(number) else None
                 rows.append((file, offset, length, sums, *one.forms(column.codec)))
-            shards.append((int(self._reader.starts[number]), self._reader.shards[number].samples, rows))
+            shards.append((int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows))
         return NumberTable(shards, len(self._in_files))

@@ -45,7 +45,6 @@ class JoinedReader(Reader):
 
     Attributes:
         sides: The other datasets.
-        all: All shards. Their samples are numbered one after another; those of the first dataset have their positions.
     """
 
     def __init__(
@@ -59,9 +58,14 @@ class JoinedReader(Reader):
         joins: tuple[Joined, ...],
     ) -> None:
         super().__init__(shards, verify=verify, incomplete=incomplete)
-        self.sides, self.joins, self.all = tuple(sides), joins, ShardRows(self.shards)
+        self.sides, self.joins, self._all = tuple(sides), joins, ShardRows(self.shards)
         self.counted, self.starts = tuple(self.shards[:counted]), self.starts[: counted + 1]
         self.keyed = any(shard.keyed for shard in self.counted)
+
+    @property
+    def all(self) -> ShardRows:
+        """All shards, the samples of which are counted one after another; those of the first dataset are the first."""
+        return self._all
 
     @property
     def divisions(self) -> Sequence[Sequence[OpenShard]]:

@@ -95,6 +95,11 @@ class Reader(ShardRows):
         """The shards of each dataset that was joined; without joins, all shards."""
         return [self.shards]
 
+    @property
+    def all(self) -> ShardRows:
+        """All shards, the samples of which are counted one after another."""
+        return self
+
     def rows_of(self, name: str, positions: I64) -> I64:
         """Return the places of the values of a field, or of its columns, among the samples of all shards; -1 for none.
 

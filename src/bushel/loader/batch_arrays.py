@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.joined_numbers import number_reader
 from bushel._dataset.number_field import NumberField
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
@@ -150,7 +151,7 @@ def gathered_numbers(
             found.append(NumberField(name, ragged=rule is not None, axes=None if rule is None else 1))
     if not found or not isinstance(dataset, Dataset):
         return None
-    numbers = NumberReader(dataset, found)
+    numbers = number_reader(dataset, found)
     return numbers if numbers.fields else None
 
 

@@ -1,0 +1,88 @@
+"""Gathering numbers of datasets that are joined: the fields of each by a reader of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.batch_reader import NumberReader
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_of
+from bushel._dataset.number_field import NumberField
+from bushel._dataset.shards import kinds, union_of_fields
+
+__all__ = ["number_reader"]
+
+I64 = npt.NDArray[np.int64]
+
+
+def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:
+    """Return a reader of fields of numbers, of those that `gathers` names."""
+    divisions = [union_of_fields(kinds(shards)) for shards in reader_of(dataset).divisions]
+    together: dict[tuple[bool, ...], list[NumberField]] = {}
+    for one in fields:
+        together.setdefault(tuple(one.name in own for own in divisions), []).append(one)
+    if len(together) < 2:
+        return NumberReader(dataset, fields)
+    return _JoinedNumbers(dataset, [NumberReader(dataset, own) for own in together.values()])
+
+
+class _JoinedNumbers(NumberReader):
+    """Gathers fields of several datasets: what `NumberReader` does for those of one.
+
+    Args:
+        dataset: The joined dataset.
+        readers: A reader for the fields of each of the datasets.
+    """
+
+    def __init__(self, dataset: Dataset, readers: Sequence[NumberReader]) -> None:
+        super().__init__(dataset, ())
+        self._readers = readers
+        self.fields = tuple(one for reader in readers for one in reader.fields)
+        self._own = [(reader, number) for reader in readers for number in range(len(reader.fields))]
+
+    @property
+    def waited(self) -> bool:
+        """Whether values of the last batch were not in memory."""
+        return any(reader.waited for reader in self._readers)
+
+    @waited.setter
+    def waited(self, value: bool) -> None:
+        """What the readers say counts."""
+
+    def without(self, names: Collection[str]) -> NumberReader:
+        """Return a reader of the other fields."""
+        return _JoinedNumbers(self._dataset, [reader.without(names) for reader in self._readers])
+
+    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        """Gather the values of samples, of all fields that are not ragged."""
+        found: list[I64 | None] = []
+        for reader in self._readers:
+            found += reader.gather(samples, arrays[len(found) : len(found) + len(reader.fields)])
+        return found
+
+    def lengths(self, number: int, samples: I64) -> I64 | None:
+        """Return the lengths of the values of a ragged field along their first axis."""
+        reader, own = self._own[number]
+        return reader.lengths(own, samples)
+
+    def gather_rows(
+        self,
+        number: int,
+        samples: I64,
+        out: npt.NDArray[Any],
+        starts: I64,
+        fill: bytes | None = None,
+        skip: I64 | None = None,
+    ) -> bool:
+        """Gather the values of a ragged field into rooms of one array."""
+        reader, own = self._own[number]
+        return reader.gather_rows(own, samples, out, starts, fill, skip)
+
+    def prefetch(self, samples: I64) -> None:
+        """Ask the system to load what a later `gather` needs."""
+        for reader in self._readers:
+            reader.prefetch(samples)
