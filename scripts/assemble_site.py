@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "video.md": "Store and load video",
         "tokens.md": "Load tokens and other numbers",
         "columns.md": "Select by values and balance classes",
+        "joins.md": "Join photos, captions and embeddings",
         "view.md": "Look at a dataset",
         "integrity.md": "Find and repair damage",
         "removal.md": "Remove samples",

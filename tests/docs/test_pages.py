@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import json
 import shlex
 import shutil
 import sys
@@ -219,6 +220,19 @@ def test_robots() -> None:
     pytest.importorskip("av")
     shutil.copytree(FOREIGN / "lerobot", "robot")
     assert run_page("docs/format-lerobot.md", {}) == 8
+
+
+def test_joins() -> None:
+    names = {"cat/0.jpg": "a cat", "cat/1": "two cats", "cat/1.jpg": "cats again"}
+    Path("captions.jsonl").write_text(
+        "\n".join(json.dumps({"image": image, "caption": caption}) for image, caption in names.items())
+    )
+    Path("labels.csv").write_text("id,cls\ncat/0,tabby\ncat/1,kitten\n")
+    with bushel.Writer("photos.tar", {"jpg": "jpg", "cls": "int"}, container="tar") as writer:
+        for number in range(2):
+            writer.append({"jpg": np.zeros((48, 64, 3), np.uint8), "cls": 1 - number}, key=f"cat/{number}")
+    np.save("embeddings.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert run_page("docs/joins.md", {}) == 9
 
 
 def test_references() -> None:

@@ -84,6 +84,17 @@ def test_tokens_are_learned_and_resumed(tmp_path: Path) -> None:
     assert last < first
 
 
+def test_captions_are_found_and_training_resumes(tmp_path: Path) -> None:
+    script = EXAMPLES / "train_captions.py"
+    whole = run(script, tmp_path / "whole")
+    right, steps = map(int, re.findall(r"(\d+) of 200 photos get the right caption after (\d+) steps", whole)[0])
+    assert (right >= 190, steps) == (True, 62)
+    assert "after 25 steps" in run(script, tmp_path / "cut", "--stop-after", "25")
+    resumed = run(script, tmp_path / "cut")
+    assert "going on at step 20" in resumed
+    assert whole in resumed
+
+
 @needs_torch
 @needs_av
 def test_clips_are_classified(tmp_path: Path) -> None:
