@@ -232,7 +232,7 @@ def test_joins() -> None:
         for number in range(2):
             writer.append({"jpg": np.zeros((48, 64, 3), np.uint8), "cls": 1 - number}, key=f"cat/{number}")
     np.save("embeddings.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
-    assert run_page("docs/joins.md", {}) == 9
+    assert run_page("docs/joins.md", {}) == 10
 
 
 def test_references() -> None:
