@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sources.folders import jpeg
 
 import bushel
 from bushel._dataset.dataset import Dataset
@@ -360,3 +361,32 @@ def test_an_unfinished_shard_is_thrown_away(tmp_path: Path) -> None:
     assert not (tmp_path / "out/.bushel/staging").exists()
     with pytest.raises(ValueError, match="closed"):
         writer.append(sample(3), key="k3")
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "gulp", "recordio"])
+@pytest.mark.parametrize("mode", ["create", "resume"])
+def test_a_folder_with_files_of_others_is_refused(tmp_path: Path, container: str, mode: Any) -> None:
+    spec = {"frames": "jpg[]", "x": "int"}
+    out = tmp_path / "out"
+    (out / "photos").mkdir(parents=True)
+    with pytest.raises(FileExistsError, match=r"other files \(photos\)"):
+        bushel.Writer(out, spec, container=container, mode=mode)
+    (out / "photos").rmdir()
+    (out / "notes.txt").write_text("mine")
+    photos = [{"frames": [jpeg(0)], "x": 1, "__key__": "a"}]
+    for attempt in (
+        lambda: bushel.Writer(out, spec, container=container, mode=mode),
+        lambda: bushel.pack(photos, out, container=container, mode=mode),
+        lambda: bushel.pack(photos, out, container=container, parts=2, mode=mode),
+    ):
+        with pytest.raises(FileExistsError, match="notes.txt"):
+            attempt()
+    assert [path.name for path in out.iterdir()] == ["notes.txt"]
+    (out / "notes.txt").rename(out / ".notes")  # hidden files do not count
+    bushel.Writer(out, spec, container=container, mode=mode).close()
+    assert len(bushel.open(out)) == 0
+
+
+def test_one_file_lies_beside_others(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    bushel.Writer(tmp_path / "x.tar", {"x": "int"}).close()

@@ -19,7 +19,7 @@ from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath, workplace
 
-__all__ = ["Target", "check_same_fields", "choose_container", "holds_dataset", "unfinished_shards"]
+__all__ = ["Target", "check_alone", "check_same_fields", "choose_container", "holds_dataset", "unfinished_shards"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,24 @@ class Target:
             )
         if not exists and mode == "append":
             raise FileNotFoundError(f"{self.path} has no {self.container.name} dataset to append to")
+
+
+def check_alone(folder: AnyPath) -> None:
+    """Check that a folder without a dataset has no files of others, among which a new one would lie.
+
+    Hidden files do not count.
+
+    Raises:
+        FileExistsError: It has some.
+    """
+    if not folder.is_dir():
+        return
+    others = sorted(name for name in (entry.name for entry in folder.iterdir()) if not name.startswith("."))
+    if others:
+        raise FileExistsError(
+            f"{folder} has other files ({others[0]}), among which the new dataset would lie: write to a folder of its "
+            f"own, such as {folder / 'dataset'}"
+        )
 
 
 def _read_only_ending(name: str, container: WritableContainer) -> str | None:

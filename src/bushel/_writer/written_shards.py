@@ -15,7 +15,7 @@ from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
 from bushel._writer.publishing import FinishedShard, Uploads
 from bushel._writer.shard_writer import ShardInProgress
-from bushel._writer.target import Target
+from bushel._writer.target import Target, check_alone
 from bushel.containers.base import Layout, Shard
 from bushel.errors import UnsupportedError
 from bushel.storage import is_object, leave_workplace, make_folder, sync_folder, workplace
@@ -90,6 +90,8 @@ class WrittenShards:
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)
         target.check_mode(mode, exists=exists, incomplete=exists and self._marker.load())
+        if not (exists or target.single or current is not None or mode == "overwrite"):
+            check_alone(target.path)
         if isinstance(self._root, Path):
             make_folder(self._root, sync=self.sync)
             if self.sync and not exists:  # a process that made it may have been killed before that

@@ -17,7 +17,7 @@ from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel._writer.options import Mode
-from bushel._writer.target import holds_dataset
+from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.engines import connect
 from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
@@ -174,7 +174,7 @@ def _same(known: RunPlan | None, plan: RunPlan) -> bool:
 
 
 def _refuse_existing(run: RunFolder) -> None:
-    """Raise `FileExistsError` if there is a dataset where a run is to be written."""
+    """Raise `FileExistsError` if there is a dataset, or files of others, where a run is to be written."""
     there = None
     if run.single:
         there = run.part(0) if run.part(0).exists() else None
@@ -188,6 +188,8 @@ def _refuse_existing(run: RunFolder) -> None:
         raise FileExistsError(
             f"{there} is a dataset already, but not of this run: use mode='overwrite' to replace it, or another path"
         )
+    if not run.single:
+        check_alone(run.target)
 
 
 def run_parts(
