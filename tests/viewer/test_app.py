@@ -346,3 +346,17 @@ def test_rows_with_the_values_of_columns(folder: Path) -> None:
         assert row["columns"]["label"] == "2"
         assert row["columns"]["frames.length"] == "1"
         assert client.get("/api/0/rows?first=99&columns=1").json()["rows"] == []
+
+
+def test_frames_of_cameras_are_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    pytest.importorskip("pyarrow")
+    from tests.containers.lerobot.robots import write_robot
+
+    with client_of(write_robot(tmp_path / "robot")) as client:
+        [cell] = client.get("/api/0/rows?count=1").json()["rows"][0]["cells"]
+        assert cell["kind"] == "picture"
+        assert cell["field"] == "cam.left"
+        answer = client.get(f"/d/0/thumb?i=1&f={cell['field']}")
+        assert Image.open(io.BytesIO(answer.content)).size[0] > 1
+        assert f"thumb?i=1&f={cell['field']}" in client.get("/d/0/s/1").text

@@ -24,6 +24,7 @@ PAGES = (
     "/d/0/shards",
     "/d/0/training?batch=6",
     "/d/0/duplicates",
+    "/d/0/quality?with=3",
     "/d/0/compare",
     "/d/0/compare?left=0:caption&right=3:caption&show=differences",
     "/d/2/s/0",

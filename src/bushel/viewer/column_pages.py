@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from bushel._dataset.inside import column_of_view
 from bushel.viewer.histograms import Asked, condition_name, histogram_of
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
@@ -40,7 +39,7 @@ class ColumnPages:
         if len(shown.dataset) > _LARGEST:
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
         selection = select(self._site.shelf, shown, Query.of(parameters))
-        values, missing = column_of_view(shown.dataset, name)
+        values, missing = self._site.shelf.column(shown, name)
         asked = Asked(
             labels=shown.labels.get(name, ()),
             size=name not in shown.dataset.spec and _is_size(name),

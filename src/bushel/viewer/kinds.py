@@ -10,7 +10,7 @@ from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 
 __all__ = ["Kind", "ShownField", "kind_of", "shown_fields"]
 
-Kind = Literal["image", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"]
+Kind = Literal["image", "frame", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"]
 """The form in which a value is shown. `bytes` are shown by their content; `other` are values of codecs of users."""
 
 _KINDS: Mapping[str, Kind] = {
@@ -24,7 +24,7 @@ _KINDS: Mapping[str, Kind] = {
     "bytes": "bytes",
     "pickle": "bytes",  # which is never unpickled here
 }
-_VISUAL: tuple[Kind, ...] = ("image", "clip", "array", "audio")
+_VISUAL: tuple[Kind, ...] = ("image", "frame", "clip", "array", "audio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ def kind_of(codec: str) -> Kind:
         return inner if inner in ("text", "tree", "number", "array") else "bytes"
     if holds_image(codec):
         return "image"
+    if base == "frame":  # of a clip, which another file holds
+        return "frame"
     if holds_sound(codec):
         return "audio"
     return "clip" if holds_clip(codec) else _KINDS.get(base, "bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bushel._pictures.pixels import displayable
 from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
 from bushel._pictures.values import value_picture, value_pixels
 from bushel.errors import CodecError
@@ -59,6 +60,8 @@ def _picture(shown: Shown, position: int, name: str, side: int, element: int | N
         raise KeyError(f"this sample lacks the field {name!r}")
     if field.kind == "clip":
         return encoded(_clip_frame(shown, position, name, side, element))
+    if field.kind == "frame":
+        return encoded(shrunk(displayable(np.asarray(shown.dataset[position, [name]][name])), side))
     if field.sequence:
         if element is not None:
             values = values[element : element + 1] if element >= 0 else []

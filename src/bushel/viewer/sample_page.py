@@ -172,6 +172,9 @@ def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, b
 
 def _show(shown: Shown, view: FieldView, value: Stored, data: bytes | None) -> None:
     kind = view.field.kind
+    if kind == "frame":
+        view.shape = "drawn"
+        return
     head = data[:16] if data is not None else value.read(0, 16)
     found = media_type(head)
     if kind in ("clip", "audio") or (kind == "bytes" and (found or "").startswith(("video/", "audio/"))):

@@ -12,10 +12,11 @@ from bushel.viewer.byte_ranges import media_type, requested_range
 from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.pictures import kept_picture, picture_of, side_for
+from bushel.viewer.quality import MEASURES
 from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.shelf import QUALITY, Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
 
 __all__ = ["SamplePages"]
@@ -52,7 +53,7 @@ class SamplePages:
         shown = self._site.shown(request)
         main = shown.main and shown.main.name
         pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
-        columns = column_choices(shown)
+        columns = [*column_choices(shown)]
         short = [field.name for field in shown.fields if field.short]
         start = {
             "samples": len(shown.dataset),
@@ -69,6 +70,7 @@ class SamplePages:
             query=Query.of(request.query_params),
             info=shown.dataset.info,
             columns=columns,
+            measured=[f"{QUALITY}{name}" for name in MEASURES] if shown.number in self._site.shelf.measures else [],
             start=json.dumps(start),
         )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.inside import column_of_view, is_whole, reader_of
-from bushel._index.columns import Part
+from bushel._dataset.inside import is_whole, reader_of
+from bushel._dataset.where import choose
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
-from bushel.viewer.tags import Tags
 
 __all__ = ["Query", "Selection", "select"]
 
@@ -92,8 +92,9 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
         return Selection(len(shown.dataset))
     tags = shelf.tags[shown.number]
     tagged = tags.version if query.tag else 0
-    key = (shown.number, query, tagged)
-    positions = shelf.selections.get(key, lambda: _compact(_positions(shown, tags, query)))
+    measured = shelf.measures[shown.number].done if shown.number in shelf.measures else 0
+    key = (shown.number, query, tagged, measured)
+    positions = shelf.selections.get(key, lambda: _compact(_positions(shelf, shown, query)))
     return Selection(len(positions), positions)
 
 
@@ -102,11 +103,12 @@ def _compact(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.signedinteger[A
     return positions.astype(np.int32) if small else positions
 
 
-def _positions(shown: Shown, tags: Tags, query: Query) -> npt.NDArray[np.int64]:
-    dataset = shown.dataset
+def _positions(shelf: Shelf, shown: Shown, query: Query) -> npt.NDArray[np.int64]:
+    dataset, tags = shown.dataset, shelf.tags[shown.number]
     found: npt.NDArray[np.int64] | None = None
     if query.where:
-        found = dataset.positions_where(query.where)
+        column = partial(shelf.column, shown)
+        found = np.flatnonzero(choose(query.where, len(dataset), column, lambda: dataset.labels))
     if query.key:
         own = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
         found = own if found is None else np.intersect1d(found, own, assume_unique=True)
@@ -115,12 +117,8 @@ def _positions(shown: Shown, tags: Tags, query: Query) -> npt.NDArray[np.int64]:
         found = own if found is None else np.intersect1d(found, own, assume_unique=True)
     if query.sort:
         found = np.arange(len(dataset), dtype=np.int64) if found is None else found
-        found = found[_sorted(*_column(shown, query.sort.removeprefix("-")), found, query.sort.startswith("-"))]
+        found = found[_sorted(*shelf.column(shown, query.sort.removeprefix("-")), found, query.sort.startswith("-"))]
     return np.zeros(0, np.int64) if found is None else found
-
-
-def _column(shown: Shown, name: str) -> Part:
-    return column_of_view(shown.dataset, name)
 
 
 def _sorted(

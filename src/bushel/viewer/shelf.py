@@ -14,9 +14,11 @@ import numpy.typing as npt
 
 from bushel._dataset.damaged import HOW_TO_REPAIR
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of
+from bushel._dataset.inside import column_of_view, reader_of
+from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields
+from bushel.viewer.quality import MEASURES, Measures
 from bushel.viewer.tags import TagFile, Tags
 
 __all__ = ["ByteCache", "Shelf", "Shown", "plain_text"]
@@ -25,6 +27,8 @@ T = TypeVar("T")
 
 _PICTURE_BYTES = 48 << 20
 _SELECTION_BYTES = 48 << 20
+QUALITY = "quality."
+"""Beginning of the names of columns that are measures of pictures."""
 _NAMED = 3
 """Number of damaged shards that each page names."""
 
@@ -133,8 +137,13 @@ class Shown:
     @cached_property
     def main(self) -> ShownField | None:
         """The field that is shown large by default: the first one with pictures, else the first text, else any."""
-        order = ("image", "clip", "audio", "array", "text", "tree", "bytes", "number", "other")
+        order = ("image", "frame", "clip", "audio", "array", "text", "tree", "bytes", "number", "other")
         return min(self.fields, key=lambda each: order.index(each.kind), default=None)
+
+    @cached_property
+    def picture(self) -> str | None:
+        """The image field whose pictures are measured; None if there is none."""
+        return next((each.name for each in self.fields if each.kind == "image"), None)
 
     def key(self, position: int) -> str:
         """Return the key of a sample."""
@@ -150,6 +159,7 @@ class Shelf:
         transforms: Transforms that the training page offers, by name.
         tags: The tags of each dataset, by number.
         tag_file: The file that keeps the tags; None if they end with the viewer.
+        measures: The measures of pictures so far, by number of the dataset.
         pictures: Thumbnails that were made.
         selections: Positions that filters found, as integer arrays.
     """
@@ -158,6 +168,7 @@ class Shelf:
     transforms: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[Tags] = ()
     tag_file: TagFile | None = None
+    measures: dict[int, Measures] = field(default_factory=dict)
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )
@@ -174,6 +185,25 @@ class Shelf:
         if not 0 <= number < len(self.datasets):
             raise KeyError(f"there is no dataset {number}: this viewer shows {len(self.datasets)}")
         return self.datasets[number]
+
+    def measures_of(self, shown: Shown) -> Measures:
+        """Return the measures of the pictures of a dataset, as far as they are known."""
+        return self.measures.setdefault(shown.number, Measures.empty(len(shown.dataset)))
+
+    def column(self, shown: Shown, name: str) -> Part:
+        """Return values and missing ones of a column of the index, or of a measure of pictures.
+
+        Raises:
+            KeyError: There is no such column, or no picture was measured.
+            FormatError: An index is damaged.
+        """
+        measure = name.removeprefix(QUALITY)
+        if measure == name or measure not in MEASURES or name in shown.dataset.columns:
+            return column_of_view(shown.dataset, name)
+        if shown.number not in self.measures:
+            raise KeyError(f"no picture was measured: the page Quality makes the column {name}")
+        values = self.measures[shown.number].values[measure].astype(np.float64)
+        return values, np.isnan(values)
 
     def tag(self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
         """Give a tag to samples, or take it away, and keep that in the file. Arguments and errors: see `Tags.change`.

@@ -123,6 +123,8 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     if any(field.kind == "image" and not field.sequence for field in shown.fields):
         pages.append(("training", "/training"))
     pages.append(("duplicates", "/duplicates"))
+    if shown.picture is not None:
+        pages.append(("quality", "/quality"))
     if len(shelf.datasets) > 1 or sum(field.visual for field in shown.fields) > 1:
         pages.append(("compare", "/compare"))
     return pages

@@ -1,0 +1,130 @@
+"""Measures of pictures, near-duplicates, and the page that shows them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageFilter
+from tests.viewer.serving import client_of
+
+import bushel
+from bushel.viewer.quality import measures_of, near_duplicates, picture_hash
+
+
+def picture(seed: int, width: int = 64, height: int = 48) -> npt.NDArray[np.uint8]:
+    small = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), np.uint8)
+    return np.array(Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def encoded(pixels: npt.NDArray[np.uint8], quality: int = 90) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", quality=quality)
+    return stream.getvalue()
+
+
+def test_measures_tell_dark_flat_blurred_and_wide_pictures() -> None:
+    usual = measures_of(picture(0))
+    assert measures_of(picture(0) // 10)["brightness"] < 0.1 < usual["brightness"]
+    flat = measures_of(np.full((40, 40, 3), 90, np.uint8))
+    assert flat["entropy"] == 0
+    assert flat["contrast"] == pytest.approx(0, abs=1e-6)
+    assert flat["sharpness"] == pytest.approx(0, abs=1e-3)
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
+    assert (
+        measures_of(np.array(noise.filter(ImageFilter.GaussianBlur(2))))["sharpness"]
+        < 0.1 * measures_of(np.array(noise))["sharpness"]
+    )
+    assert measures_of(picture(0, 90, 30))["aspect"] == 3
+    assert measures_of(np.zeros((1, 1, 3), np.uint8))["sharpness"] == 0
+
+
+def test_the_hash_survives_encoding_and_size() -> None:
+    for seed in range(20):
+        first = picture_hash(picture(seed))
+        again = picture_hash(np.array(Image.open(io.BytesIO(encoded(picture(seed, 200, 150), 60)))))
+        assert (first ^ again).bit_count() <= 3
+        assert (first ^ picture_hash(picture(seed + 100))).bit_count() > 8
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=12), st.data())
+def test_groups_hold_all_hashes_that_are_near(values: list[int], data: st.DataObject) -> None:
+    for value in values[:4]:
+        bits = data.draw(st.sets(st.integers(0, 63), max_size=3))
+        values.append(value ^ sum(1 << bit for bit in bits))
+    groups = near_duplicates(np.array(values, np.uint64))
+    of = {member: number for number, group in enumerate(groups) for member in group}
+    for one in range(len(values)):
+        for other in range(one):
+            if (values[one] ^ values[other]).bit_count() <= 3:
+                assert of[one] == of[other]
+    assert all(len(group) > 1 and group == sorted(group) for group in groups)
+
+
+def write(path: Path, seeds: list[int], labels: list[int] | None = None) -> Path:
+    with bushel.Writer(path, {"image": "jpg", "label": "int"}, container="tar") as writer:
+        for number, seed in enumerate(seeds):
+            data = b"\xff\xd8 broken" if seed < 0 else encoded(picture(seed), 95 - number)
+            writer.append({"image": data, "label": labels[number] if labels else 0}, key=f"k{number}")
+    return path
+
+
+def test_the_page_finds_duplicates_and_labels_that_disagree(tmp_path: Path) -> None:
+    with client_of(write(tmp_path / "data", [1, 2, 1, 3, -1, 3], [0, 0, 1, 2, 2, 2])) as client:
+        text = client.get("/d/0/quality").text
+        assert "6 of 6 samples are measured." in text
+        assert text.count("2 pictures") == 2
+        assert text.count("with different labels: 0, 1") == 1
+        assert 'href="/d/0/quality"' in client.get("/d/0").text
+
+
+def test_the_page_finds_what_two_datasets_share(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one", [1, 2, 2, 3]), write(tmp_path / "two", [7, 3, 8])
+    with client_of(one, two) as client:
+        text = client.get("/d/0/quality?with=1").text
+        assert "3 of 3 samples are measured." in text
+        assert text.count("2 pictures") == 1  # those of one dataset only are left out
+        assert 'href="/d/0/s/3"' in text
+        assert 'href="/d/1/s/1"' in text
+
+
+def test_measures_are_columns(tmp_path: Path) -> None:
+    with client_of(write(tmp_path / "data", [1, -1, 2, 3])) as client:
+        answer = client.get("/api/0/rows?sort=quality.brightness")
+        assert answer.status_code == 404
+        assert "the page Quality makes the column" in answer.json()["error"]
+        client.get("/d/0/quality")
+        rows = client.get("/api/0/rows?sort=-quality.brightness").json()["rows"]
+        order = sorted([0, 2, 3], key=lambda place: -picture([1, -1, 2, 3][place]).astype(float).mean())
+        assert [row["position"] for row in rows][3] == 1  # without a measure
+        assert {row["position"] for row in rows[:3]} == set(order)
+        assert client.get("/api/0/rows?where=quality.aspect+%3E+1").json()["total"] == 3
+        assert client.get("/api/0/histogram?column=quality.entropy").json()["missing"] == 1
+        assert "quality.sharpness" in client.get("/d/0").text
+
+
+def test_measuring_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bushel.viewer import quality_pages
+
+    monkeypatch.setattr(quality_pages, "_SECONDS", 1e-9)
+    with client_of(write(tmp_path / "data", [1, 2, 3])) as client:
+        done: list[Any] = [
+            client.get("/d/0/quality").text.partition(" of 3 samples are measured")[0][-1] for _ in range(4)
+        ]
+        assert done == sorted(done)
+        monkeypatch.setattr(quality_pages, "_SECONDS", 60)
+        assert "3 of 3 samples are measured." in client.get("/d/0/quality").text
+
+
+def test_datasets_without_images_have_no_such_page(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"label": "int"}, container="bag") as writer:
+        writer.append({"label": 1})
+    with client_of(tmp_path / "data") as client:
+        assert client.get("/d/0/quality").status_code == 404
+        assert "/quality" not in client.get("/d/0").text
