@@ -102,8 +102,9 @@ class BatchReader:
         """
         reader, chosen = self.dataset._reader, self.dataset._selection
         absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
-        groups = reader.readable(absolute, wanted)
-        rest = reader.unknown(groups, wanted) if decode else wanted
+        asked = reader.asked(absolute, wanted)
+        groups = reader.readable(absolute, asked)
+        rest = reader.unknown(groups, asked) if decode else asked
         plan = reader.plan(groups, len(absolute), rest, parts=decode)
         return [([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches]
 
@@ -115,7 +116,7 @@ class BatchReader:
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
     """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
-    if type(dataset) is not Dataset or not len(dataset):
+    if type(dataset) is not Dataset or not len(dataset) or dataset._reader.windows is not None:
         return []
     chosen = dataset._selection
     wanted = chosen.wanted(fields)

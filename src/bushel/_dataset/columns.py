@@ -72,9 +72,13 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         return values[kept], None if missing is None else missing[kept]
     shards = reader.shards
     wanted = _meaning(name, reader)
+    if reader.windows is not None and wanted.part == "length":
+        offsets = reader.windows.shape.offsets.get(wanted.field.name)
+        if offsets is not None:
+            return np.full(len(positions), len(offsets), np.int64), None
     if reader.sides:
         return _of_joined(reader, np.asarray(positions, np.int64), wanted)
-    if isinstance(positions, range) and positions.step == 1:
+    if isinstance(positions, range) and positions.step == 1 and reader.windows is None:
         return _put_together(_slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted)
     rows = np.asarray(positions, np.int64)
     groups = reader.groups(rows) if len(rows) else []

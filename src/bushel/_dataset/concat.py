@@ -56,6 +56,10 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
             raise TypeError(
                 f"concat takes a list of datasets, not of {type(each).__name__}: open paths with bushel.open"
             )
+    if any(dataset._reader.windows is not None for dataset in datasets):
+        from bushel._dataset.make_windows import concat_windows
+
+        return concat_windows(datasets, one_after_another)
     shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
     verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)

@@ -17,6 +17,7 @@ from bushel._dataset.stored_values import StoredValues
 from bushel._index.class_names import Labels
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
+from bushel.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from bushel._dataset.info import Info
@@ -68,12 +69,17 @@ class Dataset(StoredValues):
 
         info = self.info
         total = "" if len(self) == info.samples else f" of {info.samples:,}"
+        noun, windows = "samples", self._reader.windows
+        if windows is not None:
+            noun, total = str(windows.shape), ""
         shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         removed = f"; {info.removed:,} removed" if info.removed else ""
         notes = removed + ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
         notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
-        return f"<bushel.Dataset: {len(self):,}{total} samples, {info.container}, {shards}; {fields}{notes}>"
+        if windows is not None and windows.without:
+            notes += f"; {windows.without:,} samples are too short for a window"
+        return f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards}; {fields}{notes}>"
 
     def _repr_html_(self) -> str:
         from bushel._dataset.in_notebook import dataset_html
@@ -173,6 +179,8 @@ class Dataset(StoredValues):
         digest = hashlib.sha256(json.dumps(shown).encode())
         for side in self._reader.sides:
             digest.update(side.rows.data)
+        if self._reader.windows is not None:
+            digest.update(self._reader.windows.digest())
         if isinstance(self._selection.positions, range):
             digest.update(repr(self._selection.positions).encode())
         elif isinstance(self._selection.positions, Remaining):
@@ -377,6 +385,57 @@ class Dataset(StoredValues):
 
         return with_values(self, name, values, kind)
 
+    def windows(
+        self,
+        field: str,
+        length: int | None = None,
+        *,
+        hop: int | None = None,
+        step: int = 1,
+        also: Iterable[str] = (),
+        pad: bool = False,
+        delta: Mapping[str, Iterable[int]] | None = None,
+    ) -> Dataset:
+        """Return a view whose samples are windows: some elements of a sequence, frames of a clip, or rows of an array.
+
+        The window of the sample `clip7` that starts at element 48 has the key `clip7@48`. It has the elements of
+        `field`, and all other fields as the sample has them. Only the bytes of these elements are read, of a clip those
+        from the keyframe before them; windows of the same clip that are read together are decoded together.
+
+        Args:
+            field: A sequence field, or a field of clips, sounds or arrays.
+            length: Number of elements in a window.
+            hop: Elements from the start of one window to that of the next; None for windows that follow one another.
+            step: Distance of its elements: 4 takes every fourth.
+            also: Fields of which the window has the same elements, such as the actions at the frames.
+            pad: Whether the last window of a sample may reach beyond its end, so that all elements are in a window.
+                The last element then fills it up, and `frames_is_pad`, of bool[length], says where. Otherwise the
+                elements that do not fill a window are left out.
+            delta: Instead of a length, the elements of each field, counted from one element of `field`, which every
+                `hop`-th one is in turn: `{"frames": [-1, 0], "action": [0, 1, 2]}`. The first or last element takes the
+                place of what would be outside, and `action_is_pad`, of bool[3], says where.
+
+        Raises:
+            KeyError: There is no such field, or the index does not say how many elements samples have; the message
+                names the command that records it.
+            TypeError: A field has no elements, or an argument has another type.
+            ValueError: An argument is out of its range, or fields have different numbers of elements in a sample.
+            UnsupportedError: The samples are windows already.
+
+        Examples:
+            >>> with bushel.Writer("walks.tar", {"pose": "array(float32,-1,2)", "goal": "int"}) as writer:
+            ...     for steps in (5, 9):
+            ...         print(writer.append({"pose": np.zeros((steps, 2), "f4"), "goal": steps}, key=f"walk{steps}"))
+            0
+            1
+            >>> windows = bushel.open("walks.tar").windows("pose", 4, hop=2)
+            >>> list(windows.keys), windows[1]["pose"].shape, windows[1]["goal"]
+            (['walk5@0', 'walk9@0', 'walk9@2', 'walk9@4'], (4, 2), 9)
+        """
+        from bushel._dataset.make_windows import shape_of, windows_of
+
+        return windows_of(self, shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta))
+
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
 
@@ -410,6 +469,7 @@ class Dataset(StoredValues):
 
         Raises:
             MissingPackageError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+            UnsupportedError: The samples are windows.
 
         Examples:
             >>> table = ds.to_arrow()
@@ -418,6 +478,9 @@ class Dataset(StoredValues):
         """
         from bushel._dataset.columns import part_of
         from bushel._index.arrow import index_table
+
+        if self._reader.windows is not None:
+            raise UnsupportedError("windows have no extents of their own: take the table of the dataset they are of")
 
         own = tuple(f"{name}." for name in self._selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(own)]

@@ -17,7 +17,7 @@ from bushel._index.read_plan import FieldPlan, Group, ReadPlan
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import Part, joined_parts
 from bushel.errors import CodecError
-from bushel.spec import KEY
+from bushel.spec import KEY, Field
 
 __all__ = ["Sample", "Source", "count_elements", "decode_samples", "drained", "samples_of", "warn_of_whole_clip"]
 
@@ -33,6 +33,7 @@ class Source(Protocol):
     """What decoding asks the reader of the stored bytes: `Reader`, which describes these members."""
 
     shards: Sequence[OpenShard]
+    fields: dict[str, Field]
     whole_clips: deque[None]
     warned_of_clips: bool
 
@@ -47,6 +48,10 @@ class Source(Protocol):
     def read(
         self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool | None = None
     ) -> list[Sample]: ...
+
+    def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]: ...
+
+    def whole_value(self, position: int, name: str, elements: Elements) -> Sample: ...
 
 
 def warn_of_whole_clip(which: str) -> None:
@@ -184,7 +189,7 @@ def _whole_clip(reader: Source, position: int, name: str, elements: Elements) ->
         reader.warned_of_clips = True
         file, _ = reader.location(position, name)
         warn_of_whole_clip(f"sample {reader.key(position)!r}, field {name!r} ({file})")
-    return reader.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+    return reader.whole_value(position, name, elements)[name]
 
 
 def _undecodable(reader: Source, error: CodecError, key: str, name: str, position: int) -> CodecError:
@@ -260,8 +265,8 @@ def decode_samples(
     Raises:
         CodecError: A value cannot be decoded.
     """
-    wanted = wanted or {}
-    groups = reader.groups(positions, wanted or None)
+    wanted = reader.asked(positions, dict.fromkeys(reader.fields) if wanted is None else wanted)
+    groups = reader.groups(positions, wanted)
     decoders: list[dict[str, Callable[[Any], Any]]] = [{}] * len(samples)
     for group in groups:
         found = _decoders(reader.shards[group.number], encoded, wanted)

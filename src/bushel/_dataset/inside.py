@@ -8,18 +8,45 @@ import numpy.typing as npt
 from bushel._dataset.columns import part_of
 from bushel._dataset.reader import Reader
 from bushel._dataset.samples import Samples
+from bushel._dataset.window_reader import WindowReader
+from bushel._dataset.windows import Windows
 from bushel._index.columns import Part
+from bushel.errors import UnsupportedError
 
-__all__ = ["column_of_view", "is_whole", "reader_of", "whole_position", "whole_positions"]
+__all__ = [
+    "column_of_view",
+    "is_whole",
+    "reader_of",
+    "refuse_windows",
+    "whole_position",
+    "whole_positions",
+    "windows_of",
+]
 
 
 def reader_of(dataset: Samples) -> Reader:
     """Return the reader that a dataset and all of its views share. Its positions are those in the whole dataset."""
-    return dataset._reader
+    reader = dataset._reader
+    return reader.base._reader if isinstance(reader, WindowReader) else reader
+
+
+def windows_of(dataset: Samples) -> Windows | None:
+    """Return the windows that the samples of a view are; None if they are no windows."""
+    return dataset._reader.windows
+
+
+def refuse_windows(dataset: Samples, instead: str) -> None:
+    """Refuse a view whose samples are windows, where only whole samples have a meaning.
+
+    Raises:
+        UnsupportedError: They are windows; `instead` says what to do.
+    """
+    if dataset._reader.windows is not None:
+        raise UnsupportedError(f"the samples of this view are {dataset._reader.windows.shape}: {instead}")
 
 
 def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the positions in the whole dataset of samples of a view.
+    """Return the positions in the whole dataset of samples of a view; of windows, those of their samples.
 
     Args:
         dataset: A dataset or a view.
@@ -28,21 +55,23 @@ def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.N
     Returns:
         int64[n].
     """
-    return dataset._selection.absolute(positions)
+    reader, found = dataset._reader, dataset._selection.absolute(positions)
+    return reader.samples(found) if isinstance(reader, WindowReader) else found
 
 
 def whole_position(dataset: Samples, position: int) -> int:
-    """Return the position in the whole dataset of a sample of a view. A negative one counts from the end.
+    """Return the position in the whole dataset of a sample of a view, or window. A negative one counts from the end.
 
     Raises:
         IndexError: The position is out of range.
     """
-    return dataset._selection.at(position)
+    found, reader = dataset._selection.at(position), dataset._reader
+    return int(reader.samples(np.array([found], np.int64))[0]) if isinstance(reader, WindowReader) else found
 
 
 def is_whole(dataset: Samples) -> bool:
     """Return whether this is not a view of some samples, or of the samples in another order."""
-    return dataset._selection.is_whole(int(dataset._reader.starts[-1]))
+    return dataset._reader.windows is None and dataset._selection.is_whole(int(dataset._reader.starts[-1]))
 
 
 def column_of_view(dataset: Samples, name: str) -> Part:

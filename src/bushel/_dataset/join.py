@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of
+from bushel._dataset.inside import reader_of, refuse_windows
 from bushel._dataset.join_match import match
 from bushel._dataset.join_names import Names, can_name
 from bushel._dataset.joined import with_partners
@@ -61,6 +61,7 @@ def join(
             key; two datasets have a field of the same name. (If it is the field `on`, the other dataset's is kept where
             it is not of texts or numbers, else the first one's.)
         KeyError: No dataset has such a field.
+        UnsupportedError: The samples of an argument are windows.
         TypeError: An argument is not a dataset, or values of the field are not texts or whole numbers.
 
     Examples:
@@ -77,6 +78,7 @@ def join(
     for each in datasets:
         if not isinstance(each, Dataset):
             raise TypeError(f"join takes datasets, not {type(each).__name__}: open paths with bushel.open")
+        refuse_windows(each, "join the datasets first, and make windows of the result")
     if not datasets:
         raise ValueError("join needs at least one dataset")
     if how not in ("inner", "left"):

@@ -8,10 +8,10 @@ value by value, and stored values of local files are read by a kernel that needs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,21 @@ if TYPE_CHECKING:
     from bushel._dataset.known_values import KnownFields
     from bushel._dataset.selection import Remaining
     from bushel._dataset.sides import Joined, Side
+    from bushel._dataset.windows import Windows
+    from bushel._index.key_lookup import KeyLookup
     from bushel.storage.fetch import Held
 
-__all__ = ["Reader", "Sample"]
+__all__ = ["Lookup", "Reader", "Sample"]
 
 I64 = npt.NDArray[np.int64]
 T = TypeVar("T")
+
+
+class Lookup(Protocol):
+    """Finds samples by key."""
+
+    def find(self, key: str) -> Iterable[int]:
+        """Return the positions of the samples with a key."""
 
 
 class Reader(ShardRows):
@@ -51,8 +60,11 @@ class Reader(ShardRows):
         joins: What was joined, if datasets were.
         sides: The datasets that were joined to the first one.
         remaining: The positions that remain if samples were removed; None if none was.
+        windows: The windows of which positions are numbers; None if they are those of samples.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
+
+    windows: Windows | None = None
 
     def __init__(
         self,
@@ -199,6 +211,20 @@ class Reader(ShardRows):
             stored = self.stored(plan, positions, held)
             samples = samples_of(self, plan, stored, positions, self.keys(positions, groups), decode=decode)
         return merged(samples, known, wanted) if known else samples
+
+    def lookup(self) -> KeyLookup | Lookup:
+        """Return what finds samples by key."""
+        from bushel._dataset.key_file import key_lookup
+
+        return key_lookup(self.counted, self.starts)
+
+    def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
+        """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
+        return wanted
+
+    def whole_value(self, position: int, name: str, elements: Elements) -> Sample:
+        """Read elements of a sample, and all bytes of the value for that."""
+        return self.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0]
 
     def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""

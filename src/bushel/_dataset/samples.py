@@ -15,12 +15,16 @@ from bushel._dataset.shards import OpenShard
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
+    from bushel._dataset.reader import Lookup
     from bushel._index.key_lookup import KeyLookup, KeyView
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
 
 CHUNK = 64
 """Number of samples that iteration reads at once."""
+
+_WINDOWS = 8
+"""Number of windows that it reads at once: those of one clip are decoded together."""
 
 
 class ShownSample(dict[str, Any]):
@@ -59,7 +63,7 @@ class Samples:
             positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
             selection = Selection(positions, self._reader.fields)
         self._selection = selection
-        self._lookup: KeyLookup | None = None
+        self._lookup: KeyLookup | Lookup | None = None
 
     def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None) -> Self:
         own, fields = self._selection, self._reader.fields
@@ -133,9 +137,7 @@ class Samples:
 
     def _find(self, key: str) -> int | None:
         if self._lookup is None:
-            from bushel._dataset.key_file import key_lookup
-
-            self._lookup = key_lookup(self._reader.counted, self._reader.starts)
+            self._lookup = self._reader.lookup()
         return self._selection.first(self._lookup.find(key))
 
     # Views
@@ -189,8 +191,9 @@ class Samples:
     # Reading
 
     def __iter__(self) -> Iterator[Sample]:
-        for first in range(0, len(self), CHUNK):
-            positions = self._selection.all_of(range(first, min(first + CHUNK, len(self))))
+        chunk = CHUNK if self._reader.windows is None else _WINDOWS
+        for first in range(0, len(self), chunk):
+            positions = self._selection.all_of(range(first, min(first + chunk, len(self))))
             stored = self._reader.read(positions, dict.fromkeys(self._selection.fields), decode=False, parts=True)
             for place, sample in enumerate(stored):
                 yield decode_samples(self._reader, [sample], positions[place : place + 1])[0]

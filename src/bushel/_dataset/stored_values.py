@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bushel._dataset.decoding import count_elements, decode_samples
 from bushel._dataset.samples import Sample, Samples
 from bushel._dataset.selection import Given, Mask
+from bushel._index.elements import Elements
 from bushel._index.read_plan import Group, element_rows
 from bushel._index.table import MISSING
 from bushel.codecs.registry import holds_array, holds_elements
@@ -65,7 +66,11 @@ class StoredValues(Samples):
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._selection.at(position)
         found: dict[str, bool | range] = {}
+        windows = self._reader.windows
         for name in self._selection.fields:
+            if windows is not None and (own := windows.shape.available(name)) is not None:
+                found[name] = own
+                continue
             if (group := self._reader.group_of(absolute, name)) is None:
                 continue
             column, row = group.index.fields[name], int(group.rows[0])
@@ -90,9 +95,12 @@ class StoredValues(Samples):
             >>> bool(ds.lengths([0], "image")[0] == Path("photos/cat/0.jpg").stat().st_size)
             True
         """
-        wanted = self._selection.all_of(positions)
-        names = self._selection.wanted([field])
-        return _stored_lengths(self._reader.groups(wanted, names), len(wanted), *names)
+        [name], wanted = self._selection.wanted([field]), self._selection.all_of(positions)
+        windows = self._reader.windows
+        if windows is not None and name in windows.shape.pads:  # a byte for each element
+            return np.full(len(wanted), len(windows.shape.offsets[windows.shape.pads[name]]), np.int64)
+        elements = self._reader.asked(wanted, {name: None})[name]
+        return _stored_lengths(self._reader.groups(wanted, [name]), len(wanted), name, elements)
 
     def gather(self, positions: Given, field: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
@@ -177,7 +185,7 @@ class StoredValues(Samples):
         return decode_samples(self._reader, stored, numbers, encoded, self._selection.wanted(fields))
 
 
-def _stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArray[np.int64]:
+def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: Elements) -> npt.NDArray[np.int64]:
     """Return the stored bytes of one field in each sample of a batch: int64[total], `MISSING` if a sample lacks it.
 
     Raises:
@@ -189,7 +197,7 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str) -> npt.NDArr
         if column is None:
             continue
         places = group.places_in(total)
-        rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, None)
+        rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, elements)
         own = column.length[rows]
         if counts is not None:
             ends, sums = np.cumsum(counts), np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])

@@ -65,6 +65,18 @@ class ClipFrames:
             return None
         return int(np.count_nonzero(self.flags[first:last] & SHOWN))
 
+    def counts(self, rows: I64) -> I64:
+        """Return the numbers of frames of clips: int64[n], -1 where they are unknown."""
+        if len(rows) * 8 < self.rows:
+            return np.array([-1 if (own := self.count(row)) is None else own for row in rows.tolist()], np.int64)
+        from bushel.codecs.clip_parts import SHOWN
+
+        sums = np.zeros(len(self.flags) + 1, np.int64)
+        np.cumsum((self.flags & SHOWN) != 0, out=sums[1:])
+        first, last = self.starts[rows], self.starts[rows + 1]
+        known = (first >= 0) & (first < last) & (last < len(sums))
+        return np.where(known, sums[np.where(known, last, 0)] - sums[np.where(known, first, 0)], -1)
+
     def of(self, row: int, size: int) -> ClipPackets | None:
         """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
         from bushel.codecs.clip_parts import ClipPackets

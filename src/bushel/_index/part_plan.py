@@ -66,8 +66,9 @@ def _share(parts: list[Part | None], column: FieldExtents, row: int, places: lis
         if ranged is None:
             return
         part = ValuePart(ranged, together, column.length[row : row + 1].astype(np.int64))
+    shared = tuple(sorted(places))
     for place, numbers in zip(places, wanted, strict=True):
-        parts[place] = SharedPart(part, np.searchsorted(together, numbers), min(places), place)
+        parts[place] = SharedPart(part, np.searchsorted(together, numbers), shared, place)
 
 
 def _part(column: FieldExtents, row: int, elements: Elements) -> Part | None:

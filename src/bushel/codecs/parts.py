@@ -131,15 +131,18 @@ class ValuePart(Part):
 class _Once:
     """A part with its bytes, which is decoded when the first sample asks for it."""
 
-    def __init__(self, part: Part) -> None:
-        self._part, self._lock, self._done = part, threading.Lock(), False
+    def __init__(self, part: Part, sharers: int) -> None:
+        self._part, self._sharers, self._left, self._lock = part, sharers, 0, threading.Lock()
         self._found: npt.NDArray[Any] | None = None
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         with self._lock:
-            if not self._done:
-                self._found, self._done = self._part.decode(codec), True
-        return self._found
+            if not self._left:
+                self._found, self._left = self._part.decode(codec), self._sharers
+            found, self._left = self._found, self._left - 1
+            if not self._left:
+                self._found = None  # the last of the samples has asked for it
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,30 +152,35 @@ class SharedPart(Part):
     Attributes:
         part: The elements that any of them wants.
         rows: int64[n], the place of each of its elements among those.
-        owner: Place of the first of the samples in the batch, which reads the bytes.
+        places: Places of the samples in the batch. The first of them reads the bytes.
         place: Place of this sample.
         once: The part with its bytes; None before they are read.
     """
 
     part: Part
     rows: I64
-    owner: int
+    places: tuple[int, ...]
     place: int
     once: _Once | None = None
 
     @property
+    def is_first(self) -> bool:
+        """Whether this is the first of the samples."""
+        return self.place == self.places[0]
+
+    @property
     def offsets(self) -> I64:
         """Those of the part, for the first sample."""
-        return self.part.offsets if self.owner == self.place else np.zeros(0, np.int64)
+        return self.part.offsets if self.is_first else np.zeros(0, np.int64)
 
     @property
     def lengths(self) -> I64:
         """Those of the part, for the first sample."""
-        return self.part.lengths if self.owner == self.place else np.zeros(0, np.int64)
+        return self.part.lengths if self.is_first else np.zeros(0, np.int64)
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part of the first sample with its bytes."""
-        return replace(self, once=_Once(self.part.read(data)))
+        return replace(self, once=_Once(self.part.read(data), len(self.places)))
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the elements of all samples if none has done so, and return those of this one."""
@@ -192,8 +200,8 @@ def joined_parts(parts: Sequence[Part | None], stored: Sequence[bytes | None]) -
         count = len(part.offsets)
         data = [data or b"" for data in stored[at : at + count]]
         at += count
-        if isinstance(part, SharedPart) and part.owner != part.place:
-            values.append(replace(part, once=values[part.owner].once))
+        if isinstance(part, SharedPart) and not part.is_first:
+            values.append(replace(part, once=values[part.places[0]].once))
         else:
             values.append(part.read(data))
     return values

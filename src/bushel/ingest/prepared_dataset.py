@@ -9,7 +9,7 @@ import numpy as np
 
 from bushel._dataset.columns import names_in_any
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_positions
+from bushel._dataset.inside import reader_of, whole_positions, windows_of
 from bushel._dataset.shards import OpenShard
 from bushel._index.class_names import Labels, check_labels, labels_of_fields
 from bushel._index.column_names import AUTO, known_column_of
@@ -68,10 +68,19 @@ class _Facts:
         dataset = source.dataset
         indexes = [shard.index for shard in _shards_of(dataset)]
         filled = [index for index in indexes if index.samples]
+        windows = windows_of(dataset)
+        made = (
+            ()
+            if windows is None
+            else [name for name in windows.shape.offsets if name in fields and not fields[name].sequence]
+        )
         return cls(
             fields=fields,
             codecs={
-                name: frozenset(index.fields[name].codec for index in filled if name in index.fields) for name in fields
+                name: frozenset(
+                    index.fields[name].codec for index in filled if name in index.fields and name not in made
+                )
+                for name in fields
             },
             keyed=dataset.info.keyed,
             labels=[labels_of_fields(shard.labels, fields) for shard in dataset.shards],

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_positions
+from bushel._dataset.inside import reader_of, refuse_windows, whole_positions
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
@@ -115,6 +115,7 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
     for each in (left, right):
         if not isinstance(each, Dataset):
             raise TypeError(f"diff compares datasets, not a {type(each).__name__}: open paths with bushel.open")
+        refuse_windows(each, "compare the datasets that they are of")
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
     fields = _compared_fields(left, right, pairs, shared)
