@@ -96,7 +96,7 @@ class WindowReader(Reader):
         """Return the elements to read of samples, given the elements that are wanted of their windows.
 
         Raises:
-            IndexError: A window does not have so many elements.
+            IndexError: An element is beyond the end of a window.
             TypeError: Windows within these windows are wanted.
         """
         ranges, found = self.ranges(positions), dict[str, Elements]()
