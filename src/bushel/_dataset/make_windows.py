@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.element_counts import check_has_elements, element_counts
+from bushel._dataset.samples import Samples
 from bushel._dataset.selection import Selection
 from bushel._dataset.window_reader import WindowReader
 from bushel._dataset.windows import Windows, WindowShape, window_counts
 from bushel.errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from bushel._dataset.dataset import Dataset
-
 __all__ = ["concat_windows", "shape_of", "view_of", "window_length", "windows_of"]
 
 I64 = npt.NDArray[np.int64]
+S = TypeVar("S", bound=Samples)
 
 _MOST = 1 << 32
 
 
-def windows_of(dataset: Dataset, shape: WindowShape) -> Dataset:
+def windows_of(dataset: S, shape: WindowShape) -> S:
     """Return the view of a dataset whose samples are windows of its samples.
 
     Raises:
@@ -58,13 +57,13 @@ def windows_of(dataset: Dataset, shape: WindowShape) -> Dataset:
     return view_of(dataset, Windows.of(shape, counts))
 
 
-def view_of(dataset: Dataset, windows: Windows) -> Dataset:
+def view_of(dataset: S, windows: Windows) -> S:
     """Return the view of a dataset whose samples are its windows."""
     reader = WindowReader(dataset, windows)
     return type(dataset)((), reader=reader, selection=Selection(range(len(windows)), reader.fields))
 
 
-def concat_windows(views: Sequence[Dataset], join: Any) -> Dataset:
+def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     """Return views of windows as one, one after another.
 
     Args:

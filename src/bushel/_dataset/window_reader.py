@@ -18,7 +18,7 @@ from bushel.codecs.frames import choose
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
-    from bushel._dataset.dataset import Dataset
+    from bushel._dataset.samples import Samples
     from bushel._dataset.shards import OpenShard
     from bushel.storage.fetch import Held
 
@@ -42,7 +42,7 @@ class WindowReader(Reader):
 
     windows: Windows
 
-    def __init__(self, base: Dataset, windows: Windows) -> None:
+    def __init__(self, base: Samples, windows: Windows) -> None:
         self.__dict__.update(base._reader.__dict__)
         self.base, self.windows = base, windows
         self.fields = _fields(base._selection.fields, windows.shape)
