@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.inside import refuse_windows
 from bushel._dataset.joined import with_partners
 from bushel._dataset.samples import Samples
 from bushel._dataset.shards import OpenShard
@@ -33,6 +34,7 @@ _KINDS: dict[str, Kind] = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
 
 def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     """Return a view with one more field: see `Dataset.with_field`."""
+    refuse_windows(dataset, "add the field to the dataset that they are of, and make windows of the result")
     if name in dataset.spec:
         raise ValueError(f"there is a field {name!r}: leave it out with ds.fields([...]), or choose another name")
     own = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
