@@ -23,7 +23,7 @@ from bushel._dataset.decoding import decode_samples, drained
 from bushel._dataset.known_values import exact_kind
 from bushel._dataset.number_field import NumberField
 from bushel._dataset.selection import Given, Mask
-from bushel._dataset.shards import kinds, union_of_fields
+from bushel._dataset.shards import OpenShard, kinds, union_of_fields
 from bushel._index.one_piece import in_one_piece
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
@@ -185,11 +185,13 @@ class NumberReader:
 
     def _is_in_all(self, name: str, held: _Held) -> bool:
         """Return whether the indexes of all shards have a field as that of the first one; of very many, the last."""
-        having = [shards for shards in self._reader.divisions if name in union_of_fields(kinds(shards))]
+        having, before = list[tuple[int, Sequence[OpenShard]]](), 0
+        for shards in self._reader.divisions:
+            having += [(before, shards)] if name in union_of_fields(kinds(shards)) else []
+            before += len(shards)
         if len(having) > 1:  # it is a field of one dataset, and was joined to another one, of those in a row
             return False
-        [shards] = having
-        first = self._reader.shards.index(shards[0]) if self._reader.sides else 0
+        [(first, shards)] = having
         numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
         others = (self._held_in_index(name, first + number) for number in numbers)
         return all(other is not None and other[0].dtype == held[0].dtype for other in others)

@@ -156,7 +156,7 @@ class Dataset(StoredValues):
 
     @property
     def shards(self) -> Sequence[OpenShard]:
-        """The shards of the whole dataset, with their files and tables.
+        """The shards of the whole dataset, with their files and tables; of a join, those of all datasets in turn.
 
         Examples:
             >>> len(ds.shards)
