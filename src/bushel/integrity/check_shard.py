@@ -93,6 +93,8 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
         stamps = stamps_of(shard)
     kept, known = (None, None) if stamps is None else _stored_table(shard, stamps, found)
     built = _table_from_files(container, shard, known if kept is None else kept, checks, found)
+    if built is not None and (before := known if kept is None else kept) is not None:
+        _check_names(shard, before, built, found)
     if kept is not None and built is not None:
         for difference in differences(kept, built):
             _disagree(container, shard, kept, difference, found)
@@ -117,6 +119,16 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     if checks.decode:
         _check_values(container, shard, index, checks.tick, found, pickle=checks.pickle)
     return Checked(found, index, checked, complete)
+
+
+def _check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
+    """Report fields that the files call otherwise than the index."""
+    new, gone = [
+        [name for name in one.fields if name not in other.fields] for one, other in ((built, before), (before, built))
+    ]
+    if new and gone:
+        message = f"the files have {', '.join(map(repr, new))} where the index has {', '.join(map(repr, gone))}"
+        found.add(Problem(str(shard.path(0)), None, None, None, "index", f"the names of fields differ: {message}"))
 
 
 def _table_from_files(

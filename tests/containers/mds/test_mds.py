@@ -237,3 +237,13 @@ def error_of(path: Path) -> BushelError | None:
     except BushelError as error:
         return error
     return None
+
+
+def test_verify_finds_other_names_of_columns(tmp_path: Path) -> None:
+    path = copy("mds-plain", tmp_path)
+    bushel.index(path)
+    described = (path / "index.json").read_text()
+    (path / "index.json").write_text(described.replace('"blob"', '"blub"'))
+    found = bushel.verify(path)
+    assert not found.ok
+    assert "the files have 'blub' where the index has 'blob'" in found.problems[0].message

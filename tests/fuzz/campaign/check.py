@@ -119,7 +119,7 @@ def _verify(case: Case, container: str, material: Material, source: str, found: 
         return
     if found is None:
         raise WrongError("verify: says ok of a dataset that cannot be opened")
-    if case.indexed and not case.believed and len(found) != len(material.samples):
+    if case.indexed and not case.believed and len(found) != min(len(material.samples), _SOME):
         raise WrongError(f"verify: says ok, but {len(found)} of {len(material.samples)} samples can be read")
     _compare(found, material, "verify says ok", by_key=case.indexed and not case.believed)
 

@@ -13,7 +13,7 @@ import numpy as np
 from bushel._index.table import FieldExtents, Shard, ShardIndex
 from bushel.containers.base import ReadOptions
 from bushel.containers.lerobot.camera import Regions
-from bushel.containers.lerobot.meta import HINT, Meta, load_meta
+from bushel.containers.lerobot.meta import HINT, INFO, Meta, load_meta
 from bushel.containers.lerobot.rows import Rows, numbers_of, rows_of
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
@@ -22,6 +22,8 @@ from bushel.storage import AnyPath
 
 __all__ = ["CONTAINER"]
 
+_LONGEST = 220
+"""Characters of the longest name of a file, so that the name of its sidecar is one, too."""
 _DRIFT = 1e-4
 """Seconds between a row and its frame that LeRobot allows."""
 
@@ -74,6 +76,9 @@ def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
         meta.video(camera, *pair) for camera in meta.cameras for pair in np.unique(own.videos[camera], axis=0).tolist()
     ]
     name = meta.data_file(chunk, number)
+    if (longest := max((name, *videos), key=len)) and len(longest) > _LONGEST:
+        message = f"a file has a name of {len(longest)} characters: {longest[:80]!r}…"
+        raise FormatError(message, file=str(root / INFO), hint=HINT)
     return Shard(root, name, (name, *meta.files, *videos))
 
 
