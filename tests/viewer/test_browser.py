@@ -231,8 +231,9 @@ def test_the_table_sorts_and_copies(browser: Any, viewer: bushel.Viewer) -> None
     page = tab.open("/d/0")
     page.wait_for_selector(".tile a")
     page.click("#view")
-    page.wait_for_selector(".lines .tile[role=row] .key")
+    page.wait_for_selector(".as-table .tile[role=row] .key")
     assert page.url.endswith("view=table")
+    assert page.evaluate("document.getElementById('scroll').clientHeight") > 600
     until(page, "[...document.querySelectorAll('.tile img')].filter(i => i.naturalWidth).length >= 8")
     until(page, "document.querySelectorAll('#head svg').length > 3")
     for expected, first in (("ascending", "set/000"), ("descending", "set/009")):
@@ -256,10 +257,10 @@ def test_the_table_sorts_and_copies(browser: Any, viewer: bushel.Viewer) -> None
     page.wait_for_selector("h1")
     assert page.locator("h1").inner_text() == "set/008"
     page.keyboard.press("Escape")
-    page.wait_for_selector(".lines .tile .key")
+    page.wait_for_selector(".as-table .tile .key")
     page.go_back()
     page.go_back()
-    page.wait_for_selector(".lines .tile .key")
+    page.wait_for_selector(".as-table .tile .key")
     assert tab.errors == []
     tab.close()
 

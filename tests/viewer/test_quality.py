@@ -94,6 +94,15 @@ def test_the_page_finds_what_two_datasets_share(tmp_path: Path) -> None:
         assert 'href="/d/1/s/1"' in text
 
 
+def test_large_groups_show_pictures_of_both_datasets(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one", [1] * 20), write(tmp_path / "two", [1] * 20)
+    with client_of(one, two) as client:
+        text = client.get("/d/0/quality?with=1").text.partition("Brightness")[0]
+        assert "40 pictures" in text
+        assert text.count('href="/d/0/s/') == text.count('href="/d/1/s/') == 4
+        assert "and 32 more" in text
+
+
 def test_measures_are_columns(tmp_path: Path) -> None:
     with client_of(write(tmp_path / "data", [1, -1, 2, 3])) as client:
         answer = client.get("/api/0/rows?sort=quality.brightness")

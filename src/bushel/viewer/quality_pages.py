@@ -110,8 +110,12 @@ def _groups(sides: list[Shown], measures: list[Measures]) -> list[dict[str, Any]
         listed = [members[number] for number in group]
         if len(sides) > 1 and len({side for side, _ in listed}) < 2:
             continue
+        most = _TILES // len(sides)
+        chosen = [
+            member for side in range(len(sides)) for member in [each for each in listed if each[0] == side][:most]
+        ]
         shown_rows = []
-        for side, position in listed[:_TILES]:
+        for side, position in chosen:
             [row] = rows_of(sides[side], [position], [sides[side].picture or ""])
             shown_rows.append((sides[side], row))
         labels = {value for _, row in shown_rows for name, value in row["values"] if name in _LABELS}

@@ -27,7 +27,7 @@ const blocks = new Map(); // number of a block -> its rows, or a promise
 const shown = new Map();  // row -> element
 
 function layout() {
-  browse.classList.toggle("lines", table);
+  browse.classList.toggle("as-table", table);
   head.hidden = !table;
   if (table) return layoutTable();
   for (const each of [tall, tiles]) each.removeAttribute("role");
