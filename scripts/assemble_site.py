@@ -35,6 +35,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "images.md": "Crop and transform images",
         "video.md": "Store and load video",
         "tokens.md": "Load tokens and other numbers",
+        "views.md": "Choose samples",
         "columns.md": "Select by values and balance classes",
         "joins.md": "Join photos, captions and embeddings",
         "view.md": "Look at a dataset",

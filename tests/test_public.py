@@ -35,6 +35,7 @@ NAMES = [
     "Joined",
     "Loader",
     "LoaderStats",
+    "Mapped",
     "MissingPackageError",
     "Mixture",
     "PackResult",
@@ -42,6 +43,7 @@ NAMES = [
     "Progress",
     "Removal",
     "RepairResult",
+    "SavedView",
     "SpecError",
     "StateError",
     "StreamDataset",
@@ -76,6 +78,7 @@ NAMES = [
     "transforms",
     "verify",
     "view",
+    "views",
 ]
 
 HEAVY = {"PIL", "av", "click", "rich", "msgpack", "msgspec", "safetensors", "numpy", "bushel.kernels"}

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from bushel._dataset.indexing import index
     from bushel._dataset.info import Info
     from bushel._dataset.join import join
+    from bushel._dataset.mapped import Mapped
     from bushel._dataset.open import open, open_stream
+    from bushel._dataset.saved_views import SavedView
     from bushel._dataset.sides import Joined
     from bushel._dataset.stream import StreamDataset
+    from bushel._dataset.views import views
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
     from bushel.codecs import Codec, register_codec
@@ -75,6 +78,7 @@ __all__ = [
     "Joined",
     "Loader",
     "LoaderStats",
+    "Mapped",
     "MissingPackageError",
     "Mixture",
     "PackResult",
@@ -82,6 +86,7 @@ __all__ = [
     "Progress",
     "Removal",
     "RepairResult",
+    "SavedView",
     "SpecError",
     "StateError",
     "StreamDataset",
@@ -116,6 +121,7 @@ __all__ = [
     "transforms",
     "verify",
     "view",
+    "views",
 ]
 
 _HOME = {
@@ -135,6 +141,7 @@ _HOME = {
     "Joined": "_dataset.sides",
     "Loader": "loader",
     "LoaderStats": "loader",
+    "Mapped": "_dataset.mapped",
     "MissingPackageError": "errors",
     "Mixture": "loader",
     "PackResult": "ingest",
@@ -142,6 +149,7 @@ _HOME = {
     "Progress": "_runtime.progress",
     "Removal": "integrity",
     "RepairResult": "integrity",
+    "SavedView": "_dataset.saved_views",
     "SpecError": "errors",
     "StateError": "errors",
     "StreamDataset": "_dataset.stream",
@@ -173,6 +181,7 @@ _HOME = {
     "to_hf": "integrations.huggingface",
     "verify": "integrity",
     "view": "viewer",
+    "views": "_dataset.views",
 }
 
 _MODULES = ("codecs", "containers", "engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")

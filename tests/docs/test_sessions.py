@@ -65,6 +65,11 @@ def test_removal() -> None:
     assert len(bushel.open("clean")) == 12
 
 
+def test_views() -> None:
+    assert run_whole("docs/views.md") == 2
+    assert bushel.views("train") == []
+
+
 def test_codecs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
     names: dict[str, Any] = {}

@@ -36,7 +36,7 @@ def test_every_container_and_every_way(container: str, tmp_path: Path) -> None:
     path = write(tmp_path / "data", container)
     before = bushel.open(path).fingerprint
     assert bushel.remove(path, keys=keys(GONE[:3]), reason="a").samples == 3
-    assert bushel.remove(path, positions=[8, -1], reason="b").samples == 2
+    assert bushel.remove(path, positions=np.array([8, -1]), reason="b").samples == 2
     dataset = bushel.open(path)
     assert list(dataset.keys) == keys(KEPT)
     assert len(dataset) == dataset.info.samples == len(KEPT)

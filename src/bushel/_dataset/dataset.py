@@ -21,6 +21,7 @@ from bushel.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from bushel._dataset.info import Info
+    from bushel._dataset.mapped import Mapped
     from bushel._pictures.notebook import Gallery
     from bushel._runtime.shuffle import Shuffle
 
@@ -79,6 +80,7 @@ class Dataset(StoredValues):
         notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
         if windows is not None and windows.without:
             notes += f"; {windows.without:,} samples are too short for a window"
+        notes += f"; {self._selection.made}" if self._selection.made else ""
         return f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards}; {fields}{notes}>"
 
     def _repr_html_(self) -> str:
@@ -249,7 +251,7 @@ class Dataset(StoredValues):
             >>> len(ds.where("label == 'dog' and image.width >= 48"))
             6
         """
-        return self._view(self._selection.absolute(self.positions_where(condition)))
+        return self._view(self._selection.absolute(self.positions_where(condition)), made=f"where {condition.strip()}")
 
     def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
         """Return int64[n], the positions of the samples of `where`, ascending.
@@ -295,7 +297,8 @@ class Dataset(StoredValues):
         """
         if isinstance(keys, str):
             raise TypeError(f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key")
-        return self._view(self._selection.absolute(np.array([self.position(key) for key in keys], np.int64)))
+        chosen = np.array([self.position(key) for key in keys], np.int64)
+        return self._view(self._selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
 
     def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
         """Return a view of the samples for which `keep(sample)` is true.
@@ -313,7 +316,30 @@ class Dataset(StoredValues):
         for first in range(0, len(self), CHUNK):
             samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
             kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
-        return self._view(self._selection.absolute(np.array(kept, np.int64)))
+        made = f"filter({getattr(keep, '__qualname__', keep)})"
+        return self._view(self._selection.absolute(np.array(kept, np.int64)), made=made)
+
+    def map(
+        self, function: Callable[[Sample], Sample], fields: Mask = None, *, spec: Mapping[str, str] | None = None
+    ) -> Mapped:
+        """Return a lazy view whose samples pass through a function when they are read.
+
+        Args:
+            function: Takes a sample, a dict with `__key__`, and returns a dict, changed or not. None is an error. A
+                `Loader` with `processes=` sends it to them by cloudpickle.
+            fields: The fields that it needs. Fewer fields are read faster.
+            spec: Types of fields that it adds or changes, for `transforms=` of a loader and for `pack`.
+
+        Examples:
+            >>> longer = ds.map(lambda sample: sample | {"twice": sample["label"] * 2}, ["label"])
+            >>> longer[11]
+            {'__key__': 'dog/5', 'label': 1, 'twice': 2}
+        """
+        from bushel._dataset.mapped import Mapped
+
+        if fields is not None:
+            fields = fields if isinstance(fields, Mapping) else list(self._selection.wanted(fields))
+        return Mapped(self, function, fields, spec)
 
     def split(
         self,
@@ -355,7 +381,29 @@ class Dataset(StoredValues):
 
         wanted = {**(shares or {}), **named}
         chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
-        return {name: self._view(self._selection.absolute(own)) for name, own in chosen.items()}
+        by = f" by {stratify}" if stratify else ""
+        parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
+        return {name: self._view(self._selection.absolute(own), made=parts[name]) for name, own in chosen.items()}
+
+    def save(self, name: str, *, overwrite: bool = False) -> None:
+        """Save this view by a name beside the manifest, for `bushel.open(path, view=name)`.
+
+        A view that `where` made is saved as its condition, others as the positions and keys of their samples
+        (docs/views.md). `overwrite` replaces a view of this name.
+
+        Raises:
+            FileExistsError: There is a view of this name.
+            ValueError: This cannot be a name: up to 100 letters, digits and `. _ -`.
+            UnsupportedError: The dataset is joined, or lies in several folders.
+
+        Examples:
+            >>> ds.where("label == 'dog'").save("dogs")
+            >>> len(bushel.open("train/", view="dogs"))
+            6
+        """
+        from bushel._dataset.saved_views import save_view
+
+        save_view(self, name, overwrite=overwrite)
 
     def with_field(self, name: str, values: Any, kind: str | None = None) -> Self:
         """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
@@ -454,9 +502,8 @@ class Dataset(StoredValues):
         """
         if not 0 <= index < num_shards:
             raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
-        return self._view(
-            self._selection.positions[len(self) * index // num_shards : len(self) * (index + 1) // num_shards]
-        )
+        first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
+        return self._view(self._selection.positions[first:last], made=f"part {index} of {num_shards}")
 
     def to_arrow(self) -> Any:
         """Return the index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -34,7 +34,7 @@ from bushel.containers import (
     needs_index,
 )
 from bushel.containers.base import Shard
-from bushel.errors import FormatError
+from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyPath, as_path, is_object
 from bushel.storage.names import below
 
@@ -47,6 +47,7 @@ __all__ = [
     "expand_paths",
     "find",
     "folder_state",
+    "forward_only",
     "holds_parts",
     "is_stream",
     "lacks_index",
@@ -418,3 +419,14 @@ def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
     from bushel._index.shard_list import FolderState
 
     return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
+
+
+def forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
+    """Return the error about a source that can only be read from front to back."""
+    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+    advice = "unpack it into a file and open that for random access"
+    if compressed:
+        advice = "run `bushel index` on it once, which expands it to find where reading can begin, and open it then"
+    return UnsupportedError(
+        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or {advice}"
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from bushel._dataset.asked import AS_FILES_SAY, Asked, warn_withheld
 from bushel._dataset.completeness import listed_names, warn_incomplete, with_advice
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import discover, expand_paths, folder_state, is_stream, lacks_index
+from bushel._dataset.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._dataset.reader import Reader
 from bushel._dataset.shards import Listing, OpenShard, union_of_fields
 from bushel._index.class_names import labels_of_fields
@@ -26,7 +26,7 @@ from bushel.codecs import get_codec
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, needs_index, with_episodes
 from bushel.containers.base import KeepsNames, ReadOptions, Shard
-from bushel.errors import FormatError, UnsupportedError
+from bushel.errors import FormatError
 from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import is_local, is_object
 
@@ -80,6 +80,8 @@ def open(
     partial: bool = False,
     damaged: Literal["warn", "raise"] = "warn",
     episodes: bool = False,
+    view: str | None = None,
+    stale: bool = False,
 ) -> Dataset:
     """Open a dataset for reading.
 
@@ -110,6 +112,8 @@ def open(
         partial: Open an incomplete dataset without a warning, and one of which listed shards are gone.
         damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
         episodes: An episode is a sample, instead of a frame: for LeRobot's datasets (docs/format-lerobot.md).
+        view: Name of a view that `Dataset.save` stored.
+        stale: Whether to open what is left of a view whose dataset has changed since, with a warning.
 
     Raises:
         FileNotFoundError: `source` does not exist.
@@ -130,7 +134,7 @@ def open(
     source = files_named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
-        raise _forward_only(source, spec, lacks_index(source))
+        raise forward_only(source, spec, lacks_index(source))
     fields = None if spec is None else checked_spec(spec)
     place = None
     if index not in ("auto", "memory", "require"):
@@ -148,7 +152,8 @@ def open(
 
         if (listed := open_listed(paths[0], container, state)) is not None:
             warn_withheld(listed[0].fields, str(paths[0]))
-            return Dataset((), reader=Reader(listed, verify=verify, remaining=remaining_of(listed)))
+            dataset = Dataset((), reader=Reader(listed, verify=verify, remaining=remaining_of(listed)))
+            return dataset if view is None else _saved(dataset, view, stale=stale)
     try:
         found = discover(paths, container, partial=partial)
         if place is not None:
@@ -192,7 +197,13 @@ def open(
             warn_incomplete(found.incomplete, len(dataset))
     elif state is not None and index == "auto":
         keep_list(paths[0], shards, state)
-    return dataset
+    return dataset if view is None else _saved(dataset, view, stale=stale)
+
+
+def _saved(dataset: Dataset, name: str, *, stale: bool) -> Dataset:
+    from bushel._dataset.saved_views import saved_view
+
+    return saved_view(dataset, name, stale=stale)
 
 
 def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
@@ -209,7 +220,6 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
 
 
 def remaining_of(shards: Sequence[OpenShard]) -> Remaining | None:
-    """Return what `removal.remaining_in` does, which is not imported if there is no list of removed samples."""
     if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
         return None
     from bushel._dataset.removal import remaining_in
@@ -235,16 +245,6 @@ def _is_repository(source: object) -> bool:
     from bushel.storage.objects.hub import HubPath
 
     return HubPath.names_repository(source)
-
-
-def _forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
-    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
-    advice = "unpack it into a file and open that for random access"
-    if compressed:
-        advice = "run `bushel index` on it once, which expands it to find where reading can begin, and open it then"
-    return UnsupportedError(
-        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or {advice}"
-    )
 
 
 @public()
@@ -426,7 +426,7 @@ def _open_one(
         if has_sections(container, shard):
             return open_sections(container, shard, options)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
-        raise _forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
+        raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
     from bushel._dataset.tables import table_to_read
 
     keep = policy == "auto"

@@ -65,12 +65,12 @@ class Samples:
         self._selection = selection
         self._lookup: KeyLookup | Lookup | None = None
 
-    def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None) -> Self:
+    def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None, *, made: str = "") -> Self:
         own, fields = self._selection, self._reader.fields
         chosen = own.fields if names is None else {name: fields[name] for name in names}
-        return type(self)(
-            (), reader=self._reader, selection=Selection(own.positions if positions is None else positions, chosen)
-        )
+        how = ", then ".join(filter(None, (own.made, made)))
+        selection = Selection(own.positions if positions is None else positions, chosen, how)
+        return type(self)((), reader=self._reader, selection=selection)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lookup": None}
@@ -185,8 +185,11 @@ class Samples:
         if mask is not None:
             raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
         if isinstance(item, slice):
-            return self._view(own.positions[item])
-        return self._view(own.absolute(own.numbers(item).copy()))  # the array may be the user's own
+            ends = ("" if end is None else str(end) for end in (item.start, item.stop))
+            step = "" if item.step is None else f":{item.step}"
+            return self._view(own.positions[item], made=f"[{':'.join(ends)}{step}]")
+        chosen = own.absolute(own.numbers(item).copy())  # the array may be the user's own
+        return self._view(chosen, made=f"{len(chosen):,} chosen positions")
 
     # Reading
 

@@ -128,10 +128,12 @@ class Selection:
     Attributes:
         positions: The samples.
         fields: The fields.
+        made: How they were chosen, in words: `where label == 3, then [0:100]`. Empty for all samples.
     """
 
     positions: Positions
     fields: Spec
+    made: str = ""
 
     def is_whole(self, samples: int) -> bool:
         """Return whether these are all samples of a dataset, in their order, which has `samples` of them."""

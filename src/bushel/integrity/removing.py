@@ -114,7 +114,7 @@ def remove(
                 more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
                 raise KeyError(f"no sample has the key {missing[0]!r}{more}; to leave them out, ignore_missing=True")
         else:
-            chosen = dataset.where(where) if where is not None else dataset[list(positions or ())]
+            chosen = dataset.where(where) if where is not None else dataset[_chosen(positions)]
             whole = whole_positions(chosen, np.arange(len(chosen), dtype=np.int64))
         known = load_removed(place) or NONE
         added = _with_rows(known, place, reader, np.unique(whole), reason)
@@ -171,6 +171,10 @@ def restore(source: Any, *, call: int | None = None, index: Any = "auto") -> Rem
             )
         save_removed(place, _without_call(known, number))
     return taken
+
+
+def _chosen(positions: Any) -> Any:
+    return positions if hasattr(positions, "__array__") else list(positions)
 
 
 def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:

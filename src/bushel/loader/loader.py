@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+from bushel._dataset.mapped import Mapped
 from bushel._runtime.public import public
 from bushel.codecs.image import ImageReading
 from bushel.errors import StateError
@@ -178,6 +179,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         transforms, sources = make(self.transforms), None
         if isinstance(self.dataset, Mixture) and (sources := Sources.of(self.dataset, transforms, make)) is not None:
             transforms = sources.all_transforms(transforms)
+        if isinstance(source, Mapped):
+            source.check_options(self.fields, decode=self.decode)
         check_fields(self.fields, source.spec, transforms.names)
         excluded = _positions(source, self.exclude)
         skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}

@@ -1,0 +1,44 @@
+"""`bushel views`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from bushel.cli.command import Option
+from bushel.cli.options import Debug, Json, OnePath
+
+__all__ = ["command"]
+
+
+def command(
+    path: OnePath,
+    *,
+    delete: Annotated[str | None, Option("--delete", help="Delete the view of this name.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the views that are saved beside a dataset, or delete one.
+
+    `ds.save("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is stale if the dataset has
+    changed since.
+
+    Examples:
+      bushel views train/
+      bushel views train/ --delete clean
+    """
+    from bushel._dataset.views import delete as delete_view
+    from bushel._dataset.views import views
+    from bushel.cli.output import columns, print_json, print_text
+
+    if delete is not None:
+        delete_view(path, delete)
+    found = views(path)
+    if as_json:
+        print_json([asdict(view) for view in found])
+        return
+    if delete is not None:
+        return
+    rows = [(view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in found]
+    for line in columns(rows) if rows else ["no views are saved"]:
+        print_text(line.rstrip())

@@ -1,0 +1,170 @@
+"""How views were made, views by name, and views through a function."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cli.running import fails, run
+from tests.integrity.removed import COUNT, keys, write
+
+import bushel
+from bushel.loader import MapView
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "data")
+
+
+def test_views_say_how_they_were_made(path: Path) -> None:
+    dataset = bushel.open(path)
+    assert repr(dataset).endswith("label: int>")
+    shown = {
+        "where label == 3, then [0:100]": dataset.where("label == 3")[0:100],
+        "[:-1:2]": dataset[:-1:2],
+        "2 chosen keys": dataset.select(["k01", "k00"]),
+        "3 chosen positions, then part 0 of 2": dataset[[1, 1, 2]].shard(0, 2),
+        "val of a split by label, seed 3": dataset.split(train=0.5, val=0.5, stratify="label", seed=3)["val"],
+    }
+    for text, view in shown.items():
+        assert repr(view).endswith(f"; {text}>")
+    assert "filter(" in repr(dataset.filter(lambda sample: True))
+    assert dataset.fields(["label"])[0:5].where("label > 1").column("label").tolist() == [2, 3, 4]
+
+
+def test_views_are_saved_and_opened(path: Path) -> None:
+    dataset = bushel.open(path)
+    views = {
+        "query": dataset.where("label >= 15 or label == 2"),
+        "some": dataset[[7, 3, 3, 11]].fields(["label"]),
+        "both": dataset.where("label < 9")[::2],
+        "none": dataset[:0],
+        "all": dataset,
+    }
+    for name, view in views.items():
+        view.save(name)
+        again = bushel.open(path, view=name)
+        assert (list(again.keys), again.spec) == (list(view.keys), view.spec)
+    found = {view.name: (view.made, view.samples, view.stale) for view in bushel.views(path)}
+    assert found["both"] == ("where label < 9, then [::2]", 5, False)
+    assert list(found) == sorted(views)
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        dataset.save("all")
+    dataset[:3].save("all", overwrite=True)
+    assert len(bushel.open(path, view="all")) == 3
+    with pytest.raises(KeyError, match="did you mean 'query'"):
+        bushel.open(path, view="qery")
+    for name in ("", "../up", "a/b", ".hidden", "x" * 200):
+        with pytest.raises(ValueError, match="cannot be the name"):
+            dataset.save(name)
+    with pytest.raises(bushel.UnsupportedError):
+        bushel.join(dataset.fields(["label"]), dataset.fields(["data"]), on="key").save("joined")
+
+
+def test_a_stale_view_is_refused_unless_asked_for(path: Path) -> None:
+    dataset = bushel.open(path)
+    dataset.where("label < 5").save("query")
+    dataset[[7, 3, 3, 11]].save("some")
+    bushel.remove(path, keys=["k03"], reason="opt-out")
+    assert {view.stale for view in bushel.views(path)} == {True}
+    for name, kept in {"query": [0, 1, 2, 4], "some": [7, 11]}.items():
+        with pytest.raises(bushel.StateError, match="is stale"):
+            bushel.open(path, view=name)
+        with pytest.warns(UserWarning, match=f"view '{name}' is stale"):
+            assert list(bushel.open(path, view=name, stale=True).keys) == keys(kept)
+    bushel.restore(path)
+    assert len(bushel.open(path, view="some")) == 4
+
+
+def test_a_damaged_view(path: Path) -> None:
+    bushel.open(path)[:3].save("some")
+    place = path / ".bushel/views/some.safetensors"
+    whole = place.read_bytes()
+    for damaged in (b"", whole[:50], whole[:-1] + b"?"):
+        place.write_bytes(damaged)
+        with pytest.raises(bushel.FormatError):
+            bushel.open(path, view="some")
+
+
+def test_the_command(path: Path) -> None:
+    assert run("views", path) == "no views are saved\n"
+    bushel.open(path).where("label == 3").save("three")
+    assert run("views", path).split() == ["three", "1", "where", "label", "==", "3"]
+    assert json.loads(run("views", path, "--json"))[0]["name"] == "three"
+    assert "no view 'four'" in fails("views", path, "--delete", "four")
+    run("views", path, "--delete", "three")
+    assert bushel.views(path) == []
+
+
+# Views through a function
+
+
+def plus(sample: dict[str, Any]) -> dict[str, Any]:
+    return {"label": sample["label"] + 100, "more": np.full(3, sample["label"])}
+
+
+def test_map(path: Path) -> None:
+    dataset = bushel.open(path)
+    mapped = dataset.map(plus, ["label"])
+    assert (len(mapped), list(mapped.keys)[:2], mapped.spec) == (COUNT, keys([0, 1]), {"label": "int"})
+    assert mapped[3]["label"] == mapped["k03"]["label"] == 103
+    assert [sample["label"] for sample in mapped[2:5]] == [102, 103, 104]
+    assert [sample["label"] for sample in mapped.where("label == 7")] == [107]
+    assert [sorted(sample) for sample in mapped.read([0], ["more"])] == [["__key__", "more"]]
+    assert mapped.map(lambda sample: {"x": sample["label"] * 2})[1] == {"__key__": "k01", "x": 202}
+    assert "plus" in repr(mapped)
+    assert MapView(mapped)[4]["label"] == 104
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_map_in_a_loader_keeps_order_and_seeds(processes: int, path: Path) -> None:
+    dataset = bushel.open(path)
+    add = 100
+    mapped = dataset.map(lambda sample: {"label": sample["label"] + add}, ["label"])
+    options: dict[str, Any] = {"shuffle": True, "seed": 3, "processes": processes}
+    plain, through = bushel.Loader(dataset, 4, **options), bushel.Loader(mapped, 4, **options)
+    one, other = iter(plain), iter(through)
+    first = next(other)
+    assert first["label"].tolist() == (next(one)["label"] + add).tolist()
+    state = through.state_dict()
+    assert state == plain.state_dict()
+    rest = [label for batch in other for label in batch["label"].tolist()]
+    resumed = bushel.Loader(mapped, 4, **options)
+    resumed.load_state_dict(state)
+    assert [label for batch in resumed for label in batch["label"].tolist()] == rest
+    assert rest == [label + add for batch in one for label in batch["label"].tolist()]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, []])
+def test_map_refuses(wrong: Any, path: Path) -> None:
+    dataset = bushel.open(path)
+    bad = dataset.map(lambda _: wrong)
+    with pytest.raises(TypeError, match="return the sample"):
+        bad[0]
+    with pytest.raises(TypeError, match="return the sample"):
+        list(bushel.Loader(bad, 4))
+    mapped = dataset.map(plus, ["label"])
+    with pytest.raises(ValueError, match="give them to ds.map"):
+        bushel.Loader(mapped, 4, fields=["label"])
+    with pytest.raises(ValueError, match="decode=False"):
+        bushel.Loader(mapped, 4, decode=False)
+    with pytest.raises(KeyError):
+        dataset.map(plus, ["zz"])
+
+
+def test_map_of_images_moves_with_transforms(tmp_path: Path) -> None:
+    from tests.sources.folders import jpeg
+
+    from bushel.transforms import CenterCrop
+
+    with bushel.Writer(tmp_path / "x.tar", {"image": "jpg"}, sync=False) as writer:
+        for number in range(4):
+            writer.append({"image": jpeg(number, 48, 64)}, key=str(number))
+    mapped = bushel.open(tmp_path / "x.tar").map(lambda sample: {"image": 255 - sample["image"]})
+    [batch] = bushel.Loader(mapped, 4, transforms={"image": [CenterCrop(32)]})
+    assert batch["image"].shape == (4, 32, 32, 3)
+    assert np.array_equal(batch["image"][1], mapped[1]["image"][8:40, 16:48])
