@@ -22,6 +22,7 @@ __all__ = [
     "PACKS",
     "PART",
     "TOGETHER",
+    "WINDOWS",
     "Balanced",
     "Blocks",
     "Exact",
@@ -34,6 +35,7 @@ __all__ = [
     "check_positions",
     "derive",
     "fold_hash",
+    "hash_words",
 ]
 
 I64 = npt.NDArray[np.int64]
@@ -83,6 +85,16 @@ def fold_hash(values: I64, key: int) -> U32:
     return folded
 
 
+def hash_words(values: I64, key: int) -> npt.NDArray[np.uint64]:
+    """Hash non-negative int64 values with a 64-bit key into uint64: mix64(key + (value + 1) * the golden ratio)."""
+    words = (values.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(key)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words ^= words >> np.uint64(shift)
+        words *= np.uint64(factor)
+    words ^= words >> np.uint64(31)
+    return words
+
+
 @dataclass(frozen=True, slots=True)
 class Permutation:
     """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
@@ -119,8 +131,9 @@ class Permutation:
 
 # part of the key, so that no two uses share one
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
-BUCKETS, TOGETHER, PACKS = 7, 8, 9
-"""Uses of the keys of batches of similar samples (their order, and the samples of a bucket), and of rows of packs."""
+BUCKETS, TOGETHER, PACKS, WINDOWS = 7, 8, 9, 10
+"""Uses of the keys of batches of similar samples (their order, and the samples of a bucket), of rows of packs, and of
+random windows."""
 
 
 def check_order(samples: int, seed: int) -> None:

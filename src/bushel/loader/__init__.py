@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bushel.loader.loader import Loader
     from bushel.loader.map_view import MapView
     from bushel.loader.mixture import Mixture, mix
+    from bushel.loader.random_window import RandomWindow
     from bushel.loader.state import LoaderState
     from bushel.loader.stats import LoaderStats
     from bushel.loader.stream_loader import StreamLoader
@@ -35,6 +36,7 @@ __all__ = [
     "Mixture",
     "Padded",
     "Ragged",
+    "RandomWindow",
     "Sequential",
     "StreamLoader",
     "Threads",
@@ -61,6 +63,7 @@ __getattr__ = lazy_names(
         "Megatron": "loader.chunked",
         "Mixed": "_runtime.order",
         "Mixture": "loader.mixture",
+        "RandomWindow": "loader.random_window",
         "Sequential": "_runtime.order",
         "StreamLoader": "loader.stream_loader",
         "Threads": "_runtime.threads",

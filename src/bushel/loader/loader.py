@@ -14,7 +14,7 @@ from bushel.codecs.image import ImageReading
 from bushel.errors import StateError
 from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write_errors
 from bushel.loader.base import Item, LoaderBase
-from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
+from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches, random_windows
 from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.future import accept_future
 from bushel.loader.loadable import Loadable, source_of
@@ -78,7 +78,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             `bushel.loader.Megatron()` is that of Megatron-LM.
         chunk_tokens: With `chunk_by`: the number of tokens in a row.
         overlap: With `chunk_by`: the number of tokens that a row has in common with the one before it.
-        fields: The fields to read, as for `Dataset.read`; None for all.
+        fields: The fields to read, as for `Dataset.read`; None for all. `{"frames": RandomWindow(16, step=4)}` reads
+            one window of each sample, another one in every epoch.
         drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank. With
             `bucket_by`: those at the end of each bucket.
         pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
@@ -182,13 +183,16 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         if isinstance(source, Mapped):
             source.check_options(self.fields, decode=self.decode)
         check_fields(self.fields, source.spec, transforms.names)
+        fields, windows = random_windows(
+            self.fields, source, self._plan.order.seed, packed=self.pack_by or self.chunk_by
+        )
         excluded = _positions(source, self.exclude)
         skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
         check_whole_batches(self, leaves_out=skips.get(self.on_error))
         return Pipeline(
             source_of(source),
             self._plan.order,
-            self.fields,
+            fields,
             self.decode,
             transforms,
             self.collate,
@@ -199,6 +203,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             keys=self.keys,
             shape=shape_of(self, source),
             sources=sources,
+            windows=windows,
         )
 
     def __len__(self) -> int:
@@ -332,7 +337,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         order: Any = own.reseeded(loaded.seed) if hasattr(own, "reseeded") else replace(own, seed=loaded.seed)
         plan = replace(self._plan, order=order)
         loaded.check_samples(plan.at(loaded.epoch).order.samples)
-        self._plan, self._pipeline = plan, replace(self._pipeline, order=order)
+        windows = self._pipeline.windows and replace(self._pipeline.windows, seed=loaded.seed)
+        self._plan, self._pipeline = plan, replace(self._pipeline, order=order, windows=windows)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
 

@@ -9,7 +9,7 @@ import numpy as np
 from bushel._runtime.order import Sequential
 from bushel.codecs.image import ImageReading
 from bushel.loader.bad_samples import Failure
-from bushel.loader.checks import check_count, check_dataset, check_fields
+from bushel.loader.checks import check_count, check_dataset, check_fields, random_windows
 from bushel.loader.collate import Sample
 from bushel.loader.loadable import source_of
 from bushel.loader.options import MapOptions
@@ -57,9 +57,9 @@ class MapView(MapOptions):
         )
         check_fields(self.fields, spec, planned.names)
         seed = check_count("seed", self.seed, most=(1 << 64) - 1)
-        self._pipeline = Pipeline(
-            source_of(self.dataset), Sequential(len(self.dataset), seed), self.fields, transforms=planned
-        )
+        fields, windows = random_windows(self.fields, self.dataset, seed)
+        order = Sequential(len(self.dataset), seed)
+        self._pipeline = Pipeline(source_of(self.dataset), order, fields, transforms=planned, windows=windows)
         self.epoch = 0
 
     def __len__(self) -> int:

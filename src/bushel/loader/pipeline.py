@@ -35,6 +35,7 @@ from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
+    from bushel.loader.random_window import RandomWindows
     from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Clock", "Fetched", "Finished", "Pipeline", "draws_of", "raise_first", "transformed"]
@@ -121,6 +122,7 @@ class Pipeline:
         keys: Whether batches and samples have keys.
         shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
         sources: The named datasets of a mixture, whose samples say where they come from.
+        windows: The random windows of fields; None if there are none.
     """
 
     source: Source
@@ -136,6 +138,7 @@ class Pipeline:
     keys: bool = True
     shape: RowShape | None = None
     sources: Sources | None = None
+    windows: RandomWindows | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -170,13 +173,16 @@ class Pipeline:
 
     def prefetch(self, plan: BatchPlan) -> None:
         """Tell the storage what will be read for a batch."""
-        with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
-            self.source.prefetch(plan.samples, self.fields, decode=self.decode)
+        with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
+            fields = self._mask(self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
+            self.source.prefetch(plan.samples, fields, decode=self.decode)
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
-        with suppress(BushelError, OSError):  # raised again, with the sample, when the batch is read
-            return self.source.extents(self._wanted(plan), self.fields, decode=self.decode)
+        with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
+            numbers, draws = self._wanted(plan)
+            fields = self._mask(self.fields, plan.epoch, numbers, draws)
+            return self.source.extents(numbers, fields, decode=self.decode)
         return []
 
     def fetch(
@@ -199,20 +205,35 @@ class Pipeline:
         clock.add({"storage": perf_counter() - start})
         return Fetched(stored, size, gathered)
 
-    def _wanted(self, plan: BatchPlan) -> I64:
-        """Return the samples of a batch that are not excluded."""
+    def _wanted(self, plan: BatchPlan) -> tuple[I64, I64 | None]:
+        """Return the samples of a batch that are not excluded, and what their random numbers depend on."""
+        draws = draws_of(self.order, plan)
         if not self.excluded:
-            return plan.samples
-        return plan.samples[[number not in self.excluded for number in plan.samples.tolist()]]
+            return plan.samples, draws
+        good = [number not in self.excluded for number in plan.samples.tolist()]
+        return plan.samples[good], None if draws is None else draws[good]
+
+    def _mask(self, fields: Any, epoch: int, numbers: I64, draws: I64 | None) -> Any:
+        """Return the elements to read of samples, given the fields to read."""
+        return fields if self.windows is None else self.windows.mask(fields, epoch, numbers, draws)
 
     def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
         with suppress(Exception):  # the bad sample raises it again below
-            stored = iter(self.source.read_encoded(self._wanted(plan), fields, decode=self.decode, held=held))
+            wanted, draws = self._wanted(plan)
+            mask = self._mask(fields, plan.epoch, wanted, draws)
+            stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
+        own = draws_of(self.order, plan)
+
+        def read(place: int, number: int) -> Sample:
+            one = np.array([number], np.int64)
+            mask = self._mask(fields, plan.epoch, one, None if own is None else own[place : place + 1])
+            return self.source.read_encoded(one, mask, decode=self.decode)[0]
+
         return one_by_one(
             [None if number in self.excluded else number for number in numbers],
-            lambda number: self.source.read_encoded(np.array([number], np.int64), fields, decode=self.decode)[0],
+            read,
             partial(failure_of, self.source.dataset),
             stop=self.on_error == "raise",
         )
@@ -248,7 +269,8 @@ class Pipeline:
             return done
         for start, end in micro_batches(stored, self.transforms.fused):
             started = perf_counter()
-            samples = self._decode(numbers[start:end], stored[start:end])
+            seeds = None if draws is None else draws[start:end]
+            samples = self._decode(epoch, numbers[start:end], stored[start:end], seeds)
             if self.sources is not None:
                 self.sources.name(samples, numbers[start:end])
             if whole := self.source.drain_whole_clips():
@@ -256,8 +278,7 @@ class Pipeline:
             decoding, own = perf_counter() - started, numbers[start:end].tolist()
             rngs: list[np.random.Generator | None] = [None] * len(own)
             if self.transforms.random:
-                seeds = own if draws is None else draws[start:end].tolist()
-                rngs = [generator(self.order.seed, epoch, number) for number in seeds]
+                rngs = [generator(self.order.seed, epoch, n) for n in (own if seeds is None else seeds.tolist())]
             refused: list[int] = []
             last = self.transforms.sample
             # what it returns is written into the rows: images must not be there before
@@ -274,17 +295,27 @@ class Pipeline:
             done += micro.samples
         return done
 
-    def _decode(self, numbers: I64, stored: Sequence[Sample | Failure]) -> list[Sample | Failure]:
+    def _decode(
+        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64 | None
+    ) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
         if not self.decode:
             return list(stored)
         fields = self.fields if isinstance(self.fields, Mapping) else None
-        decode = partial(self.source.decode_samples, encoded=self.transforms.encoded, fields=fields)
+
+        def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
+            own, seeds = numbers[places], None if draws is None else draws[places]
+            mask = self._mask(fields, epoch, own, seeds)
+            found = self.source.decode_samples(samples, own, encoded=self.transforms.encoded, fields=mask)
+            if self.windows is not None:
+                self.windows.add_pads(found, epoch, own, seeds)
+            return found
+
         good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
         whole = [sample for sample in stored if not isinstance(sample, Failure)]
         with suppress(Exception):  # the bad sample raises it again below
             decoded: list[Sample | Failure] = list(stored)
-            for place, sample in zip(good, decode(whole, numbers[good]), strict=True):
+            for place, sample in zip(good, decode(whole, good), strict=True):
                 decoded[place] = sample
             return decoded
         return decoded_one_by_one(self.source.dataset, stored, numbers, decode)

@@ -28,7 +28,7 @@ I64 = npt.NDArray[np.int64]
 
 def one_by_one(
     numbers: Sequence[int | None],
-    read: Callable[[int], Sample],
+    read: Callable[[int, int], Sample],
     fail: Callable[[Exception, int], Failure],
     *,
     stop: bool,
@@ -37,18 +37,18 @@ def one_by_one(
 
     Args:
         numbers: Their positions in the dataset; None for one that is known to be bad.
-        read: Reads one of them.
+        read: Reads the one at a place of the batch, given the place and its position.
         fail: Makes the failure of a bad one.
         stop: Whether to leave out what comes after the first bad one, whose error will be raised: each other sample
             may wait for bytes that nobody uses.
     """
     found: list[Sample | Failure] = []
-    for number in numbers:
+    for place, number in enumerate(numbers):
         if number is None:
             found.append(Failure(None))
             continue
         try:
-            found.append(read(number))
+            found.append(read(place, number))
         except Exception as error:
             found.append(fail(error, number))
             if stop:
@@ -60,16 +60,16 @@ def decoded_one_by_one(
     dataset: Loadable,
     stored: Sequence[Sample | Failure],
     numbers: I64,
-    decode: Callable[[list[Sample], I64], list[Sample]],
+    decode: Callable[[list[Sample], list[int]], list[Sample]],
 ) -> list[Sample | Failure]:
-    """Decode samples one by one, and find the bad ones."""
+    """Decode samples one by one, and find the bad ones. `decode` takes samples and their places in the batch."""
     found: list[Sample | Failure] = []
-    for sample, number in zip(stored, numbers.tolist(), strict=True):
+    for place, (sample, number) in enumerate(zip(stored, numbers.tolist(), strict=True)):
         if isinstance(sample, Failure):
             found.append(sample)
             continue
         try:
-            found += decode([sample], np.array([number], np.int64))
+            found += decode([sample], [place])
         except Exception as error:
             found.append(failure_of(dataset, error, number, sample[KEY]))
     return found
