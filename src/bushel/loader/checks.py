@@ -15,7 +15,6 @@ from bushel.loader.collate import Padded, Ragged
 
 if TYPE_CHECKING:
     from bushel.loader.options import BatchOptions, LoaderOptions
-    from bushel.loader.random_window import RandomWindows
 
 __all__ = [
     "check_count",
@@ -109,23 +108,6 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
         raise SpecError(
             f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there, or leave it out"
         )
-
-
-def random_windows(fields: Any, dataset: Any, seed: int, *, packed: object = None) -> tuple[Any, RandomWindows | None]:
-    """Return `fields=` of a loader without random windows, and these; None if there are none.
-
-    Raises:
-        TypeError, ValueError, KeyError: As `RandomWindows.of`.
-        ValueError: The loader packs whole documents.
-    """
-    if not isinstance(fields, Mapping) or all(isinstance(own, bool | slice | range) for own in fields.values()):
-        return fields, None
-    from bushel.loader.random_window import RandomWindows
-
-    mask, windows = RandomWindows.of(dataset, fields, seed)
-    if windows is not None and packed is not None:
-        raise ValueError("pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out")
-    return mask, windows
 
 
 def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:

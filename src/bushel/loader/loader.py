@@ -14,7 +14,7 @@ from bushel.codecs.image import ImageReading
 from bushel.errors import StateError
 from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write_errors
 from bushel.loader.base import Item, LoaderBase
-from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches, random_windows
+from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
 from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.future import accept_future
 from bushel.loader.loadable import Loadable, source_of
@@ -30,6 +30,7 @@ from bushel.loader.sample_transforms import SampleTransforms
 from bushel.loader.sources import Sources
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.who import batch_of, keys_of, steps_with
+from bushel.loader.window_fields import random_windows
 from bushel.transforms.values import Call
 
 __all__ = ["Loader"]
