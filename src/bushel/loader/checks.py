@@ -23,7 +23,6 @@ __all__ = [
     "check_rules",
     "check_shared",
     "check_whole_batches",
-    "random_windows",
 ]
 
 _METHODS = ("spec", "keys", "fingerprint", "__len__", "read", "decode_samples", "prefetch", "position", "location")
