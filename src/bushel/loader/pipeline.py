@@ -30,7 +30,6 @@ from bushel.loader.row_batches import collate_rows
 from bushel.loader.rows import RowShape
 from bushel.loader.sample_transforms import SampleTransforms
 from bushel.loader.sources import Sources
-from bushel.loader.window_fields import mask_of
 from bushel.spec import KEY
 from bushel.transforms.values import Call
 
@@ -175,14 +174,18 @@ class Pipeline:
     def prefetch(self, plan: BatchPlan) -> None:
         """Tell the storage what will be read for a batch."""
         with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
-            fields = mask_of(self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
+            fields = (
+                self.fields
+                if self.windows is None
+                else self.windows.mask(self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
+            )
             self.source.prefetch(plan.samples, fields, decode=self.decode)
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
         with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
             numbers, draws = self._wanted(plan)
-            fields = mask_of(self.windows, self.fields, plan.epoch, numbers, draws)
+            fields = self.fields if self.windows is None else self.windows.mask(self.fields, plan.epoch, numbers, draws)
             return self.source.extents(numbers, fields, decode=self.decode)
         return []
 
@@ -218,14 +221,18 @@ class Pipeline:
         numbers = plan.samples.tolist()
         with suppress(Exception):  # the bad sample raises it again below
             wanted, draws = self._wanted(plan)
-            mask = mask_of(self.windows, fields, plan.epoch, wanted, draws)
+            mask = fields if self.windows is None else self.windows.mask(fields, plan.epoch, wanted, draws)
             stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
         own = draws_of(self.order, plan)
 
         def read(place: int, number: int) -> Sample:
             one = np.array([number], np.int64)
-            mask = mask_of(self.windows, fields, plan.epoch, one, None if own is None else own[place : place + 1])
+            mask = (
+                fields
+                if self.windows is None
+                else self.windows.mask(fields, plan.epoch, one, None if own is None else own[place : place + 1])
+            )
             return self.source.read_encoded(one, mask, decode=self.decode)[0]
 
         return one_by_one(
@@ -302,7 +309,7 @@ class Pipeline:
 
         def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
             own, seeds = numbers[places], None if draws is None else draws[places]
-            mask = mask_of(self.windows, fields, epoch, own, seeds)
+            mask = fields if self.windows is None else self.windows.mask(fields, epoch, own, seeds)
             found = self.source.decode_samples(samples, own, encoded=self.transforms.encoded, fields=mask)
             if self.windows is not None:
                 self.windows.add_pads(found, epoch, own, seeds)

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 if TYPE_CHECKING:
     from bushel.loader.random_window import RandomWindows
 
-__all__ = ["mask_of", "random_windows"]
-
-I64 = npt.NDArray[np.int64]
-
-
-def mask_of(windows: RandomWindows | None, fields: Any, epoch: int, numbers: I64, draws: I64 | None) -> Any:
-    """Return the elements to read of samples, given the fields to read: see `RandomWindows.mask`."""
-    return fields if windows is None else windows.mask(fields, epoch, numbers, draws)
+__all__ = ["random_windows"]
 
 
 def random_windows(fields: Any, dataset: Any, seed: int, *, packed: object = None) -> tuple[Any, RandomWindows | None]:
