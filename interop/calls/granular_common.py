@@ -1,5 +1,7 @@
 """What the calls of both versions of Granular, and of bags, have in common."""
 
+# ruff: noqa: E501 calls are easier to read in one line
+
 from __future__ import annotations
 
 from compare_calls import Documented
@@ -11,6 +13,134 @@ def picture(seed, *shape):
 def point(number):
     return {"id": number, "name": f"n{number}", "data": np.arange(number, dtype=np.float32)}
 """
+
+LOADER = """
+class Source:
+    def __init__(self, count): self.count = count
+    def __len__(self): return self.count
+    def __getitem__(self, index): return {"i": np.int64(index), "x": np.full(2, index, np.float32)}
+def loader(source, batch, **more):
+    import multiprocessing
+    return granular.Loader(source, batch, mp=multiprocessing.get_context("fork"), **{"workers": 2, "prefetch": 2, **more})
+"""
+
+TYPE = ("bytes", "utf8", "msgpack", "int", "png")
+MORE_TYPE = ("i64", "u64", "array", "tree", "jpg")
+ODD = ("torn", "short", "junk", "vacant", "nowhere", "r.bag")
+ANY = ("<dataset>", "<dataset>", "<dataset>", "<dataset>", "<odd>")
+INDEX = (
+    "0",
+    "1",
+    "2",
+    "4",
+    "5",
+    "-1",
+    "99",
+    "None",
+    "1.0",
+    "'x'",
+    "True",
+    "np.int64(1)",
+    "[0]",
+    "slice(0, 2)",
+    "slice(None)",
+)
+MORE_INDEX = (
+    "6",
+    "range(0, 3)",
+    "range(2, 5)",
+    "range(0, 100)",
+    "range(5, 100)",
+    "range(0, 0)",
+    "range(3, 1)",
+    "range(0, 4, 2)",
+    "slice(0, 100)",
+    "slice(3)",
+    "slice(-2, 2)",
+    "slice(0, 4, 1)",
+)
+PART = (
+    "True",
+    "True",
+    "False",
+    "range(0, 2)",
+    "range(1, 2)",
+    "slice(0, 2)",
+    "slice(1, 9)",
+    "range(0, 0)",
+    "range(5, 9)",
+    "slice(None)",
+    "range(2, 1)",
+    "None",
+    "1",
+)
+MASK = (
+    "{'id': <part>}",
+    "{'frames': <part>}",
+    "{'id': True, 'frames': <part>}",
+    "{}",
+    "{'nope': True}",
+    "('id',)",
+    "None",
+    "{'name': <part>}",
+)
+DECODERS = (
+    "granular.decoders",
+    "granular.decoders",
+    "granular.decoders",
+    "None",
+    "{}",
+    "{**granular.decoders, 'int': str}",
+)
+MORE = (
+    "",
+    "",
+    "",
+    ", cache_index=False",
+    ", cache_keys=('id',)",
+    ", cache_keys=('nope',)",
+    ", cache_keys='id'",
+    ", parallel=True",
+    ", parallel=True, cache_keys=('name',)",
+)
+LOOK = ("x[<index>]", "x[<index>]", "len(x)", "x.spec", "x.size", "[x[i] for i in range(len(x))]")
+RANGE = ("", ", shardstart=1", ", shardstep=2", ", shardstart=1, shardstep=2", ", shardstart=9", ", shardstep=0")
+SPEC = (
+    "SPEC",
+    "{'a': 'int'}",
+    "{'a': 'utf8', 'b': 'bytes'}",
+    "{'A': 'int'}",
+    "{'a': 'Int'}",
+    "{'a': 'nope'}",
+    "{'a': 'int[]'}",
+)
+ENCODERS = ("granular.encoders", "granular.encoders", "granular.encoders", "None", "{}", "{'int': str}")
+DATAPOINT = (
+    "point(<small>)",
+    "point(<small>)",
+    "{'a': <value>}",
+    "{'a': <value>}",
+    "{'a': 'x', 'b': <value>}",
+    "{}",
+    "[1]",
+    "{'id': 1}",
+    "{**point(1), 'id': <value>}",
+    "{**point(1), 'x': 1}",
+)
+SMALL = ("0", "1", "2", "3", "5")
+PUT = (
+    "w.append(<datapoint>)\n",
+    "w.append(point(<small>))\n",
+    "w.append(point(<small>))\nw.append(point(<small>))\n",
+    "w.spec\n",
+    "w.flush()\n",
+)
+TARGET = ("new", "new", "d5", "a/b", "vacant")
+LENGTH = ("", ", shardlen=2", ", 1", ", 3, 1, 2", ", shardstart=1")
+RECORD = ("b'abc'", "b'\\x00' * 9", "'text'", "None", "5")
+BAG = ("r.bag", "r.bag", "missing.bag", "d5/id.bag", "d5/spec.json", "short/name.bag")
+BAGLOOK = ("x[<index>]", "x[<index>]", "x[<index>]", "len(x)", "x.size")
+BATCH = ("1", "2", "3", "4", "7")
 
 VALUE = (
     "0",

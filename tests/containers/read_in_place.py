@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from tests.paths import ROOT
 
 import bushel
 from bushel.errors import BushelError
+from bushel.testing import READABLE_CHECKS, Golden, Readable
 
-__all__ = ["FOREIGN", "check_damaged", "check_expected", "expected"]
+__all__ = ["FOREIGN", "check_damaged", "check_expected", "check_suite", "copy", "expected"]
 
 FOREIGN = ROOT / "tests" / "golden" / "foreign"
 
@@ -24,6 +26,28 @@ def expected(name: str) -> dict[str, Any]:
     """Return the expected samples of a dataset."""
     found: dict[str, Any] = json.loads((FOREIGN / name / "EXPECTED.json").read_text("utf-8"))
     return found
+
+
+def copy(name: str, path: Path, to: str = "") -> Path:
+    """Copy a dataset, without what is expected of it, to a folder of this name, or of another one."""
+    return Path(shutil.copytree(FOREIGN / name, path / (to or name), ignore=shutil.ignore_patterns("EXPECTED.json")))
+
+
+def check_suite(container: str, check: str, path: Path, folder: Path, **options: Any) -> None:
+    """Run a check of the suite on a dataset, with the samples that it gives itself.
+
+    Args:
+        container: Name of the container.
+        check: Name of the check.
+        path: The dataset.
+        folder: A folder in which a new one is made.
+        options: Options of `bushel.open`.
+    """
+    (folder / "checked").mkdir()
+    samples = [dict(each) for each in bushel.open(path, index="memory", **options)]
+    for sample in samples:
+        del sample["__key__"]
+    READABLE_CHECKS[check](Readable(container, Golden(path, samples, options=options), folder / "checked"))
 
 
 def check_expected(name: str, path: Path, **options: Any) -> None:
@@ -56,30 +80,36 @@ def _compare(value: Any, stored: Any, wanted: Any) -> None:
         assert (hashlib.sha256(stored).hexdigest(), len(stored)) == (wanted["sha256"], wanted["length"])
 
 
-def check_damaged(data: bytes, file: Path, table: int, seed: str) -> None:
+def check_damaged(
+    data: bytes, file: Path, table: int, seed: str | None, *, dataset: Path | None = None, copies: int = 300
+) -> None:
     """Assert that damaged copies of a file give other values, or an error that names the file.
 
     Args:
         data: The bytes of the file.
         file: Where to write the copies.
-        table: Offset of its table; half of the copies are damaged behind it.
+        table: Offset of its table; half of the copies are damaged after it; a negative one is the size of a
+            table at the beginning.
         seed: Decides the damage.
+        dataset: The dataset that it is part of; None if it is one itself.
+        copies: Number of copies.
     """
     rng = random.Random(seed)
-    for number in range(300):
+    for number in range(copies):
         changed = bytearray(data)
+        start, stop = (0, -table) if table < 0 else (table, len(data))
         for _ in range(rng.choice((1, 1, 4))):
-            changed[rng.randrange(table if number % 2 else 0, len(data))] = rng.randrange(256)
-        if number % 50 == 0:
+            changed[rng.randrange(start, stop) if number % 2 else rng.randrange(len(data))] = rng.randrange(256)
+        if number % (copies // 6) == 0:
             del changed[rng.randrange(len(changed)) :]
         file.write_bytes(changed)
-        error = _error_of(file)
+        error = _error_of(dataset or file)
         assert error is None or file.name in str(error)
 
 
-def _error_of(file: Path) -> BushelError | None:
+def _error_of(path: Path) -> BushelError | None:
     try:
-        dataset = bushel.open(file, index="memory")
+        dataset = bushel.open(path, index="memory")
         for place in range(len(dataset)):
             dataset.read([place], decode=False)
     except BushelError as error:

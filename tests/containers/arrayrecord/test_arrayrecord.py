@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.containers.arrayrecord.chunks import BLOCK, COMPRESS, array_record, chunk
-from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
+from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected, check_suite, copy
 from tests.containers.tfrecords import varint
 
 import bushel
 from bushel.errors import BushelError, FormatError, SpecError
-from bushel.testing import READABLE_CHECKS, Golden, Readable
+from bushel.testing import READABLE_CHECKS
 
 each_dataset = pytest.mark.parametrize(
     "name", [f"arrayrecord-{own}" for own in ("default", "plain", "groups", "brotli")]
 )
 not_compared = pytest.mark.filterwarnings("ignore:.* the hashes of its chunks were not compared")
 usual = pytest.mark.filterwarnings("ignore:the order .* expands")
-
-
-def copy(name: str, path: Path) -> Path:
-    return Path(shutil.copytree(FOREIGN / name, path / name, ignore=shutil.ignore_patterns("EXPECTED.json")))
 
 
 @not_compared
@@ -42,11 +36,7 @@ def test_what_array_record_wrote(name: str, tmp_path: Path) -> None:
 @each_dataset
 @pytest.mark.parametrize("check", READABLE_CHECKS)
 def test_suite(name: str, check: str, tmp_path: Path) -> None:
-    (tmp_path / "checked").mkdir()
-    options: dict[str, Any] = {"spec": {"data": "bytes"}}
-    path = copy(name, tmp_path)
-    samples = [{"data": each["data"]} for each in bushel.open(path, index="memory", **options)]
-    READABLE_CHECKS[check](Readable("arrayrecord", Golden(path, samples, options=options), tmp_path / "checked"))
+    check_suite("arrayrecord", check, copy(name, tmp_path), tmp_path, spec={"data": "bytes"})
 
 
 @pytest.mark.parametrize("kind", ["", *COMPRESS])

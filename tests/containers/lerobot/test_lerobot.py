@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.codecs.coded_clips import clip
 from tests.containers.lerobot.robots import Robot, write_robot
-from tests.containers.read_in_place import FOREIGN, expected
+from tests.containers.read_in_place import FOREIGN, check_suite, copy, expected
 from tests.storage.objects.hub_server import serving_hub
 from tests.storage.objects.range_server import serving
 
@@ -21,14 +21,10 @@ import bushel
 from bushel._pictures.notebook import main_field
 from bushel._pictures.values import value_pixels
 from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError
-from bushel.testing import READABLE_CHECKS, Golden, Readable
+from bushel.testing import READABLE_CHECKS
 from bushel.viewer.kinds import kind_of
 
 CAMERA = "observation.images.top"
-
-
-def copy(path: Path) -> Path:
-    return Path(shutil.copytree(FOREIGN / "lerobot", path / "robot", ignore=shutil.ignore_patterns("EXPECTED.json")))
 
 
 def video_of(root: Path, camera: str = CAMERA) -> Path:
@@ -38,7 +34,7 @@ def video_of(root: Path, camera: str = CAMERA) -> Path:
 def test_what_lerobot_wrote(tmp_path: Path) -> None:
     pytest.importorskip("av")
     wanted = expected("lerobot")["samples"]
-    with bushel.open(copy(tmp_path)) as ds:
+    with bushel.open(copy("lerobot", tmp_path, "robot")) as ds:
         assert ds.info.container == "lerobot"
         assert ds.spec[CAMERA] == "frame"
         places = list(range(len(ds)))
@@ -53,7 +49,7 @@ def test_what_lerobot_wrote(tmp_path: Path) -> None:
 
 
 def test_both_tables_may_be_stored(tmp_path: Path) -> None:
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     bushel.index(root)
     bushel.index(root, container="lerobot-episodes")
     assert bushel.verify(root).ok
@@ -70,14 +66,14 @@ def test_both_tables_may_be_stored(tmp_path: Path) -> None:
 
 
 def test_no_episodes(tmp_path: Path) -> None:
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     shutil.rmtree(root / "meta/episodes")
     with pytest.raises(FormatError, match="its metadata list no episodes"):
         bushel.open(root)
 
 
 def test_rows_need_no_decoder(tmp_path: Path) -> None:
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     wanted = expected("lerobot")["samples"]
     with bushel.open(root, index="memory") as ds:
         for sample, each in zip(ds.fields(["action", "task", "timestamp"]), wanted, strict=True):
@@ -89,12 +85,7 @@ def test_rows_need_no_decoder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("check", READABLE_CHECKS)
 def test_suite(check: str, tmp_path: Path) -> None:
     pytest.importorskip("av")
-    (tmp_path / "checked").mkdir()
-    path = copy(tmp_path)
-    samples = [dict(each) for each in bushel.open(path, index="memory")]
-    for sample in samples:
-        del sample["__key__"]
-    READABLE_CHECKS[check](Readable("lerobot", Golden(path, samples), tmp_path / "checked"))
+    check_suite("lerobot", check, copy("lerobot", tmp_path, "robot"), tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["h264", "h264 with B-frames", "h264 with open groups", "hevc"])
@@ -121,7 +112,7 @@ def test_frames_equal_those_of_the_whole_video(kind: str, tmp_path: Path) -> Non
 
 def test_only_the_packets_from_the_keyframe_on_are_read(tmp_path: Path) -> None:
     pytest.importorskip("av")
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     ds = bushel.open(root)
     stored = ds.read(range(len(ds)), [CAMERA], decode=False)
     size = video_of(root).stat().st_size
@@ -130,7 +121,7 @@ def test_only_the_packets_from_the_keyframe_on_are_read(tmp_path: Path) -> None:
 
 def test_a_server_is_asked_for_tables_and_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("av")
-    local = bushel.open(copy(tmp_path), index="memory")
+    local = bushel.open(copy("lerobot", tmp_path, "robot"), index="memory")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
     with serving_hub(tmp_path / "robot") as hub:
@@ -147,7 +138,7 @@ def test_a_server_is_asked_for_tables_and_packets(tmp_path: Path, monkeypatch: p
 def test_an_indexed_folder_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("av")
     monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     bushel.index(root)
     local = bushel.open(root)
     with serving(tmp_path) as server:
@@ -156,7 +147,7 @@ def test_an_indexed_folder_on_a_server(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_other_versions_are_refused(tmp_path: Path) -> None:
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     info = json.loads((root / "meta/info.json").read_text())
     (root / "meta/info.json").write_text(json.dumps(info | {"codebase_version": "v2.1"}))
     with pytest.raises(FormatError, match=r"info\.json: this is a LeRobot dataset of version v2\.1, and v3 is read"):
@@ -172,7 +163,7 @@ def test_a_folder_called_meta_is_no_dataset_of_lerobot(tmp_path: Path) -> None:
 
 def test_a_truncated_video(tmp_path: Path) -> None:
     pytest.importorskip("av")
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     path = video_of(root)
     path.write_bytes(path.read_bytes()[:5000])  # its tables are in front
     [problem] = bushel.verify(root).problems
@@ -201,7 +192,7 @@ def test_a_video_without_its_tables(tmp_path: Path) -> None:
 
 
 def test_a_missing_video(tmp_path: Path) -> None:
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     video_of(root).unlink()
     with pytest.raises(FormatError, match=r"file-000\.mp4: a file of the dataset is missing"):
         bushel.open(root)
@@ -239,7 +230,7 @@ def test_a_row_of_an_unlisted_episode(tmp_path: Path) -> None:
 
 
 def test_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     info = json.loads((root / "meta/info.json").read_text())
     shutil.copy(video_of(root), tmp_path / "out.mp4")
     (root / "meta/info.json").write_text(json.dumps(info | {"video_path": "../out.mp4"}))
@@ -252,7 +243,7 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
 
 def test_damaged_files(tmp_path: Path) -> None:
     pytest.importorskip("av")
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     rng = random.Random(8)
     files = [path for path in sorted(root.rglob("*")) if path.is_file()]
     for path in files:
@@ -313,7 +304,7 @@ def test_episodes_have_the_values_of_their_frames(kind: str, tmp_path: Path) -> 
 
 def test_a_part_of_an_episode_reads_its_packets(tmp_path: Path) -> None:
     pytest.importorskip("av")
-    ds = bushel.open(copy(tmp_path), episodes=True)
+    ds = bushel.open(copy("lerobot", tmp_path, "robot"), episodes=True)
     index = ds.shards[0].index
     extents = index.fields[CAMERA]
     assert extents.frames is not None
@@ -324,7 +315,7 @@ def test_a_part_of_an_episode_reads_its_packets(tmp_path: Path) -> None:
 
 def test_an_episode_of_a_truncated_video(tmp_path: Path) -> None:
     pytest.importorskip("av")
-    root = copy(tmp_path)
+    root = copy("lerobot", tmp_path, "robot")
     path = video_of(root)
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.warns(DamagedWarning):
@@ -361,7 +352,7 @@ def test_only_robots_have_episodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("episodes", [False, True])
 def test_cameras_are_drawn(episodes: bool, tmp_path: Path) -> None:
     pytest.importorskip("av")
-    ds = bushel.open(copy(tmp_path), episodes=episodes)
+    ds = bushel.open(copy("lerobot", tmp_path, "robot"), episodes=episodes)
     assert main_field(ds.spec) == CAMERA
     [stored] = ds.read([1], [CAMERA], decode=False)
     drawn = value_pixels("frames" if episodes else "frame", stored[CAMERA], 64)

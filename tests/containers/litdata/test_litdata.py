@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import random
-import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,21 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.containers.litdata.chunks import LEAF, dict_of, write
-from tests.containers.read_in_place import FOREIGN, check_expected
+from tests.containers.read_in_place import check_damaged, check_expected, check_suite, copy
 from tests.sources.folders import jpeg
 
 import bushel
 from bushel.errors import BushelError, FormatError, UntrustedWarning
-from bushel.testing import READABLE_CHECKS, Golden, Readable
+from bushel.testing import READABLE_CHECKS
 
 each_dataset = pytest.mark.parametrize("name", ["litdata-plain", "litdata-zstd"])
 TEXTS = [f"{number} text".encode() * (number % 7) for number in range(11)]
 ROWS = [[text, number.to_bytes(8, "little")] for number, text in enumerate(TEXTS)]
 FORMATS = {"x": "str", "n": "int"}
-
-
-def copy(name: str, path: Path) -> Path:
-    return Path(shutil.copytree(FOREIGN / name, path / name, ignore=shutil.ignore_patterns("EXPECTED.json")))
 
 
 @each_dataset
@@ -41,12 +35,7 @@ def test_what_litdata_wrote(name: str, tmp_path: Path) -> None:
 @each_dataset
 @pytest.mark.parametrize("check", READABLE_CHECKS)
 def test_suite(name: str, check: str, tmp_path: Path) -> None:
-    (tmp_path / "checked").mkdir()
-    path = copy(name, tmp_path)
-    samples = [dict(each) for each in bushel.open(path, index="memory")]
-    for sample in samples:
-        del sample["__key__"]
-    READABLE_CHECKS[check](Readable("litdata", Golden(path, samples), tmp_path / "checked"))
+    check_suite("litdata", check, copy(name, tmp_path), tmp_path)
 
 
 @pytest.mark.parametrize("level", [None, "chunk", "sample", "batch"])
@@ -180,21 +169,4 @@ def test_an_index_that_does_not_fit(level: str | None, change: dict[str, Any], t
 def test_damage_gives_an_error_or_other_values(level: str | None, tmp_path: Path) -> None:
     path = write(tmp_path / "x", FORMATS, [ROWS], level=level)
     file = path / "chunk-0-0.bin"
-    data, rng = file.read_bytes(), random.Random(level)
-    for number in range(100):
-        changed = bytearray(data)
-        changed[rng.randrange(len(data))] = rng.randrange(256)
-        if number % 20 == 0:
-            del changed[rng.randrange(len(changed)) :]
-        file.write_bytes(changed)
-        error = error_of(path)
-        assert error is None or file.name in str(error)
-
-
-def error_of(path: Path) -> BushelError | None:
-    try:
-        ds = bushel.open(path, index="memory")
-        ds.read(range(len(ds)), decode=False)
-    except BushelError as error:
-        return error
-    return None
+    check_damaged(file.read_bytes(), file, 0, level, dataset=path, copies=100)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import pickle
 import random
-import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.containers.mds.shards import PACK, images_list, shard, write
-from tests.containers.read_in_place import FOREIGN, check_expected
+from tests.containers.read_in_place import check_damaged, check_expected, check_suite, copy
 from tests.sources.folders import jpeg
 
 import bushel
 from bushel.errors import BushelError, FormatError, UntrustedWarning
-from bushel.testing import READABLE_CHECKS, Golden, Readable
+from bushel.testing import READABLE_CHECKS
 
 each_dataset = pytest.mark.parametrize("name", ["mds-plain", "mds-zstd", "mds-hashes"])
 without_xxhash = pytest.mark.filterwarnings("ignore:.* xxh64 was not compared")
 ROW = {"x": b"text", "n": (7).to_bytes(8, "little")}
 COLUMNS = {"x": "str", "n": "int"}
-
-
-def copy(name: str, path: Path) -> Path:
-    return Path(shutil.copytree(FOREIGN / name, path / name, ignore=shutil.ignore_patterns("EXPECTED.json")))
 
 
 @without_xxhash
@@ -44,12 +39,7 @@ def test_what_streaming_wrote(name: str, tmp_path: Path) -> None:
 @each_dataset
 @pytest.mark.parametrize("check", READABLE_CHECKS)
 def test_suite(name: str, check: str, tmp_path: Path) -> None:
-    (tmp_path / "checked").mkdir()
-    path = copy(name, tmp_path)
-    samples = [dict(each) for each in bushel.open(path, index="memory")]
-    for sample in samples:
-        del sample["__key__"]
-    READABLE_CHECKS[check](Readable("mds", Golden(path, samples), tmp_path / "checked"))
+    check_suite("mds", check, copy(name, tmp_path), tmp_path)
 
 
 def test_all_encodings(tmp_path: Path) -> None:
@@ -219,24 +209,7 @@ def test_damaged_lists(value: bytes, tmp_path: Path) -> None:
 def test_damage_gives_an_error_or_other_values(name: str, tmp_path: Path) -> None:
     path = copy(name, tmp_path)
     [file] = path.glob("shard*")
-    data, rng = file.read_bytes(), random.Random(name)
-    for number in range(100):
-        changed = bytearray(data)
-        changed[rng.randrange(400 if number % 2 else len(data))] = rng.randrange(256)
-        if number % 20 == 0:
-            del changed[rng.randrange(len(changed)) :]
-        file.write_bytes(changed)
-        error = error_of(path)
-        assert error is None or file.name in str(error)
-
-
-def error_of(path: Path) -> BushelError | None:
-    try:
-        ds = bushel.open(path, index="memory")
-        ds.read(range(len(ds)), decode=False)
-    except BushelError as error:
-        return error
-    return None
+    check_damaged(file.read_bytes(), file, -400, name, dataset=path, copies=100)
 
 
 def test_verify_finds_other_names_of_columns(tmp_path: Path) -> None:

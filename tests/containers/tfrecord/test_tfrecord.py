@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
+from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected, check_suite, copy
 from tests.containers.tfrecords import bytes_list, example, float_list, framed, int_list, piece, varint
 
 import bushel
 from bushel.errors import CodecError, FormatError, SpecError
-from bushel.testing import READABLE_CHECKS, Golden, Readable
+from bushel.testing import READABLE_CHECKS
 
 SPECS: dict[str, Any] = {"tfrecord-records": {"spec": {"data": "bytes"}}}
 each_dataset = pytest.mark.parametrize("name", ["tfrecord-plain", "tfrecord-gzip", "tfrecord-records"])
@@ -25,10 +24,6 @@ each_dataset = pytest.mark.parametrize("name", ["tfrecord-plain", "tfrecord-gzip
 def written(path: Path, *features: dict[str, bytes]) -> Path:
     path.write_bytes(framed([example(each) for each in features]))
     return path
-
-
-def copy(name: str, path: Path) -> Path:
-    return Path(shutil.copytree(FOREIGN / name, path / name, ignore=shutil.ignore_patterns("EXPECTED.json")))
 
 
 @each_dataset
@@ -42,13 +37,7 @@ def test_what_tensorflow_wrote(name: str, tmp_path: Path) -> None:
 @each_dataset
 @pytest.mark.parametrize("check", READABLE_CHECKS)
 def test_suite(name: str, check: str, tmp_path: Path) -> None:
-    (tmp_path / "checked").mkdir()
-    path = copy(name, tmp_path)
-    options = SPECS.get(name, {})
-    samples = [dict(each) for each in bushel.open(path, index="memory", **options)]
-    for sample in samples:
-        del sample["__key__"]
-    READABLE_CHECKS[check](Readable("tfrecord", Golden(path, samples, options=options), tmp_path / "checked"))
+    check_suite("tfrecord", check, copy(name, tmp_path), tmp_path, **SPECS.get(name, {}))
 
 
 def test_images_are_known_by_their_first_bytes(tmp_path: Path) -> None:
