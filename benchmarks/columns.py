@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import ROOT, SCRATCH, Timing, console, how_to_make, in_turns, interpreter, save, show
+from measure import ROOT, SCRATCH, InEnvironment, Timing, console, how_to_make, in_turns, save, show
 from served import PEERS, remember
 
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -69,7 +69,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class Contestant(InEnvironment):
     """One way to load.
 
     Attributes:
@@ -87,11 +87,6 @@ class Contestant:
     data: str
     kinds: tuple[str, ...] = ("tokens", "records")
     environment: str | None = None
-
-    @property
-    def python(self) -> Path:
-        """Path of the interpreter."""
-        return interpreter(self.environment)
 
 
 CONTESTANTS = [

@@ -66,6 +66,31 @@ def how_to_make(environment: str | None) -> str:
     return f"python interop/environments.py {environment} makes its environment"
 
 
+class InEnvironment:
+    """What is measured in an environment of `.interop`, or, without one, in this interpreter."""
+
+    __slots__ = ()
+
+    environment: str | None
+
+    @property
+    def python(self) -> Path:
+        """Path of the interpreter."""
+        return interpreter(self.environment)
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be measured here; None if it can."""
+        return None if self.python.exists() or self.environment is None else how_to_make(self.environment)
+
+
+def installed(environments: Mapping[str, str]) -> tuple[dict[str, Path], dict[str, str]]:
+    """Return the interpreters of packages whose environments are there; and why the others are not measured."""
+    pythons = {name: interpreter(environment) for name, environment in environments.items()}
+    there = {name: python for name, python in pythons.items() if python.exists()}
+    return there, {name: how_to_make(one) for name, one in environments.items() if name not in there}
+
+
 def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:
     """Measure A, B, C, A, B, C and so on, so that a disturbance affects all of them, and return medians.
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import ROOT, SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
+from measure import ROOT, SCRATCH, Rate, Timing, console, in_turns, installed, save, show
 from served import CONTAINERS
 
 SAMPLE_PHOTOS = ROOT.parent / "shared" / "data" / "photos"
@@ -55,6 +55,17 @@ def generated() -> Path:
     return folder
 
 
+def options_and_photos(description: str) -> tuple[argparse.Namespace, Path]:
+    """Return the options of the command line, and a folder of photos."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")
+    parser.add_argument("--small", action="store_true", help="480 photos, fewer rounds")
+    options = parser.parse_args()
+    source = options.photos or (SAMPLE_PHOTOS if SAMPLE_PHOTOS.is_dir() else generated())
+    return options, copies(source, 480 if options.small else 2400)
+
+
 def _packing(packer: str, python: Path, folder: Path, sync: bool) -> Callable[[int], Timing]:
     def measure(number: int) -> Timing:
         out = SCRATCH / "packed"
@@ -70,22 +81,11 @@ def _packing(packer: str, python: Path, folder: Path, sync: bool) -> Callable[[i
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Packing photos as they are.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")
-    parser.add_argument("--small", action="store_true", help="480 photos, fewer rounds")
-    options = parser.parse_args()
-    source = options.photos or (SAMPLE_PHOTOS if SAMPLE_PHOTOS.is_dir() else generated())
-    folder = copies(source, 480 if options.small else 2400)
+    options, folder = options_and_photos("Packing photos as they are.")
     packers = {f"bushel {container}": (f"bushel:{container}", Path(sys.executable)) for container in CONTAINERS}
     packers["tar cf"] = ("tar", Path(sys.executable))
-    skipped: dict[str, str] = {}
-    for name, environment in ENVIRONMENTS.items():
-        python = interpreter(environment)
-        if python.exists():
-            packers[name] = (name, python)
-        else:
-            skipped[name] = how_to_make(environment)
+    pythons, skipped = installed(ENVIRONMENTS)
+    packers |= {name: (name, python) for name, python in pythons.items()}
     results: dict[str, dict[str, Rate]] = {}
     for title, sync in (("in memory", False), ("on disk", True)):
         contestants = {name: _packing(packer, python, folder, sync) for name, (packer, python) in packers.items()}

@@ -25,7 +25,7 @@ from typing import Any
 from rich.table import Table
 
 import plot
-from measure import ROOT, SCRATCH, console, how_to_make, interpreter, machine, save
+from measure import ROOT, SCRATCH, InEnvironment, console, machine, save
 from served import PEERS
 
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class Contestant(InEnvironment):
     """One way to load the photos.
 
     Attributes:
@@ -49,16 +49,6 @@ class Contestant:
     form: str
     variant: str = "-"
     environment: str | None = "loading"
-
-    @property
-    def python(self) -> Path:
-        """Path of the interpreter."""
-        return interpreter(self.environment)
-
-    @property
-    def missing(self) -> str | None:
-        """Why it cannot be measured here; None if it can."""
-        return None if self.python.exists() else how_to_make(self.environment)
 
 
 CONTESTANTS = (

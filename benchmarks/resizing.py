@@ -6,7 +6,6 @@ python benchmarks/resizing.py --small                    480, fewer rounds
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -15,8 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import SCRATCH, Timing, how_to_make, in_turns, interpreter, save, show
-from packing import SAMPLE_PHOTOS, copies, generated
+from measure import SCRATCH, Timing, in_turns, installed, save, show
+from packing import options_and_photos
 
 PEER = Path(__file__).resolve().parent / "peers" / "pack_resized.py"
 ENVIRONMENTS = {"im2rec": "mxnet", "gulpio2": "gulpio2"}
@@ -53,22 +52,12 @@ def _packing(packer: str, python: Path, folder: Path, written: dict[str, int]) -
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Packing photos resized.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")
-    parser.add_argument("--small", action="store_true", help="480 photos, fewer rounds")
-    options = parser.parse_args()
-    source = options.photos or (SAMPLE_PHOTOS if SAMPLE_PHOTOS.is_dir() else generated())
-    folder = classes(copies(source, 480 if options.small else 2400))
+    options, folder = options_and_photos("Packing photos resized.")
+    folder = classes(folder)
     forms = {"bushel, recordio": "recordio:95", "bushel, gulp": "gulp:95", "bushel, gulp of quality 90": "gulp:90"}
     packers = {name: (f"bushel:{form}", Path(sys.executable)) for name, form in forms.items()}
-    skipped: dict[str, str] = {}
-    for name, environment in ENVIRONMENTS.items():
-        python = interpreter(environment)
-        if python.exists():
-            packers[name] = (name, python)
-        else:
-            skipped[name] = how_to_make(environment)
+    pythons, skipped = installed(ENVIRONMENTS)
+    packers |= {name: (name, python) for name, python in pythons.items()}
     written: dict[str, int] = {}
     contestants = {name: _packing(packer, python, folder, written) for name, (packer, python) in packers.items()}
     rates = in_turns(contestants, 3 if options.small else 5)

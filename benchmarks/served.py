@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import ROOT, SCRATCH, Timing, console, how_to_make, interpreter
+from measure import ROOT, SCRATCH, InEnvironment, Timing, console
 
 PEERS = Path(__file__).resolve().parent / "peers"
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(InEnvironment):
     """One way to read the records.
 
     Attributes:
@@ -33,16 +33,6 @@ class Reader:
     peer: str
     data: str
     environment: str | None = None
-
-    @property
-    def python(self) -> Path:
-        """Path of the interpreter."""
-        return interpreter(self.environment)
-
-    @property
-    def missing(self) -> str | None:
-        """Why it cannot be measured here; None if it can."""
-        return None if self.python.exists() else how_to_make(self.environment)
 
     def path(self, count: int, length: int) -> Path:
         """Return the path of its dataset of `count` records of `length` bytes."""

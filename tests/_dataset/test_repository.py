@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.containers.read_in_place import FOREIGN
 from tests.storage.objects.datasets import write
-from tests.storage.objects.hub_server import COMMIT, Hub, serving_hub
+from tests.storage.objects.hub_server import COMMIT, Hub, hub_for
 
 import bushel
 from bushel.errors import FormatError, SpecError
@@ -20,13 +20,7 @@ PARQUET = FOREIGN / "hf-parquet/data/train-00000-of-00001.parquet"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    (tmp_path / "repository").mkdir()
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
-    with serving_hub(tmp_path / "repository") as served:
-        monkeypatch.setenv("HF_ENDPOINT", served.url)
-        yield served
+    yield from hub_for(tmp_path, monkeypatch)
 
 
 def _put(hub: Hub, *names: str, source: Path = PARQUET) -> None:

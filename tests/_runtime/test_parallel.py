@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ends_of_threads import check_fork, wait_for_none
 
 from bushel._runtime.parallel import for_each, map_all, parallel_map
 from bushel._runtime.threads import Threads
@@ -199,16 +199,7 @@ def test_map_all_raises_the_first_error() -> None:
 def test_a_fork_cannot_continue_and_harms_nobody() -> None:
     results = parallel_map(lambda n: n, range(100), workers=2)
     assert next(results) == 0
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            next(results)
-        except RuntimeError as error:
-            status = 0 if "before a fork" in str(error) else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check_fork(results)
     assert list(results) == list(range(1, 100))
 
 
@@ -231,11 +222,7 @@ def test_the_garbage_collector_ends_the_threads_in_one_of_them() -> None:
         del results, cycle
         dropped.set()
         assert collected.wait(30)
-        for _ in range(3000):
-            if not threads():
-                break
-            time.sleep(0.01)
-        assert not threads()
+        wait_for_none(threads)
     finally:
         gc.enable()
 

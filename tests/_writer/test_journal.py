@@ -107,16 +107,22 @@ def test_a_changed_byte_ends_the_journal_there(tmp_path: Path, at: int, mask: in
     assert (None if kept is None else restored(kept)) == (stages[-1][2] if stages else None)
 
 
+def resumed(folder: Path) -> tuple[Journal, IndexBuilder]:
+    """Continue a journal, with the index of its samples."""
+    kept = read_journal(folder)
+    assert kept is not None
+    builder = new_builder()
+    kept.restore(builder)
+    journal = Journal(folder, head=None)
+    journal.resume(kept.samples, kept.positions)
+    return journal, builder
+
+
 def test_going_on_with_a_cut_journal(tmp_path: Path) -> None:
     write(tmp_path, [3, 2, 2])
     path = tmp_path / "journal"
     path.write_bytes(path.read_bytes()[:-3])
-    kept = read_journal(tmp_path)
-    assert kept is not None
-    builder = new_builder()
-    kept.restore(builder)
-    journal = Journal(tmp_path, head=None)
-    journal.resume(kept.samples, kept.positions)
+    journal, builder = resumed(tmp_path)
     for _ in range(4):
         add(builder, builder.samples)
     journal.checkpoint(builder, {"a.bag": 90, "b.bag": 9})
@@ -165,12 +171,7 @@ def test_a_new_journal_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_fails_hides_no_later_one(tmp_path: Path) -> None:
     write(tmp_path, [3])
-    kept = read_journal(tmp_path)
-    assert kept is not None
-    builder = new_builder()
-    kept.restore(builder)
-    journal = Journal(tmp_path, head=None)
-    journal.resume(kept.samples, kept.positions)
+    journal, builder = resumed(tmp_path)
     add(builder, 3)
     size = (tmp_path / "journal").stat().st_size
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

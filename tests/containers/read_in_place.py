@@ -17,9 +17,16 @@ import bushel
 from bushel.errors import BushelError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
-__all__ = ["FOREIGN", "check_damaged", "check_expected", "check_suite", "copy", "expected"]
+__all__ = ["FOREIGN", "PARQUET", "check_damaged", "check_expected", "check_suite", "copy", "expected"]
 
 FOREIGN = ROOT / "tests" / "golden" / "foreign"
+PARQUET = (
+    "parquet-none-v1-plain",
+    "parquet-snappy-v1-dictionary",
+    "parquet-zstd-v2-dictionary",
+    "parquet-gzip-v2-plain",
+    "hf-parquet",
+)
 
 
 def expected(name: str) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.engines.jobs import KillsOnce
+from tests.engines.local_ray import local_ray
 from tests.ingest.pack_sources import Numbered, files_of
-from tests.paths import ROOT
 
 import bushel
 from bushel.testing import check_engine
@@ -21,12 +20,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        patch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    with local_ray():
         yield
-        ray.shutdown()
 
 
 def test_conformance(tmp_path: Path) -> None:

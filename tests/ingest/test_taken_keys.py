@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ends_of_threads import in_threads
 from tests.formats import each_format
 from tests.ingest.pack_sources import Numbered, files_of
 from tests.storage.objects.memory import Buckets, objects_in
@@ -118,11 +118,7 @@ def test_two_drivers_at_once(tmp_path: Path) -> None:
         except Exception as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(3, work)
     assert not failures
     assert files_of(tmp_path / "out") == files_of(tmp_path / "one")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.engines.local_ray import local_ray
 from tests.integrations.samples import write
-from tests.paths import ROOT
 from tests.sources.folders import jpeg
 
 ray = pytest.importorskip("ray")
@@ -20,13 +19,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        patch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    with local_ray():
         ray.data.DataContext.get_current().enable_progress_bars = False
         yield
-        ray.shutdown()
 
 
 def test_decoded_rows(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.descriptors import descriptors
+from tests.ends_of_threads import check_fork
 from tests.interrupts import interruptible
 from tests.loader.memory_dataset import (
     MemoryDataset,
@@ -312,16 +313,7 @@ for batch in Loader(MemoryDataset(100_000), 64, processes=2, transforms={"number
 def test_a_fork_in_mid_iteration_harms_nobody() -> None:
     iterator = iter(Loader(MemoryDataset(40), 4, processes=2))
     first = next(iterator)["number"].tolist()
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            next(iterator)
-        except RuntimeError as error:
-            status = 0 if "before a fork" in str(error) else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check_fork(iterator)
     assert first + [number for batch in iterator for number in batch["number"].tolist()] == list(range(40))
 
 

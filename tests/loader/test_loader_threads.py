@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ends_of_threads import wait_for_none
 from tests.interrupts import interruptible
 from tests.loader.memory_dataset import MemoryDataset
 
@@ -92,11 +92,7 @@ def test_garbage_collection_in_a_worker_ends_them_too() -> None:
     try:
         del iterator, cycle
         dropped.set()
-        for _ in range(3000):
-            if not threads():
-                break
-            time.sleep(0.01)
-        assert not threads()
+        wait_for_none(threads)
     finally:
         gc.enable()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,3 +60,14 @@ def client_of(*sources: Any, **options: Any) -> Iterator[Any]:
 
     with testclient.TestClient(make_pages(make_shelf(sources, **options)), base_url="http://127.0.0.1:8000") as client:
         yield client
+
+
+def damage(path: Path, offset: int, data: bytes, position: int = 3) -> None:
+    """Overwrite stored bytes of the image of a sample, whose file keeps its time of modification."""
+    with bushel.open(path) as found:
+        file, start = found.location(position, "image")
+    stat = os.stat(file)
+    with open(file, "r+b") as stream:
+        stream.seek(start + offset)
+        stream.write(data)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.viewer.serving import SVG, client_of, sample, write
+from tests.viewer.serving import SVG, client_of, damage, sample, write
 
 import bushel
 
@@ -204,14 +204,7 @@ def test_damaged_bytes_are_named_and_nothing_else_suffers(tmp_path: Path) -> Non
     with bushel.Writer(tmp_path / "data", {"image": "png"}, container="tar") as writer:
         for number, image in enumerate(noise):
             writer.append({"image": image}, key=f"k{number}")
-    found = bushel.open(tmp_path / "data")
-    path, offset = found.location(3, "image")
-    found.close()
-    stat = os.stat(path)
-    with open(path, "r+b") as file:
-        file.seek(offset + 25_000)
-        file.write(b"\0" * 30)
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    damage(tmp_path / "data", 25_000, bytes(30))
     with client_of(tmp_path / "data") as client:
         assert "checksum differs: the bytes are damaged" in client.get("/d/0/s/3").text
         answer = client.get("/d/0/thumb?i=3&f=image")

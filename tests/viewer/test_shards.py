@@ -10,27 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.viewer.serving import client_of
+from tests.viewer.serving import client_of, damage
 
 import bushel
 from bushel.integrity import Problem, VerifyResult
 from bushel.viewer.verification import state_of_shard
 
 
-def _written(path: Path, damage: bool = False) -> Path:
+def _written(path: Path, damaged: bool = False) -> Path:
     noise = np.random.default_rng(0).integers(0, 256, (6, 96, 96, 3), np.uint8)
     with bushel.Writer(path, {"image": "png"}, container="tar", shard_samples=2) as writer:
         for number, image in enumerate(noise):
             writer.append({"image": image}, key=f"k{number}")
-    if damage:
-        found = bushel.open(path)
-        file, offset = found.location(3, "image")
-        found.close()
-        stat = os.stat(file)
-        with open(file, "r+b") as stream:
-            stream.seek(offset + 14_000)
-            stream.write(b"\0" * 20)
-        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    if damaged:
+        damage(path, 14_000, bytes(20))
     return path
 
 
@@ -63,7 +56,7 @@ def test_a_verification_colours_the_map(tmp_path: Path) -> None:
 
 
 def test_problems_lead_to_their_samples(tmp_path: Path) -> None:
-    with client_of(_written(tmp_path / "data", damage=True)) as client:
+    with client_of(_written(tmp_path / "data", damaged=True)) as client:
         last = _verified(client)
         [problem] = last["problems"]
         assert (problem["kind"], problem["key"], problem["position"]) == ("checksum", "k3", 3)

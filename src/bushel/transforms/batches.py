@@ -12,6 +12,7 @@ import numpy.typing as npt
 __all__ = ["CutMix", "MixUp"]
 
 Batch = dict[str, Any]
+Mixed = tuple[npt.NDArray[Any], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,21 @@ class _Mixing:
     def __post_init__(self) -> None:
         if self.alpha <= 0 or self.classes < 1:
             raise ValueError(f"invalid {self}: expected alpha above 0 and at least one class")
+
+    def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Return the batch with other images and labels.
+
+        Raises:
+            KeyError: The batch lacks one of the fields.
+            TypeError: The images are not one array, or the labels not integers.
+            ValueError: A label is not below `classes`.
+        """
+        images, kept = self._mixed(self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng)
+        return batch | {self.image: images, self.label: self._mixed_labels(batch, kept)}
+
+    def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
+        """Return the mixed images, and the share that each keeps of itself; `kept` of it is wanted."""
+        raise NotImplementedError
 
     def _images(self, batch: Batch) -> npt.NDArray[Any]:
         images = batch[self.image]
@@ -89,20 +105,12 @@ class MixUp(_Mixing):
         (4, 10)
     """
 
-    def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Return the batch with other images and labels.
-
-        Raises:
-            KeyError: The batch lacks one of the fields.
-            TypeError: The images are not one array, or the labels not integers.
-            ValueError: A label is not below `classes`.
-        """
-        images, kept = self._images(batch), float(rng.beta(self.alpha, self.alpha))
+    def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
         number = np.float64 if images.dtype == np.float64 else np.float32
         mixed = images * number(kept) + np.roll(images, 1, 0) * number(1 - kept)
         if images.dtype.kind in "iu":
             mixed = np.rint(mixed)
-        return batch | {self.image: mixed.astype(images.dtype), self.label: self._mixed_labels(batch, kept)}
+        return mixed.astype(images.dtype), kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +137,7 @@ class CutMix(_Mixing):
 
     chw: bool = False
 
-    def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Return the batch with other images and labels.
-
-        Raises:
-            KeyError: The batch lacks one of the fields.
-            TypeError: The images are not one array, or the labels not integers.
-            ValueError: A label is not below `classes`.
-        """
-        images, kept = self._images(batch), float(rng.beta(self.alpha, self.alpha))
+    def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
         height, width = images.shape[-2:] if self.chw else images.shape[1:3]
         x, y = int(rng.integers(width)), int(rng.integers(height))
         half = 0.5 * math.sqrt(1 - kept)
@@ -150,5 +150,4 @@ class CutMix(_Mixing):
         )
         mixed = images.copy()
         mixed[box] = np.roll(images, 1, 0)[box]
-        kept = 1 - (right - left) * (bottom - top) / (width * height)
-        return batch | {self.image: mixed, self.label: self._mixed_labels(batch, kept)}
+        return mixed, 1 - (right - left) * (bottom - top) / (width * height)

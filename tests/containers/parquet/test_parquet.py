@@ -8,20 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
+from tests.containers.read_in_place import FOREIGN, PARQUET, check_damaged, check_expected
 
 import bushel
 from bushel.errors import FormatError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
-DATASETS = (
-    "parquet-none-v1-plain",
-    "parquet-snappy-v1-dictionary",
-    "parquet-zstd-v2-dictionary",
-    "parquet-gzip-v2-plain",
-    "hf-parquet",
-)
-each_dataset = pytest.mark.parametrize("name", DATASETS)
+each_dataset = pytest.mark.parametrize("name", PARQUET)
 
 
 @each_dataset

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.containers.read_in_place import FOREIGN, expected
+from tests.containers.read_in_place import FOREIGN, PARQUET, expected
 from tests.storage.objects.range_server import Server, serving
 
 import bushel
@@ -23,14 +23,7 @@ from bushel.loader import Blocks
 from bushel.storage import as_path
 from bushel.storage.expansion_cache import expansion_cache
 
-DATASETS = (
-    "parquet-none-v1-plain",
-    "parquet-snappy-v1-dictionary",
-    "parquet-zstd-v2-dictionary",
-    "parquet-gzip-v2-plain",
-    "hf-parquet",
-)
-each_dataset = pytest.mark.parametrize("name", DATASETS)
+each_dataset = pytest.mark.parametrize("name", PARQUET)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.ends_of_threads import in_threads
 
 import bushel
 from bushel.storage.claims import LEASE_SECONDS, Claim, Holder, claims_in, this_process
@@ -73,11 +74,7 @@ def test_two_threads_of_one_process(tmp_path: Path) -> None:
         except bushel.InUseError as error:
             refused.append(str(error))
 
-    threads = [threading.Thread(target=take) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, take)
     assert len(claims) == 1
     assert len(refused) == 7
     assert all("in use by this process" in message and f"{__file__}:" in message for message in refused)

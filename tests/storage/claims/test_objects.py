@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.ends_of_threads import in_threads
 from tests.storage.objects.conditional_store import Kept, keeping
 
 import bushel
@@ -62,11 +62,7 @@ def test_threads_at_once(store: Kept) -> None:
         except bushel.InUseError as error:
             refused.append(error)
 
-    threads = [threading.Thread(target=take) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, take)
     assert (len(taken), len(refused)) == (1, 7)
     taken[0].release()
     assert not store.objects

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+import pytest
 from tests.storage.objects.range_server import QuietServer, running
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -163,3 +164,14 @@ def serving_hub(folder: Path) -> Iterator[Hub]:
     hub.state = files.state = Hub(urls[0], urls[1], folder)
     with running(hub, hub.state.wake), running(files, hub.state.wake):
         yield hub.state
+
+
+def hub_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Yield a Hub with an empty repository, which is the Hub of this process: the body of a fixture."""
+    (tmp_path / "repository").mkdir()
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
+    with serving_hub(tmp_path / "repository") as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        yield served

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.formats import each_format
 from tests.storage.objects.datasets import stored, write
-from tests.storage.objects.hub_server import COMMIT, Hub, serving_hub
+from tests.storage.objects.hub_server import COMMIT, Hub, hub_for
 
 import bushel
 from bushel.storage.objects import hub_api
@@ -21,13 +21,7 @@ URL = "hf://datasets/org/photos"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    (tmp_path / "repository").mkdir()
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
-    with serving_hub(tmp_path / "repository") as served:
-        monkeypatch.setenv("HF_ENDPOINT", served.url)
-        yield served
+    yield from hub_for(tmp_path, monkeypatch)
 
 
 def test_parse(hub: Hub) -> None:
