@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from bushel.cli.command import Option
 from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, SplitOptions, Workers, pairs
+
+if TYPE_CHECKING:
+    from bushel import Info
 
 __all__ = ["command"]
 
@@ -68,7 +71,7 @@ def command(
     import time
 
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress_bar, size
+    from bushel.cli.output import print_json, progress_bar
 
     started, read = time.monotonic(), 0
     with progress_bar("indexing", quiet=quiet) as show:
@@ -96,8 +99,9 @@ def command(
             pickle=pickle,
             progress=progress,
         )
-    info, seconds = dataset.info, time.monotonic() - started
+    seconds = time.monotonic() - started
     if as_json:
+        info = dataset.info
         print_json(
             {
                 "path": path,
@@ -112,11 +116,17 @@ def command(
             }
         )
     elif not quiet:
-        what = "with" if info.checksums else "without"
-        print_text(
-            f"{path}: {count(info.shards, 'shard')} of {info.container}, {count(info.samples, 'sample')}, "
-            f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
-        )
-        if read < info.bytes:
-            compare = " `bushel verify` compares them with their checksums." if info.checksums else ""
-            print_text(f"The index of {size(info.bytes - read)} was there and fits: these data were not read.{compare}")
+        _tell(path, dataset.info, read, seconds)
+
+
+def _tell(path: str, info: Info, read: int, seconds: float) -> None:
+    from bushel.cli.output import count, print_text, size
+
+    what = "with" if info.checksums else "without"
+    print_text(
+        f"{path}: {count(info.shards, 'shard')} of {info.container}, {count(info.samples, 'sample')}, "
+        f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
+    )
+    if read < info.bytes:
+        compare = " `bushel verify` compares them with their checksums." if info.checksums else ""
+        print_text(f"The index of {size(info.bytes - read)} was there and fits: these data were not read.{compare}")

@@ -70,8 +70,7 @@ class ReadOptions:
         pickle: Whether codecs that run code are used where files name them, and pickled gulp metadata is read.
         checksums: Whether the CRC-32 of every field is wanted. What `index` does not give is computed afterwards.
         report: Called with the bytes scanned since the last call.
-        damaged: Whether a record that does not match the container's own checksum becomes a sample that cannot be
-            read, where the default is an error.
+        damaged: Whether a record that differs from the container's own checksum becomes an unreadable sample, no error.
     """
 
     spec: Spec | None = None
@@ -90,8 +89,7 @@ class WriteOptions:
         generation: Generation of a bag, `B` or `C`; None for other containers.
         single: The user named one file (`out/train.tar`) or, for a bag, asked for no shards.
         expected: Number of samples in the shard if known in advance; a hint that may be wrong.
-        folders: Paths of folders that hold no sample, for containers that keep them. None if samples are not
-            files of a folder.
+        folders: Paths of empty folders, for containers that keep them; None if samples are not files of a folder.
     """
 
     keyed: bool
@@ -383,8 +381,7 @@ class Recovers(Protocol):
             fault: Called with an error for everything that is left out.
 
         Raises:
-            FormatError: Nothing can be recovered.
-            SpecError: `options.spec` does not fit the files.
+            FormatError, SpecError: Nothing can be recovered, or `options.spec` does not fit the files.
         """
         ...
 

@@ -224,20 +224,7 @@ def write_part(
     if config.key is not None and isinstance(part.items, OrderRange):
         for key in config.keys(part.items.take(0, start).tolist()):
             config.key(key)  # which may count its calls
-    batches = _batches(part.items, start, sizes, config)
-    results: Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]
-    if config.columns is not None and isinstance(part.items, OrderRange):
-        results = write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
-    else:
-        results = parallel_map(
-            config.encode,
-            batches,
-            workers=config.workers,
-            limit=_QUEUED_BYTES,
-            size=_queued_bytes,
-            draw_in_workers=True,
-            name="bushel-pack",
-        )
+    results = _results(part, start, writer, sizes, config)
     done, written, size = start, 0, 0
     bad: BadItem | None = None
     try:
@@ -276,6 +263,23 @@ def write_part(
     log.finish()
     state.finish()
     return PartResult(written, kept, errors, size, writer.limits)
+
+
+def _results(
+    part: Part, start: int, writer: PackWriter, sizes: _BatchSize, config: WorkerConfig
+) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
+    """Return the encoded or written samples of the items of a part from number `start` on, in order."""
+    if config.columns is not None and isinstance(part.items, OrderRange):
+        return write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
+    return parallel_map(
+        config.encode,
+        _batches(part.items, start, sizes, config),
+        workers=config.workers,
+        limit=_QUEUED_BYTES,
+        size=_queued_bytes,
+        draw_in_workers=True,
+        name="bushel-pack",
+    )
 
 
 def _queued_bytes(batch: Sequence[object]) -> int:
