@@ -32,7 +32,7 @@ def test_the_index_of_a_folder_that_is_read_only(tmp_path: Path) -> None:
     write(data, "tar", None, shard_samples=15)
     shutil.rmtree(data / ".bushel")
     before = sorted(data.rglob("*"))
-    indexed = bushel.index(data, index=place, columns="label.cls")
+    indexed = bushel.index(data, index=place, columns="label")
     assert sorted(data.rglob("*")) == before
     assert (place / ".bushel/manifest.json").exists()
     assert len(list((place / ".bushel").glob("*.safetensors"))) == 3
@@ -67,7 +67,7 @@ def test_the_index_of_files_on_a_server(server: Server, tmp_path: Path, caplog: 
     remote = bushel.open(url, index=place)
     assert remote.info.unread == 0
     assert remote.info.indexed
-    assert len(server.asked) - asked <= 3  # no byte of the file
+    assert len(server.asked) - asked <= 4  # no byte of the file; one asks for a list of removed samples
     local = bushel.open(PARQUET, index="memory")
     assert bytes(remote.read([7], decode=False)[0]["image"]) == bytes(local.read([7], decode=False)[0]["image"])
     assert remote.spec == local.spec
