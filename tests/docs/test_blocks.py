@@ -46,7 +46,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/format-npy.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-tfrecord.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-arrayrecord.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
-    "docs/format-lerobot.md": ({"python": 1}, [f"{PAGES_TEST}::test_robots"]),
+    "docs/format-lerobot.md": ({"python": 2}, [f"{PAGES_TEST}::test_robots"]),
     "docs/format-litdata.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-mds.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/frameworks.md": ({"python": 1}, [f"{TUTORIALS}::test_frameworks"]),

@@ -109,6 +109,12 @@ def litdata(root: Path) -> dict[str, Any]:
     return {}
 
 
+def lerobot(root: Path) -> dict[str, Any]:
+    pytest.importorskip("av")
+    shutil.copytree(FOREIGN / "lerobot", root / "robot", ignore=shutil.ignore_patterns("EXPECTED.json"))
+    return {}
+
+
 def arrayrecord(root: Path) -> dict[str, Any]:
     shutil.copy(FOREIGN / "arrayrecord-plain" / "train.array_record-00000-of-00002", root / "train.array_record")
     return {}
@@ -139,6 +145,7 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "Granular": (granular, {"bag": 9, "sharded": 9}),
     "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
     "LitData": (litdata, {"litdata": 24, "out": 24}),
+    "LeRobot": (lerobot, {"robot": 80}),
     "ArrayRecord": (arrayrecord, {"train.array_record": 12}),
     "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
     "Hugging": (hugging, {"photos": 4}),
@@ -197,6 +204,10 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert results['bushel.open("mds")[3]']["label"] == results['bushel.open("mds", pickle=True)'][3]["label"]
     elif section == "LitData":
         assert results['bushel.open("litdata")[3]']["__key__"] == "3"
+    elif section == "LeRobot":
+        near = results['bushel.open("robot", delta_timestamps={"action": [0, 0.1]})[3]']
+        assert (near["__key__"], near["action"].shape, near["task"]) == ("0@3", (2, 6), "task 0")
+        assert results['bushel.open("robot", episodes=True)[1, ["action", "task"]]']["action"].shape == (30, 6)
     elif section == "ArrayRecord":
         stored = results['bushel.open("train.array_record").read([3, 1], decode=False)']
         assert [sample["__key__"] for sample in stored] == ["3", "1"]

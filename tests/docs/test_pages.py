@@ -219,7 +219,7 @@ def test_formats() -> None:
 def test_robots() -> None:
     pytest.importorskip("av")
     shutil.copytree(FOREIGN / "lerobot", "robot")
-    assert run_page("docs/format-lerobot.md", {}) == 8
+    assert run_page("docs/format-lerobot.md", {}) == 12
 
 
 def test_joins() -> None:

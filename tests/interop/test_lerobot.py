@@ -15,6 +15,11 @@ import bushel
 pytestmark = pytest.mark.interop
 
 Original = Callable[..., list[dict[str, Any]]]
+DELTAS = {
+    "action": [-0.2, 0.0, 0.1, 0.5],
+    "observation.state": [0.0],
+    "observation.images.top": [-0.3, -0.1, 0.0],
+}
 CAMERAS = ("observation.images.top", "observation.images.wrist")
 
 
@@ -44,3 +49,14 @@ def test_frames_are_those_of_lerobot(original: Callable[[str], Original], tmp_pa
         episode = episodes[sample["episode_index"]]
         assert_same(episode["action"][sample["frame_index"]], line["frame"]["action"], f"action of frame {place}")
     assert bushel.verify(tmp_path / "robot").ok
+    near = bushel.open(tmp_path / "robot", delta_timestamps=DELTAS)
+    assert len(near) == len(wanted)
+    for place, line in enumerate(wanted):
+        sample = near[place]
+        difference = sample[CAMERAS[0]].astype(int) - pictures["windows"][place]
+        assert np.abs(difference).max() <= 2
+        for name, value in line["window"].items():
+            if name.endswith("_is_pad"):
+                assert sample[name].tolist() == value
+            else:
+                assert_same(sample[name], value, f"{name} around frame {place}")

@@ -82,6 +82,7 @@ def open(
     episodes: bool = False,
     view: str | None = None,
     stale: bool = False,
+    delta_timestamps: Mapping[str, Iterable[float]] | None = None,
 ) -> Dataset:
     """Open a dataset for reading.
 
@@ -114,6 +115,7 @@ def open(
         episodes: An episode is a sample, instead of a frame: for LeRobot's datasets (docs/format-lerobot.md).
         view: Name of a view that `Dataset.save` stored.
         stale: Whether to open what is left of a view whose dataset has changed since, with a warning.
+        delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`. It is for LeRobot.
 
     Raises:
         FileNotFoundError: `source` does not exist.
@@ -143,10 +145,10 @@ def open(
         index, place = "auto", index_place(index)
     if damaged not in ("warn", "raise"):
         raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
-    if episodes:
+    if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     paths = expand_paths(source)
-    state = None if fields is not None or pickle or place is not None else folder_state(paths)
+    state = None if fields is not None or pickle or place is not None or delta_timestamps else folder_state(paths)
     if state is not None:
         from bushel._dataset.listed import keep_list, open_listed
 
@@ -197,7 +199,13 @@ def open(
             warn_incomplete(found.incomplete, len(dataset))
     elif state is not None and index == "auto":
         keep_list(paths[0], shards, state)
-    return dataset if view is None else _saved(dataset, view, stale=stale)
+    if view is not None:
+        dataset = _saved(dataset, view, stale=stale)
+    if delta_timestamps is None:
+        return dataset
+    from bushel._dataset.time_windows import time_windows
+
+    return time_windows(dataset, delta_timestamps)
 
 
 def _saved(dataset: Dataset, name: str, *, stale: bool) -> Dataset:
@@ -432,8 +440,7 @@ def _open_one(
     keep = policy == "auto"
     table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
     asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
-    own, damage = table.index, table.damage
-    stored = table.stored
+    own, stored, damage = table.index, table.stored, table.damage
     return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "HasFileNames",
     "HasGenerations",
     "HasOwnIndex",
+    "HasRate",
     "IndexesPart",
     "KeepsFolders",
     "KeepsNames",
@@ -310,6 +311,15 @@ class HasOwnIndex(Protocol):
 
     def has_own_index(self, shard: Shard, /) -> bool:
         """Return whether `index` is quick for this shard."""
+        ...
+
+
+@runtime_checkable
+class HasRate(Protocol):
+    """A container whose samples consist of frames at a fixed rate."""
+
+    def rate(self, shard: Shard, /) -> float:
+        """Return the number of frames in a second."""
         ...
 
 

@@ -241,6 +241,14 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
         bushel.open(root)
 
 
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    root = copy("lerobot", tmp_path, "robot")
+    info = json.loads((root / "meta/info.json").read_text())
+    (root / "meta/info.json").write_text(json.dumps(info | {"data_path": "9" * 300}))
+    with pytest.raises(FormatError, match="a file has a name of 300 characters"):
+        bushel.open(root)
+
+
 def test_damaged_files(tmp_path: Path) -> None:
     pytest.importorskip("av")
     root = copy("lerobot", tmp_path, "robot")
@@ -282,7 +290,11 @@ def test_episodes_have_the_values_of_their_frames(kind: str, tmp_path: Path) -> 
     root = write_robot(tmp_path / "robot", Robot(videos=(("cam", kind),)))
     frames, episodes = bushel.open(root), bushel.open(root, episodes=True)
     assert (len(frames), len(episodes), episodes.info.container) == (120, 5, "lerobot-episodes")
-    assert (episodes.spec["cam"], episodes.spec["action"], episodes.spec["task"]) == ("frames", "array", "utf8")
+    assert (episodes.spec["cam"], episodes.spec["action"], episodes.spec["task"]) == (
+        "frames",
+        "array(float32,-1,2)",
+        "utf8",
+    )
     assert frames.fingerprint != episodes.fingerprint
     at = 0
     for number, length in enumerate(Robot().lengths):
@@ -358,3 +370,37 @@ def test_cameras_are_drawn(episodes: bool, tmp_path: Path) -> None:
     drawn = value_pixels("frames" if episodes else "frame", stored[CAMERA], 64)
     assert drawn.shape == (48, 64, 3)
     assert kind_of(ds.spec[CAMERA]) == "array"
+
+
+def test_neighbours_in_time(tmp_path: Path) -> None:
+    root = write_robot(tmp_path / "robot", Robot(videos=(("cam", "h264 with B-frames"),)))
+    frames = bushel.open(root)
+    deltas = {"action": [0, 1 / 25, 3 / 25], "cam": [-0.2, -0.04, 0]}
+    near = bushel.open(root, delta_timestamps=deltas)
+    assert (len(near), list(near.keys[18:22])) == (120, ["0@18", "0@19", "1@0", "1@1"])
+    first = np.repeat(np.cumsum([0, *Robot().lengths[:-1]]), Robot().lengths)
+    last = np.repeat(np.cumsum(Robot().lengths) - 1, Robot().lengths)
+    for place in (0, 1, 18, 19, 20, 34, 35, 77, 119):
+        sample = near[place]
+        for name, offsets in (("action", [0, 1, 3]), ("cam", [-5, -1, 0])):
+            wanted = [place + offset for offset in offsets]
+            there = np.clip(wanted, first[place], last[place])
+            assert sample[f"{name}_is_pad"].tolist() == (there != wanted).tolist()
+            assert (sample[name] == np.stack([frames[number][name] for number in there.tolist()])).all()
+        assert sample["frame_index"].tolist() == [frames[place]["frame_index"]]
+        assert (sample["task"], sample["episode_index"]) == (frames[place]["task"], frames[place]["episode_index"])
+    batch = next(iter(bushel.Loader(near, 16, fields=["cam", "action", "action_is_pad"], shuffle=True, seed=1)))
+    assert (batch["cam"].shape, batch["action_is_pad"].shape) == ((16, 3, 64, 96, 3), (16, 3))
+    assert near.spec["action"] == "array(float32,3,2)"
+
+
+def test_times_between_frames_are_refused(tmp_path: Path) -> None:
+    root = copy("lerobot", tmp_path, "robot")
+    with pytest.raises(ValueError, match=r"'action' asks for 0\.05 seconds, but frames are 0\.1 seconds apart"):
+        bushel.open(root, delta_timestamps={"action": [0.05]})
+    with pytest.raises(KeyError, match="there is no field 'acton'"):
+        bushel.open(root, delta_timestamps={"acton": [0]})
+    with pytest.raises(TypeError, match="expected fields and seconds"):
+        bushel.open(root, delta_timestamps={})
+    with pytest.raises(TypeError, match="'task' is of type 'utf8'"):
+        bushel.open(root, delta_timestamps={"task": [0]})

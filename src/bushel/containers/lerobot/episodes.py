@@ -18,7 +18,7 @@ from bushel.codecs.base import NumberLayout
 from bushel.containers.base import ReadOptions
 from bushel.containers.lerobot.camera import Regions
 from bushel.containers.lerobot.container import CONTAINER as FRAMES
-from bushel.containers.lerobot.meta import HINT
+from bushel.containers.lerobot.meta import HINT, load_meta
 from bushel.containers.lerobot.rows import Rows, rows_of
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
@@ -61,6 +61,17 @@ class _Episodes:
         for error in rows.errors:
             fault(error)
         return Recovered(*_table(rows))
+
+    def rate(self, shard: Shard) -> float:
+        """Return the frames in a second.
+
+        Raises:
+            FormatError: The metadata are gone or damaged.
+        """
+        meta = load_meta(shard.root)
+        if meta is None:
+            raise FormatError("the metadata are gone", file=str(shard.path(0)), hint=HINT)
+        return meta.fps
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return errors for episodes of another length than listed, and for times that drift."""
@@ -136,7 +147,7 @@ def _field(extents: FieldExtents, starts: I64) -> FieldExtents:
     offset = extents.offset[first]
     return replace(
         extents,
-        field=Field(name, "array"),
+        field=Field(name, item),
         codec=item,
         offset=offset,
         length=ends[starts[1:] - 1] - offset,
