@@ -14,7 +14,7 @@ Kind = Literal["image", "frame", "clip", "audio", "array", "text", "tree", "numb
 """The form in which a value is shown. `bytes` are shown by their content; `other` are values of codecs of users."""
 
 _KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("array", "npy", "npz", "tenbin", "frame", "frames"), "array"),
+    **dict.fromkeys(("array", "npy", "npz", "tenbin", "frames"), "array"),
     **dict.fromkeys(("json", "msgpack", "tree"), "tree"),
     **dict.fromkeys(
         ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
