@@ -296,3 +296,24 @@ def test_names_that_are_taken_and_counts_that_are_unknown(tmp_path: Path) -> Non
         ds.windows("a", 2)
     subprocess.run([sys.executable, "-m", "bushel", "index", tmp_path / "x", "--columns", "a.length"], check=True)
     assert bushel.open(tmp_path / "x").windows("a", 2, hop=1)[1]["a"].tolist() == [1, 2]
+
+
+def test_windows_of_sounds(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    sounds = [np.sin(np.arange(4000 * count) / 50).astype(np.float32) for count in (1, 2, 3)]
+    with bushel.Writer(tmp_path / "sounds", {"audio": "wav(8000)"}, container="tar") as writer:
+        for number, sound in enumerate(sounds):
+            writer.append({"audio": sound}, key=f"s{number}")
+    with pytest.raises(KeyError, match=r"`bushel index .* --columns audio\.length` records that"):
+        len(bushel.open(tmp_path / "sounds").windows("audio", 1000))
+    ds = bushel.index(tmp_path / "sounds", columns=["auto", "audio.length"])
+    assert ds.column("audio.length").tolist() == [4000, 8000, 12000]
+    parts = ds.windows("audio", 1000, hop=500)
+    assert len(parts) == 7 + 15 + 23
+    whole = ds["s2"]["audio"]
+    np.testing.assert_array_equal(parts["s2@11000"]["audio"], whole[11000:12000])
+    for batch in bushel.Loader(parts, 5, shuffle=True, seed=1):
+        for key, values in zip(batch["__key__"], batch["audio"], strict=True):
+            name, _, start = key.partition("@")
+            np.testing.assert_array_equal(values, ds[name]["audio"][int(start) : int(start) + 1000])
+        break

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bushel._runtime.near_names import did_you_mean
-from bushel.codecs import holds_clip, holds_image, is_registered
+from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
@@ -28,7 +28,7 @@ __all__ = [
     "usual_columns",
 ]
 
-Reading = Literal["value", "image", "clip", "array", "member", "length", "elements", "bytes"]
+Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes"]
 """The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
 length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
 
@@ -43,11 +43,12 @@ BYTES = "bytes"
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
 _ARRAYS = ("array", "npy")
 _MAPS = ("json", "msgpack", "tree")
-_Kind = Literal["value", "image", "clip", "array", "member", "length", "bytes", "other"]
+_Kind = Literal["value", "image", "clip", "sound", "array", "member", "length", "bytes", "other"]
 """The content of a field: what can be read of it, or the values of a codec that a user has registered."""
 _PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
     "image": ("width", "height", "channels", "format", "exif_orientation"),
     "clip": ("frames", "duration", "fps"),
+    "sound": ("length",),
     "array": ("length", "ndim", "dtype", "shape.0", "shape.1", "shape.2", "shape.3"),
     "length": ("length",),
 }
@@ -136,6 +137,8 @@ def _kind(field: Field) -> _Kind:
         return "image"
     if holds_clip(field.codec):
         return "clip"
+    if holds_sound(field.codec):
+        return "sound"
     if base in _ARRAYS:
         return "array"
     if base in _MAPS:

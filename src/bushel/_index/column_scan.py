@@ -333,6 +333,18 @@ def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[by
 
         return of_clip
     codec = get_codec(column.codec)
+    if reading == "sound" and (ranged := codec.ranged) is not None:
+        from bushel.codecs.video import pyav
+
+        pyav(column.codec)
+
+        def of_sound(data: bytes) -> Sequence[Any] | None:
+            try:
+                return [ranged.count(data)] * len(wanted)
+            except BushelError:
+                return None
+
+        return of_sound
 
     def of_array(data: bytes) -> Sequence[Any] | None:
         try:
