@@ -20,7 +20,14 @@ TARGETS = {name for path in MAKEFILES for name in re.findall(r"^([a-z0-9-]+):", 
 
 ELSEWHERE = {"playwright": "make browser", "psutil": "make cluster"}
 """Packages that the targets of tests that need them install."""
-IMPORTED_AS = {"av": "av", "cv2": "opencv-python-headless", "upath": "universal-pathlib", "yaml": "pyyaml"}
+IMPORTED_AS = {
+    "av": "av",
+    "cv2": "opencv-python-headless",
+    "pillow_heif": "pillow-heif",
+    "pillow_jxl": "pillow-jxl-plugin",
+    "upath": "universal-pathlib",
+    "yaml": "pyyaml",
+}
 
 
 def steps(workflow: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

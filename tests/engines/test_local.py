@@ -93,7 +93,7 @@ def test_indexing_and_verifying_with_an_engine(tmp_path: Path) -> None:
     assert (len(dataset), dataset.info.checksums, seen[-1].done) == (20, True, 4)
     damaged = sorted((tmp_path / "out").glob("*.tar"))[1]
     data = bytearray(damaged.read_bytes())
-    data[700] ^= 1
+    data[1024 + 700] ^= 1  # behind the header with the names of fields
     damaged.write_bytes(data)
     result = bushel.verify(tmp_path / "out", engine=LocalEngine(2))
     assert result == bushel.verify(tmp_path / "out")

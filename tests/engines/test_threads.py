@@ -80,11 +80,12 @@ def test_a_writer_of_the_same_process_is_refused_meanwhile(tmp_path: Path, mode:
 
     thread = threading.Thread(target=other)
     source = Slow(24, there)
-    original = there.wait
+    original, once = there.wait, threading.Lock()
 
     def first(timeout: float) -> int:  # the other writer tries when a part is being written
-        if not thread.ident:
-            thread.start()
+        with once:
+            if not thread.ident:
+                thread.start()
         return original(timeout)
 
     there.wait = first  # type: ignore[method-assign,assignment]

@@ -66,7 +66,7 @@ def test_writing(data: str) -> None:
 def test_repair(data: str, buckets: Buckets, tmp_path: Path) -> None:
     broken = as_path("s3://bucket/data/shard-000001.tar")
     stored = bytearray(read_whole(broken))
-    stored[600] ^= 1  # in the first sample of the shard
+    stored[1024 + 600] ^= 1  # in the first sample of the shard, behind the header with the names of fields
     write_whole(broken, bytes(stored))
     kept = [f"key{number}" for number in (0, 1, 2, 4, 5, 6)]
     said = run("repair", data, "s3://bucket/fixed", "--json", code=1)

@@ -66,7 +66,7 @@ def test_without_checksums_the_size_decides(silent: Server) -> None:
     write(silent.folder / "set", 1, shard_samples=3)
     shutil.rmtree(silent.folder / "set" / ".bushel")
     ds = bushel.open(f"{silent.url}/set/shard-{{000000..000013}}.tar")
-    assert ds[0]["label.cls"] == 100
+    assert ds[0]["label"] == 100
     path = silent.folder / "set" / "shard-000000.tar"
     path.write_bytes(path.read_bytes() + bytes(10240))
     with pytest.raises(bushel.FormatError, match="has changed since"):
