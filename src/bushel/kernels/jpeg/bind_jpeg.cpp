@@ -1,4 +1,4 @@
-// Python bindings: JPEG headers, decoding, encoding, tiling, and resizing.
+// Python bindings: JPEG headers, decoding, encoding, segments of tiled JPEGs, and resizing.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -24,8 +24,6 @@ namespace {
 using AnyArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
 using AnyConstant = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using GeometryRows = nb::ndarray<const std::int32_t, nb::shape<-1, 10>, nb::c_contig, nb::device::cpu>;
-
-constexpr std::int64_t default_max_pixels = (std::int64_t{1} << 30) / 12;  // Pillow's limit against decompression bombs
 
 JpegDecoders &decoders_of_thread() {
     thread_local JpegDecoders decoders;
@@ -269,21 +267,6 @@ nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampl
     return nb::bytes(encoded.data(), encoded.size());
 }
 
-nb::object tile(nb::handle data, bool metadata, std::int64_t limit) {
-    const BufferArgument buffer(data);
-    std::vector<std::uint8_t> tiled;
-    {
-        const nb::gil_scoped_release unlocked;
-        tiled = tile_jpeg(buffer.data(), buffer.size(), metadata, limit);
-    }
-    return nb::bytes(tiled.data(), tiled.size());
-}
-
-bool is_tiled(nb::handle data) {
-    const BufferArgument buffer(data);
-    return is_tiled_jpeg(buffer.data(), buffer.size());
-}
-
 nb::object jpeg_segment_offsets(nb::handle data) {
     const BufferArgument buffer(data);
     const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
@@ -402,25 +385,6 @@ nb::object decode_jpeg_box(nb::handle data, nb::handle table, const std::array<i
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(first, channels == 1 ? 2 : 3, shape, owner));
 }
 
-nb::object coefficients(nb::handle data, std::int64_t limit) {
-    const BufferArgument buffer(data);
-    std::vector<JpegCoefficients> components;
-    {
-        const nb::gil_scoped_release unlocked;
-        components = read_coefficients(buffer.data(), buffer.size(), limit);
-    }
-    nb::list arrays;
-    for (const JpegCoefficients &component : components) {
-        std::unique_ptr<std::int16_t[]> values(new std::int16_t[component.values.size()]);
-        std::copy(component.values.begin(), component.values.end(), values.get());
-        std::int16_t *first = values.release();
-        nb::capsule owner(first, [](void *memory) noexcept { delete[] static_cast<std::int16_t *>(memory); });
-        arrays.append(nb::cast(
-            nb::ndarray<nb::numpy, std::int16_t, nb::ndim<3>>(first, {component.rows, component.columns, 64}, owner)));
-    }
-    return arrays;
-}
-
 void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const std::string &layout, nb::handle table) {
     const auto array = array_of<AnyConstant>(image, "image", "array");
     if (array.dtype() != nb::dtype<std::uint8_t>() || array.ndim() != 3) {
@@ -467,14 +431,9 @@ void bind_jpeg(nb::module_ &module) {
                nb::arg("box"));
     module.def("encode_jpeg", &encode, nb::arg("image"), nb::arg("quality") = 95,
                nb::arg("sampling") = std::array<int, 2>{2, 2}, nb::kw_only(), nb::arg("fast") = false);
-    module.def("tile_jpeg", &tile, nb::arg("data"), nb::kw_only(), nb::arg("metadata") = false,
-               nb::arg("max_pixels") = default_max_pixels);
-    module.def("is_tiled_jpeg", &is_tiled, nb::arg("data"));
     module.def("jpeg_segment_offsets", &jpeg_segment_offsets, nb::arg("data"));
     module.def("jpeg_segment_window", &jpeg_segment_window, nb::arg("head"), nb::arg("box"));
     module.def("splice_jpeg", &splice_jpeg, nb::arg("data"), nb::arg("box"), nb::arg("segments") = nb::none());
-    module.def("jpeg_coefficients", &coefficients, nb::arg("data"), nb::kw_only(),
-               nb::arg("max_pixels") = default_max_pixels);
     module.def("resize", &resize_image, nb::arg("image"), nb::arg("geometry"), nb::arg("out"),
                nb::arg("layout") = "HWC", nb::arg("table") = nb::none());
 }

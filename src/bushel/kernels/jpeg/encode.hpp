@@ -6,6 +6,8 @@
 
 namespace bushel {
 
+constexpr std::int64_t default_max_pixels = (std::int64_t{1} << 30) / 12;  // Pillow's limit against decompression bombs
+
 struct JpegEncoding {
     int quality = 95;                          // 1 to 100
     int h_samp_factor = 2, v_samp_factor = 2;  // of the luma, 1 or 2; chroma has 1
