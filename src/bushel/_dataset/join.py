@@ -120,7 +120,7 @@ def _meant(dataset: Dataset, name: str) -> str:
         known = [each for each in (*dataset.spec, *dataset.columns) if can_name(dataset, each)]
         meant = did_you_mean(name, known) or f"those that may be are {', '.join(dict.fromkeys(known)) or 'none'}"
         raise KeyError(
-            f"on={name!r}: there is no such field or column of texts or whole numbers: {meant}. `bushel index "
+            f"on={name!r}: there is no such field or column of texts or whole numbers: {meant}; `bushel index "
             f"--columns {name}` adds a column"
         )
     return name

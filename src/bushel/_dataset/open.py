@@ -148,7 +148,8 @@ def open(
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     paths = expand_paths(source)
-    state = None if fields is not None or pickle or place is not None or delta_timestamps else folder_state(paths)
+    told = (fields, place, delta_timestamps)  # the list of a folder knows nothing of these
+    state = None if pickle or told != (None, None, None) else folder_state(paths)
     if state is not None:
         from bushel._dataset.listed import keep_list, open_listed
 
@@ -228,6 +229,7 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
 
 
 def remaining_of(shards: Sequence[OpenShard]) -> Remaining | None:
+    """Return the positions that remain after removals; None if no shard may lack samples."""
     if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
         return None
     from bushel._dataset.removal import remaining_in
