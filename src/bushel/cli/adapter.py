@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Quiet
+from bushel.cli.options import Quiet
 
 __all__ = ["build_parser", "command", "run"]
 
@@ -23,7 +23,6 @@ def command(
         str | None, Option("--output", "-o", help="Script to write. [default: the class's name in snake_case]")
     ] = None,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Make a command line for an adapter class of GulpIO.
 

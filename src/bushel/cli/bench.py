@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Json, Kind, Path, SplitOptions, Workers
+from bushel.cli.options import Allow, DatasetOptions, Json, Path, Workers
 
 __all__ = ["command"]
 
@@ -15,8 +15,7 @@ __all__ = ["command"]
 def command(
     path: Path,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
     seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure each stage.")] = 5.0,
     fields: Annotated[list[str] | None, Option("--field", help="Read only this field; may be repeated.")] = None,
@@ -29,7 +28,6 @@ def command(
     processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0,
     allow_commands: Allow = False,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Measure how fast a dataset loads, and what limits it.
 
@@ -44,7 +42,7 @@ def command(
     from bushel.codecs import holds_image
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
-    dataset = open_any(chosen.files(path), container=container, allow_commands=allow_commands, damaged="warn")
+    dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, damaged="warn")
     images: list[str] = []
     if crop is not None:
         wanted = fields or dataset.spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Kind, Path, Pickle, SplitOptions
+from bushel.cli.options import Allow, DatasetOptions, Path, Pickle
 
 __all__ = ["command"]
 
@@ -18,11 +18,9 @@ def command(
         str | None, Option("--fields", help="Fields to print, such as label,text. [default: all]")
     ] = None,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     allow_commands: Allow = False,
     pickle: Pickle = False,
-    debug: Debug = False,
 ) -> None:
     """Print samples as lines of JSON.
 
@@ -36,7 +34,7 @@ def command(
     from bushel.cli.output import print_json
 
     dataset = open_any(
-        chosen.files(path), container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
+        chosen.files(path), container=chosen.container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
     )
     names = None if fields is None else [name for name in fields.split(",") if name]
     for line in lines(dataset, start, number, names):

@@ -18,10 +18,12 @@ import click
 if typing.TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["QUIET", "Argument", "Option", "Several", "command_from", "complete_files"]
+__all__ = ["DEBUG", "QUIET", "Argument", "Option", "Several", "command_from", "complete_files"]
 
 QUIET = "bushel.quiet"
 """Key in the metadata of a click context: whether warnings are hidden."""
+DEBUG = "bushel.debug"
+"""Key in the metadata of a click context: whether an error is printed with its traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,8 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
         (run or function)(**given, **grouped)
 
     names = {option for each in parameters for option in each.opts}
-    for option, help, callback in (("verbose", "Show what Bushel logs.", _log), ("quiet", "Show no warnings.", _quiet)):
-        if f"--{option}" not in names:
-            flags = [f"--{option}", f"-{option[0]}"]
+    for flags, help, callback in _EVERYWHERE:
+        if flags[0] not in names:
             parameters.append(click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help))
     return _Command(name, params=parameters, callback=call, help=text)
 
@@ -137,6 +138,18 @@ def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
 
 def _quiet(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     ctx.meta[QUIET] = wanted
+
+
+def _debug(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    ctx.meta[DEBUG] = wanted
+
+
+_EVERYWHERE = (
+    (["--debug"], "Show a traceback with an error.", _debug),
+    (["--verbose", "-v"], "Show what Bushel logs.", _log),
+    (["--quiet", "-q"], "Show no warnings.", _quiet),
+)
+"""Options of every command: flags, description, and the function that stores the value."""
 
 
 _PART = re.compile(r"part-[0-9]{5,}")

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 from bushel.cli.command import Option
 from bushel.cli.options import (
     Allow,
-    Debug,
     IndexColumns,
-    Json,
     KeyOptions,
     ModeOptions,
     NewKind,
+    OutputOptions,
     Path,
     Pickle,
     ProgressKind,
-    Quiet,
     Seek,
     ShardOptions,
     SplitOptions,
@@ -71,9 +69,7 @@ def command(
     allow_commands: Allow = False,
     pickle: Pickle = False,
     progress: ProgressKind = "bar",
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Write a dataset in another container, or with other fields, types or shards.
 
@@ -91,7 +87,7 @@ def command(
     from bushel.cli.output import print_json, print_text, progress_bar, resumable, say
 
     opened = open_any(chosen.files(source), verify=True, allow_commands=allow_commands, pickle=pickle)
-    with resumable(target), progress_bar("converting", quiet=quiet, kind=progress) as report:
+    with resumable(target), progress_bar("converting", quiet=shown.quiet, kind=progress) as report:
         done = bushel.convert(
             opened,
             target,
@@ -116,11 +112,11 @@ def command(
     if parts.only_planned:
         parts.tell_of_plan(target)
         return
-    if as_json:
+    if shown.as_json:
         print_json({"target": target, **asdict(done)})
         return
     for limit in done.limits:
-        say(f"note: {limit}", quiet=quiet)
-    if not quiet:
+        say(f"note: {limit}", quiet=shown.quiet)
+    if not shown.quiet:
         print_text(written(target, done))
     tell_of_errors(done)

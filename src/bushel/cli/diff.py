@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, Quiet
+from bushel.cli.options import OutputOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,9 +28,7 @@ def command(
         bool, Option("--values", help="Decode values whose bytes differ or cannot be compared by the indexes.")
     ] = False,
     all_keys: Annotated[bool, Option("--all", help="List all keys instead of the first five of each kind.")] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Compare two datasets: samples that only one has, and fields that changed.
 
@@ -47,7 +45,7 @@ def command(
     from bushel.integrity.diff_datasets import keys_of
 
     with bushel.open(left) as one, bushel.open(right) as other:
-        with progress_bar("comparing", quiet=quiet) as progress:
+        with progress_bar("comparing", quiet=shown.quiet) as progress:
             found = bushel.diff(one, other, values=values, progress=progress)
 
         def keys(dataset: Dataset, positions: npt.NDArray[np.int64]) -> list[str]:
@@ -61,7 +59,7 @@ def command(
                 (f"{name}: not known", field.unknown, one),
             ]
         rows = [(what, len(positions), keys(dataset, positions)) for what, positions, dataset in kinds]
-    if as_json:
+    if shown.as_json:
         print_json(
             {
                 "left": left,
@@ -83,7 +81,7 @@ def command(
     for what, fields in (("only on the left", found.removed_fields), ("only on the right", found.added_fields)):
         if fields:
             print_text(f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}")
-    if not quiet:
+    if not shown.quiet:
         print_text(
             f"{left} has {count(found.samples[0], 'sample')}, {right} {found.samples[1]:,}; "
             f"{len(found.pairs[0]):,} matched by {found.by}: {'the same' if found.same else 'not the same'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, Quiet, engines
+from bushel.cli.options import OutputOptions, engines
 
 __all__ = ["command"]
 
@@ -19,9 +19,8 @@ def command(
         str | None,
         Option("--engine", help="Where many parts are read: local, ray, dask, an address.", values=engines()),
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    *,
+    shown: OutputOptions,
 ) -> None:
     """Join the parts of a run to one dataset: manifest, class names, error log.
 
@@ -38,10 +37,10 @@ def command(
 
     run, plan = find_run(target)
     done = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine)
-    if as_json:
+    if shown.as_json:
         facts = {"samples": done.samples, "bytes": done.bytes, "errors": done.errors, "limits": done.limits}
         print_json({"target": target, "parts": plan.parts, **facts})
-    elif not quiet:
+    elif not shown.quiet:
         failed = f", {count(done.errors, 'item')} could not be packed" if done.errors else ""
         print_text(
             f"{target}: {count(done.samples, 'sample')} in {count(plan.parts, 'part')}, {size(done.bytes)}{failed}"

@@ -9,7 +9,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Kind, OnePath, Pickle, SplitOptions
+from bushel.cli.options import DatasetOptions, OnePath, Pickle
 
 __all__ = ["command"]
 
@@ -26,10 +26,8 @@ def command(
         bool, Option("--position", help="SAMPLE is a position, even if a sample has it as key.")
     ] = False,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     pickle: Pickle = False,
-    debug: Debug = False,
 ) -> None:
     """Print a sample as JSON, or the stored bytes of one of its fields.
 
@@ -43,7 +41,7 @@ def command(
     from bushel.errors import naming
     from bushel.storage import as_path, write_whole
 
-    dataset = bushel.open(chosen.files(path), container=container, pickle=pickle)
+    dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     at = find_sample(dataset, sample, by_position=position)
     if field is None:
         for line in lines(dataset, at, 1, None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, EngineOfShards, Json, Kind, Path, Pickle, Quiet, SplitOptions, Workers, pairs
+from bushel.cli.options import DatasetOptions, EngineOfShards, OutputOptions, Path, Pickle, Workers, pairs
 
 if TYPE_CHECKING:
     from bushel import Info
@@ -16,8 +16,7 @@ __all__ = ["command"]
 def command(
     path: Path,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not say; may be repeated.")
     ] = None,
@@ -54,9 +53,7 @@ def command(
     workers: Workers = None,
     engine: EngineOfShards = None,
     pickle: Pickle = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Index a dataset, and store the index in `.bushel` beside it.
 
@@ -74,7 +71,7 @@ def command(
     from bushel.cli.output import print_json, progress_bar
 
     started, read = time.monotonic(), 0
-    with progress_bar("indexing", quiet=quiet) as show:
+    with progress_bar("indexing", quiet=shown.quiet) as show:
 
         def progress(now: bushel.Progress) -> None:
             nonlocal read
@@ -84,7 +81,7 @@ def command(
 
         dataset = bushel.index(
             chosen.files(path),
-            container=container,
+            container=chosen.container,
             spec=pairs(spec, "--spec") or None,
             checksums=checksums,
             segments=segments,
@@ -100,7 +97,7 @@ def command(
             progress=progress,
         )
     seconds = time.monotonic() - started
-    if as_json:
+    if shown.as_json:
         info = dataset.info
         print_json(
             {
@@ -115,7 +112,7 @@ def command(
                 "seconds": seconds,
             }
         )
-    elif not quiet:
+    elif not shown.quiet:
         _tell(path, dataset.info, read, seconds)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, Path, Pickle, SplitOptions
+from bushel.cli.options import DatasetOptions, Json, Path, Pickle
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -26,11 +26,9 @@ def command(
         bool, Option("--columns", help="Show the columns in the index: ranges, frequent values, and histograms.")
     ] = False,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     pickle: Pickle = False,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Describe a dataset: container, samples, fields, sizes, keys, checksums.
 
@@ -43,7 +41,7 @@ def command(
     from bushel.cli.describe import summarise
     from bushel.cli.output import print_json, print_text
 
-    dataset = bushel.open(chosen.files(path), container=container, pickle=pickle)
+    dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
     stray = unlisted_shards(path, dataset.shards)
     summaries = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, Quiet
+from bushel.cli.options import OutputOptions
 
 __all__ = ["command"]
 
@@ -34,9 +34,8 @@ def command(
             help="Number classes and shuffle as MXNet's im2rec does: every folder is a class; --seed has no effect.",
         ),
     ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    *,
+    shown: OutputOptions,
 ) -> None:
     """Write lists of images for `bushel pack` and MXNet's im2rec.
 
@@ -64,10 +63,10 @@ def command(
         hint = "" if recursive else ": --recursive descends into its subfolders"
         raise FileNotFoundError(f"no image found in {root}{hint}")
     paths = write_lists(prefix, lists)
-    if as_json:
+    if shown.as_json:
         counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
         print_json({"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out})
-    elif not quiet:
+    elif not shown.quiet:
         for path, lines in zip(paths, lists.values(), strict=True):
             print_text(f"{path}: {count(len(lines), 'image')}")
         for number, name in enumerate(names):

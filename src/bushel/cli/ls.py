@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, Debug, Json, Kind, Path, Pickle, SplitOptions
+from bushel.cli.options import Allow, DatasetOptions, Json, Path, Pickle
 
 if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
@@ -30,12 +30,10 @@ def command(
     ] = None,
     as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     allow_commands: Allow = False,
     pickle: Pickle = False,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List the keys of a dataset, in order.
 
@@ -52,7 +50,7 @@ def command(
     from bushel.cli.output import print_csv, print_json, print_text
 
     dataset = open_any(
-        chosen.files(path), container=container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
+        chosen.files(path), container=chosen.container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
     )
     names = [name.strip() for name in (columns or "").split(",") if name.strip()]
     places: Any = range(0)

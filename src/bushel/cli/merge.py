@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, ModeOptions, Quiet, ShardBytes, ShardSamples, Target, new_containers
+from bushel.cli.options import ModeOptions, OutputOptions, SizeOptions, Target, new_containers
 
 __all__ = ["command"]
 
@@ -24,12 +24,9 @@ def command(
             values=new_containers,
         ),
     ] = None,
-    shard_samples: ShardSamples = None,
-    shard_bytes: ShardBytes = None,
+    sizes: SizeOptions,
     modes: ModeOptions,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Concatenate several datasets into one.
 
@@ -41,10 +38,8 @@ def command(
     from bushel.ingest import merge
 
     with resumable(target):
-        done = merge(
-            sources, target, container=container, mode=mode, shard_samples=shard_samples, shard_bytes=shard_bytes
-        )
-    if as_json:
+        done = merge(sources, target, container=container, mode=mode, **asdict(sizes))
+    if shown.as_json:
         print_json({"target": target, **asdict(done)})
-    elif not quiet:
+    elif not shown.quiet:
         print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}")

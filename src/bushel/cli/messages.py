@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from bushel.cli.command import QUIET
+from bushel.cli.command import DEBUG, QUIET
 from bushel.cli.output import STDOUT, print_json
 from bushel.errors import (
     BushelError,
@@ -41,13 +41,15 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
+        context = click.get_current_context(silent=True)
+        given = {} if context is None else {**context.meta, **context.params}
         try:
             try:
                 with warnings.catch_warnings():
                     warnings.showwarning = _show_warning
                     for kind in (DamagedWarning, IncompleteWarning, UntrustedWarning):
                         warnings.simplefilter("always", kind)
-                    if _wants_quiet(arguments):
+                    if given.get(QUIET) or given.get("quiet"):
                         warnings.simplefilter("ignore")
                     command(**arguments)
             finally:
@@ -64,23 +66,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 if error.errno == errno.EPIPE:
                     raise click.exceptions.Exit(_BROKEN_PIPE) from None
             expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
-            if arguments.get("debug") or not expected:
+            if given.get(DEBUG) or not expected:
                 import traceback
 
                 traceback.print_exc()
             text, found = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
-            if arguments.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
+            if given.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
                 say_json(type(error).__name__, text, FOUND if found else WRONG_USE)
                 raise click.exceptions.Exit(FOUND if found else WRONG_USE) from None
             _say(text if expected else "this is a bug in Bushel: please report it")
             raise click.exceptions.Exit(FOUND if found else WRONG_USE if expected else _FAULT) from None
 
     return run
-
-
-def _wants_quiet(arguments: dict[str, Any]) -> bool:
-    context = click.get_current_context(silent=True)
-    return bool(arguments.get("quiet") or (context is not None and context.meta.get(QUIET)))
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

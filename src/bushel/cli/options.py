@@ -16,7 +16,7 @@ from bushel.cli.command import Argument, Option
 __all__ = [
     "Allow",
     "Append",
-    "Debug",
+    "DatasetOptions",
     "EngineOfRepair",
     "EngineOfShards",
     "Generation",
@@ -28,6 +28,7 @@ __all__ = [
     "ModeOptions",
     "NewKind",
     "OnePath",
+    "OutputOptions",
     "Overwrite",
     "Parts",
     "Path",
@@ -37,11 +38,10 @@ __all__ = [
     "Resume",
     "Retries",
     "Seek",
-    "SplitOptions",
-    "ShardBytes",
     "ShardOptions",
-    "ShardSamples",
+    "SizeOptions",
     "Speculate",
+    "SplitOptions",
     "Target",
     "TileJpeg",
     "Workers",
@@ -107,8 +107,6 @@ NewKind = Annotated[
         values=new_containers,
     ),
 ]
-ShardSamples = Annotated[int | None, Option("--shard-samples", min=1, help="Most samples in a shard.")]
-ShardBytes = Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")]
 Generation = Annotated[
     str | None,
     Option(
@@ -172,7 +170,6 @@ Pickle = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
-Debug = Annotated[bool, Option("--debug", help="Show a traceback with an error.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +208,32 @@ class SplitOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardOptions:
+class DatasetOptions(SplitOptions):
+    """Options that choose files of a dataset, and the container that reads them."""
+
+    container: Kind = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Options for what a command prints."""
+
+    as_json: Json = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOptions:
+    """Options for the sizes of shards."""
+
+    shard_samples: Annotated[int | None, Option("--shard-samples", min=1, help="Most samples in a shard.")] = None
+    shard_bytes: Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardOptions(SizeOptions):
     """Options for the files of a new dataset."""
 
-    shard_samples: ShardSamples = None
-    shard_bytes: ShardBytes = None
     generation: Generation = None
 
 

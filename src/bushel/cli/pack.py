@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import (
-    Debug,
     IndexColumns,
-    Json,
     KeyOptions,
     ModeOptions,
     NewKind,
+    OutputOptions,
     ProgressKind,
-    Quiet,
     Seek,
     ShardOptions,
     Target,
@@ -76,9 +74,7 @@ def command(
         int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
     ] = 0,
     progress: ProgressKind = "bar",
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Pack images, videos, lists, arrays or files into a dataset.
 
@@ -121,7 +117,7 @@ def command(
             opened = open_source(source, kind, **options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
-        with progress_bar("packing", quiet=quiet or as_json, kind=progress) as report:
+        with progress_bar("packing", quiet=shown.quiet or shown.as_json, kind=progress) as report:
             done = pack(
                 opened,
                 target,
@@ -149,9 +145,9 @@ def command(
     if parts.only_planned:
         parts.tell_of_plan(target)
         return
-    if as_json:
+    if shown.as_json:
         print_json(asdict(done))
-    _tell(target, done, quiet=quiet or as_json)
+    _tell(target, done, quiet=shown.quiet or shown.as_json)
 
 
 def _tell(target: str, done: PackResult, *, quiet: bool) -> None:

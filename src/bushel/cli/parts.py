@@ -6,7 +6,7 @@ import time
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json
+from bushel.cli.options import Json
 
 __all__ = ["command"]
 
@@ -17,7 +17,6 @@ def command(
         bool, Option("--missing", help="Print only the numbers of missing parts, as sbatch --array takes them.")
     ] = False,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show how far a run in parts is: missing parts, errors, and its driver.
 

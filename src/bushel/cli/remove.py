@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, OnePath, Quiet
+from bushel.cli.options import OnePath, OutputOptions
 
 if TYPE_CHECKING:
     from bushel.integrity.removing import Removal
@@ -39,9 +39,7 @@ def command(
     index: Annotated[
         str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Remove samples from a dataset, or take that back.
 
@@ -67,7 +65,7 @@ def command(
     place: Any = "auto" if index is None else index
     if listed:
         calls = bushel.removals(path, index=place)
-        if as_json:
+        if shown.as_json:
             print_json([asdict(one) for one in calls])
         else:
             print_text("\n".join(map(_line, calls)) or "no samples were removed")
@@ -88,9 +86,9 @@ def command(
             index=place,
         )
         what = f"{count(done.samples, 'sample')} removed"
-    if as_json:
+    if shown.as_json:
         print_json(asdict(done))
-    elif not quiet:
+    elif not shown.quiet:
         print_text(f"{path}: {what}")
 
 

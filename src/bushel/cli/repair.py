@@ -9,18 +9,15 @@ import click
 
 from bushel.cli.command import Option
 from bushel.cli.options import (
-    Debug,
     EngineOfRepair,
-    Json,
     Kind,
     MaxProblems,
     OnePath,
+    OutputOptions,
     Parts,
-    Quiet,
     Resume,
     Retries,
-    ShardBytes,
-    ShardSamples,
+    SizeOptions,
     Speculate,
     Target,
     Workers,
@@ -33,14 +30,14 @@ __all__ = ["command"]
 def command(
     path: OnePath,
     target: Target,
+    *,
     container: Kind = None,
     to: Annotated[
         str | None,
         Option("--to", help="Container of the new dataset.  [that of the damaged one]", values=new_containers),
     ] = None,
     decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False,
-    shard_samples: ShardSamples = None,
-    shard_bytes: ShardBytes = None,
+    sizes: SizeOptions,
     resume: Resume = False,
     max_problems: MaxProblems = 1000,
     workers: Workers = None,
@@ -48,9 +45,7 @@ def command(
     engine: EngineOfRepair = None,
     retries: Retries = 3,
     speculate: Speculate = 3.0,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Write the intact samples of a damaged dataset to a new one.
 
@@ -66,15 +61,14 @@ def command(
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, resumable
 
-    with resumable(target), progress_bar("repairing", quiet=quiet) as progress:
+    with resumable(target), progress_bar("repairing", quiet=shown.quiet) as progress:
         done = bushel.repair(
             path,
             target,
             container=container,
             to=to,
             decode=decode,
-            shard_samples=shard_samples,
-            shard_bytes=shard_bytes,
+            **asdict(sizes),
             mode="resume" if resume else "create",
             max_problems=max_problems,
             workers=workers,
@@ -84,12 +78,12 @@ def command(
             speculate=speculate,
             progress=progress,
         )
-    if as_json:
+    if shown.as_json:
         print_json({"path": path, "target": target, "ok": done.ok, **asdict(done)})
         raise click.exceptions.Exit(0 if done.ok else 1)
     for problem in done.problems:
         print_text(str(problem))
-    if not quiet:
+    if not shown.quiet:
         more = f" ({done.more:,} more problems are not listed)" if done.more else ""
         lost = "lost" if done.checked else "known to be lost"
         print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")

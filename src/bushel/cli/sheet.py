@@ -7,7 +7,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Kind, OnePath, Quiet, SplitOptions
+from bushel.cli.options import DatasetOptions, OnePath, Quiet
 
 __all__ = ["command"]
 
@@ -28,10 +28,8 @@ def command(
         str | None, Option("--field", help="The field to draw. [default: the first image, clip or array]")
     ] = None,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write a contact sheet: many samples of a dataset in one picture.
 
@@ -51,7 +49,7 @@ def command(
 
     if os.path.splitext(output)[1].lower() not in (".jpg", ".jpeg", ".png", ".webp"):
         raise click.BadParameter(f"{output!r} should end in .jpg, .png or .webp", param_hint="OUT")
-    dataset = bushel.open(chosen.files(path), container=container)
+    dataset = bushel.open(chosen.files(path), container=chosen.container)
     if where is not None:
         dataset = dataset.where(where)
     drawn = field or main_field(dataset.spec)

@@ -8,7 +8,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Json, ModeOptions, OnePath, Quiet, ShardBytes, ShardSamples, new_containers, pairs
+from bushel.cli.options import ModeOptions, OnePath, OutputOptions, SizeOptions, new_containers, pairs
 
 __all__ = ["command"]
 
@@ -42,12 +42,9 @@ def command(
         str | None,
         Option("--stratify", help="Field, such as label: each dataset gets its share of the samples of every value."),
     ] = None,
-    shard_samples: ShardSamples = None,
-    shard_bytes: ShardBytes = None,
+    sizes: SizeOptions,
     modes: ModeOptions,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Divide a dataset into several datasets.
 
@@ -77,13 +74,12 @@ def command(
             seed=seed,
             stratify=stratify,
             container=container,
-            shard_samples=shard_samples,
-            shard_bytes=shard_bytes,
+            **asdict(sizes),
             mode=mode,
         )
-    if as_json:
+    if shown.as_json:
         print_json({name: asdict(one) for name, one in done.items()})
-    elif not quiet:
+    elif not shown.quiet:
         for name, one in done.items():
             print_text(f"{target.rstrip('/')}/{name}: {count(one.samples, 'sample')} written as {one.container}")
 

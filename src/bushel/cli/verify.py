@@ -8,18 +8,7 @@ from typing import Annotated
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import (
-    Debug,
-    EngineOfShards,
-    Json,
-    Kind,
-    MaxProblems,
-    Path,
-    Pickle,
-    Quiet,
-    SplitOptions,
-    Workers,
-)
+from bushel.cli.options import DatasetOptions, EngineOfShards, MaxProblems, OutputOptions, Path, Pickle, Workers
 
 __all__ = ["command"]
 
@@ -27,8 +16,7 @@ __all__ = ["command"]
 def command(
     path: Path,
     *,
-    chosen: SplitOptions,
-    container: Kind = None,
+    chosen: DatasetOptions,
     checksums: Annotated[
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True,
@@ -37,9 +25,7 @@ def command(
     workers: Workers = None,
     engine: EngineOfShards = None,
     pickle: Pickle = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    shown: OutputOptions,
 ) -> None:
     """Check a dataset: structure, index, checksums, keys.
 
@@ -55,19 +41,19 @@ def command(
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, size
 
-    with progress_bar("verifying", quiet=quiet) as progress:
+    with progress_bar("verifying", quiet=shown.quiet) as progress:
         found = bushel.verify(
             chosen.files(path),
             checksums=checksums,
             decode=decode,
-            container=container,
+            container=chosen.container,
             workers=workers,
             engine=engine,
             pickle=pickle,
             max_problems=max_problems,
             progress=progress,
         )
-    if as_json:
+    if shown.as_json:
         unchecked = found.bytes_unchecked
         print_json(
             {"path": path, "ok": found.ok, "verdict": found.verdict, "bytes_unchecked": unchecked, **asdict(found)}
@@ -75,7 +61,7 @@ def command(
         raise click.exceptions.Exit(0 if found.ok else 1)
     for problem in found.problems:
         print_text(f"warning: {problem}" if problem.warning else str(problem))
-    if not quiet:
+    if not shown.quiet:
         unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
         print_text(
             f"{path}: {found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Debug, Kind, Pickle
+from bushel.cli.options import Kind, Pickle
 
 __all__ = ["command"]
 
@@ -55,7 +55,6 @@ def command(
     ] = None,
     container: Kind = None,
     pickle: Pickle = False,
-    debug: Debug = False,
 ) -> None:
     """Look at datasets in a browser.
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, OnePath
+from bushel.cli.options import Json, OnePath
 
 __all__ = ["command"]
 
@@ -16,7 +16,6 @@ def command(
     *,
     delete: Annotated[str | None, Option("--delete", help="Delete the view of this name.")] = None,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List the views that are saved beside a dataset, or delete one.
 

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 import click
 
 from bushel.cli.command import Option
-from bushel.cli.options import Debug, Json, Kind, Path
+from bushel.cli.options import Json, Kind, Path
 
 __all__ = ["command"]
 
@@ -31,7 +31,6 @@ def command(
     pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None,
     container: Kind = None,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Print the keys of the samples that a rank had at a step, or the steps that had a sample.
 
