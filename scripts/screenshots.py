@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,32 @@ COLOURS = ((190, 48, 44), (238, 206, 62), (120, 176, 60), (236, 138, 44), (96, 5
 SAMPLES = 600
 
 
-def fruit(number: int, rng: np.random.Generator) -> tuple[Image.Image, int]:
-    """Draw a bowl of fruit, and return it with the number of its class."""
+@dataclass(frozen=True)
+class Fruit:
+    """A drawn picture, the number of its class, the boxes of its fruit (x, y, width, height), and their mask."""
+
+    image: Image.Image
+    label: int
+    boxes: list[list[int]]
+    mask: Image.Image
+
+
+def fruit(number: int, rng: np.random.Generator) -> Fruit:
+    """Draw a bowl of fruit."""
     label = int(rng.integers(0, len(CLASSES)))
     width, height = int(rng.integers(220, 420)), int(rng.integers(200, 340))
     ground = np.array([(222, 214, 198), (198, 208, 214), (206, 196, 188), (230, 226, 218)])[number % 4]
     rows = np.linspace(1.06, 0.72, height)[:, None, None]
     image = Image.fromarray((ground * rows).clip(0, 255).astype(np.uint8).repeat(width, axis=1))
-    draw = ImageDraw.Draw(image)
+    draw, mask = ImageDraw.Draw(image), Image.new("L", (width, height))
+    boxes = []
     for _ in range(int(rng.integers(2, 6))):
         size = int(rng.integers(50, 110))
         x, y = int(rng.integers(10, width - size - 5)), int(rng.integers(height // 3, height - size + 10))
         colour = np.array(COLOURS[label]) * rng.uniform(0.85, 1.1)
         tall = int(size * (0.78 if CLASSES[label] in ("lemon", "lime") else 1))
+        boxes.append([x, y, min(size, width - x), min(tall, height - y)])
+        ImageDraw.Draw(mask).ellipse((x, y, x + size, y + tall), fill=1 + label)
         draw.ellipse((x + 6, y + tall - 12, x + size + 10, y + tall + 8), fill=tuple((ground * 0.6).astype(int)))
         for step in range(14):  # shading, from the edge to the light
             share = step / 13
@@ -44,18 +58,19 @@ def fruit(number: int, rng: np.random.Generator) -> tuple[Image.Image, int]:
             draw.ellipse((*box, y + tall - inset * tall // size - shift), fill=shade)
         if label in (0, 4):
             draw.line((x + size // 2, y + 4, x + size // 2 + 6, y - 12), fill=(84, 62, 40), width=4)
-    return image.filter(ImageFilter.GaussianBlur(0.8)), label
+    return Fruit(image.filter(ImageFilter.GaussianBlur(0.8)), label, boxes, mask)
 
 
-def datasets(root: Path) -> tuple[Path, Path]:
-    """Write the datasets of the screenshots: one, and one with damage and other bytes."""
+def datasets(root: Path) -> tuple[Path, Path, Path]:
+    """Write the datasets of the screenshots: one, one with damage and other bytes, and an annotated one."""
     rng = np.random.default_rng(7)
     spec = {"image": "jpg(88)", "label": "int", "caption": "utf8", "embedding": "array", "meta": "json"}
     for name in ("fruit", "fruit-edited"):
         drawn = np.random.default_rng(11)
         with bushel.Writer(root / name, spec, container="tar", shard_samples=12) as writer:
             for number in range(SAMPLES if name == "fruit" else SAMPLES // 4):
-                image, label = fruit(number, drawn)
+                made = fruit(number, drawn)
+                image, label = made.image, made.label
                 if name != "fruit" and number % 5 == 2:
                     image = image.filter(ImageFilter.GaussianBlur(5))
                 meta = {"camera": {"iso": int(100 * 2 ** (number % 5))}, "tags": [CLASSES[label], "bowl"]}
@@ -78,7 +93,27 @@ def datasets(root: Path) -> tuple[Path, Path]:
         file.seek(offset + 4000)
         file.write(bytes(64))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    return root / "fruit", root / "fruit-edited"
+    return root / "fruit", root / "fruit-edited", annotated(root / "fruit-annotated")
+
+
+def annotated(path: Path) -> Path:
+    """Write a dataset with boxes and masks."""
+    drawn = np.random.default_rng(11)
+    spec = {"image": "jpg(88)", "caption": "utf8", "objects": "json", "mask": "png"}
+    with bushel.Writer(path, spec, container="tar") as writer:
+        for number in range(60):
+            made = fruit(number, drawn)
+            name = CLASSES[made.label]
+            writer.append(
+                {
+                    "image": np.asarray(made.image),
+                    "caption": f"a bowl of {name}s",
+                    "objects": [{"bbox": box, "category": name} for box in made.boxes],
+                    "mask": np.asarray(made.mask),
+                },
+                key=f"{name}/{number:05d}",
+            )
+    return path
 
 
 def take(folder: Path) -> None:
@@ -88,6 +123,7 @@ def take(folder: Path) -> None:
     shots: tuple[tuple[str, str, str, str], ...] = (
         ("grid", "/d/0?where=image.width+%3E+300&sort=label", "light", ""),
         ("sample", "/d/0/s/17", "light", ""),
+        ("annotations", "/d/2", "light", ""),
         ("shards", "/d/1/shards", "light", "document.getElementById('run').click()"),
         ("training", "/d/0/training?batch=24&world=4&rank=3&step=2&transform=train+224%2C+colours", "dark", ""),
         ("compare", "/d/0/compare?left=0:image&right=1:image", "dark", ""),
@@ -103,7 +139,7 @@ def take(folder: Path) -> None:
             options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "color_scheme": scheme}
             page = browser.new_context(**options).new_page()
             page.goto(viewer.url)
-            page.goto(viewer.url.partition("/?")[0] + path)
+            page.goto(viewer.url.rstrip("/") + path)
             page.wait_for_load_state("networkidle")
             if script:
                 page.evaluate(script)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Kind, Pickle
+from bushel.cli.options import Kind, Pickle, pairs
 
 __all__ = ["command"]
 
@@ -53,6 +53,14 @@ def command(
             "--tags", help="Keep the tags that samples are given in the browser in this file. It is made if missing."
         ),
     ] = None,
+    overlay: Annotated[
+        list[str] | None,
+        Option(
+            "--overlay",
+            help="FIELD=FORM: how a field annotates pictures, where its name and values do not say: xyxy, xywh or "
+            "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May be repeated.",
+        ),
+    ] = None,
     container: Kind = None,
     pickle: Pickle = False,
 ) -> None:
@@ -68,6 +76,7 @@ def command(
       bushel view train/
       bushel view before/ after/
       bushel view train/ --tags reviewed.json
+      bushel view coco/ --overlay objects=xywh
       bushel view train/ --transforms my_training:augment
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
@@ -88,7 +97,8 @@ def command(
         )
     named = {name: transforms_named(name) for name in transforms or ()}
     kept = None if tags is None else Path(tags).expanduser()
-    shelf = make_shelf(sources, transforms=named, tags=kept, container=container, pickle=pickle)
+    declared = pairs(overlay, "--overlay")
+    shelf = make_shelf(sources, transforms=named, tags=kept, overlays=declared, container=container, pickle=pickle)
     token = None if token_file is None else kept_token(Path(token_file).expanduser())
     with Viewer(shelf, host=host or "127.0.0.1", port=port or 0, token=token) as viewer:
         viewer.ready()

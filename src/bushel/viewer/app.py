@@ -8,6 +8,7 @@ from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
 from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import App, Door, Guard
+from bushel.viewer.overlay_pages import OverlayPages
 from bushel.viewer.quality_pages import QualityPages
 from bushel.viewer.samples import SamplePages
 from bushel.viewer.shards import ShardPages
@@ -39,7 +40,7 @@ def make_pages(shelf: Shelf) -> App:
     ]
     tags = TagPages(site)
     routes.append(Route("/api/{d:int}/tags", site.answering(tags.change), methods=["POST"]))
-    parts = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages, QualityPages)
+    parts = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages, QualityPages, OverlayPages)
     for part in (shards, tags, *(each(site) for each in parts)):
         routes += [Route(path, site.answering(handler)) for path, handler in part.routes().items()]
     pages: App = Starlette(routes=routes)

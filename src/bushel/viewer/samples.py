@@ -11,6 +11,7 @@ from bushel._pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
 from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import Stored, stored_values
+from bushel.viewer.overlay_pages import overlays_of
 from bushel.viewer.pictures import kept_picture, picture_of, side_for
 from bushel.viewer.quality import MEASURES
 from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of
@@ -55,12 +56,14 @@ class SamplePages:
         pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
         columns = [*column_choices(shown)]
         short = [field.name for field in shown.fields if field.short]
+        overlays = _overlay_names(self._site, shown)
         start = {
             "samples": len(shown.dataset),
             "main": main,
             "pictures": pictures,
             "short": short,
             "columns": list(columns),
+            "overlays": overlays,
         }
         return self._site.page(
             request,
@@ -70,6 +73,7 @@ class SamplePages:
             query=Query.of(request.query_params),
             info=shown.dataset.info,
             columns=columns,
+            overlaid=overlays["picture"] is not None,
             measured=[f"{QUALITY}{name}" for name in MEASURES] if shown.number in self._site.shelf.measures else [],
             start=json.dumps(start),
         )
@@ -98,6 +102,7 @@ class SamplePages:
             key=plain_text(key),
             raw_key=key,
             fields=fields,
+            overlays=_overlay_names(self._site, shown),
             before=before[0] if before else None,
             after=after[0] if after else None,
             row=row,
@@ -190,6 +195,14 @@ class SamplePages:
         if values is None or element >= len(values):
             raise KeyError("this sample has no such value")
         return values[element]
+
+
+def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:
+    """Return the picture field that has annotations, and their fields; the picture is None if there are none."""
+    found = overlays_of(site, shown)
+    if found is None:
+        return {"picture": None}
+    return {"picture": found.picture, "fields": [each.field for each in found.fields]}
 
 
 def _picture_answer(picture: Picture) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 import socket
 import sys
 import threading
@@ -19,12 +20,15 @@ from bushel._dataset.open import open as open_dataset
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.viewer.guard import Door, kept_token, new_token
+from bushel.viewer.overlays import checked_overlay
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 from bushel.viewer.tags import TagFile, Tags
 
 __all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
 
 _LOOPBACK = "127.0.0.1"
+_FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
+"""Names of files that say less than the name of their folder."""
 
 
 def require_extra() -> Any:
@@ -45,6 +49,7 @@ def make_shelf(
     *,
     transforms: Mapping[str, Any] | None = None,
     tags: Path | None = None,
+    overlays: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Shelf:
     """Open datasets for the viewer.
@@ -53,27 +58,33 @@ def make_shelf(
         sources: For each dataset, a `Dataset` or what `bushel.open` takes.
         transforms: Transforms that the training page offers, by name.
         tags: The file that keeps the tags; None if they end with the viewer.
+        overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
         options: Arguments of `bushel.open`.
 
     Raises:
         BushelError: As `bushel.open`.
         OSError: As `bushel.open`.
-        ValueError: The file of the tags holds something else.
+        ValueError: The file of the tags holds something else, or a declaration of an overlay is malformed.
+        KeyError: No dataset has the field of an overlay.
     """
     shown = []
     for number, source in enumerate(sources):
         if isinstance(source, Dataset):
             dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps]
-            name = _name_of(whole[0]) if whole else "dataset"
+            name = _name_of(_folder_of(whole)) if whole else "dataset"
             shown.append(Shown(number, name, whole, dataset))
         else:
             opened = open_dataset(source, **options)
             shown.append(Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})"))
+    for name, text in (overlays or {}).items():
+        checked_overlay(name, text)
+        if not any(name in each.dataset.spec for each in shown):
+            raise KeyError(f"the overlay {name}={text}: no dataset has a field {name!r}")
     own = tuple(Tags(each.dataset) for each in shown)
     file = None
     if tags is not None:
         file = TagFile(tags, {plain_text(str(each.source)): one for each, one in zip(shown, own, strict=True)})
-    return Shelf(tuple(shown), dict(transforms or {}), own, file)
+    return Shelf(tuple(shown), dict(transforms or {}), own, file, overlays=dict(overlays or {}))
 
 
 def transforms_named(name: str) -> list[Any]:
@@ -105,6 +116,13 @@ def transforms_named(name: str) -> list[Any]:
 def _plain(source: Any) -> Any:
     """Return a source as people write it: paths as text."""
     return [_plain(each) for each in source] if isinstance(source, list | tuple) else plain_text(str(source))
+
+
+def _folder_of(files: Sequence[str]) -> str:
+    """Return the file of a dataset, or the folder of several or of one whose name is fixed, such as `__key__.bag`."""
+    first = Path(files[0])
+    alone = len(files) == 1 and first.stem not in _FIXED and not re.search(r"\d{3,}", first.stem)
+    return files[0] if alone else str(first.parent)
 
 
 def _name_of(source: Any) -> str:
@@ -237,6 +255,7 @@ def view(
     transforms: Mapping[str, Any] | None = None,
     token_file: str | Path | None = None,
     tags: str | Path | None = None,
+    overlays: Mapping[str, str] | None = None,
 ) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 
@@ -251,6 +270,9 @@ def view(
             again on the same port. It is made if it does not exist. By default, each viewer has a new token.
         tags: A file that keeps the tags which are given to samples in the browser, for the next viewer. It is made if
             it does not exist. By default, they end with the viewer.
+        overlays: How fields annotate pictures, where their names and values do not say. By field: `"xyxy"`, `"xywh"`
+            or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or `",pixels"` if need be; `"mask"`,
+            `"caption"` or `"none"`.
 
     Returns:
         The running viewer.
@@ -258,7 +280,9 @@ def view(
     Raises:
         MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
         TypeError: No dataset is given.
-        ValueError: The file of the token or of the tags holds something else, or other users can read it.
+        ValueError: The file of the token or of the tags holds something else, or other users can read it; or an overlay
+            is malformed.
+        KeyError: No dataset has the field of an overlay.
 
     Examples:
         >>> viewer = bushel.view("train/")
@@ -270,7 +294,7 @@ def view(
         raise TypeError("view() needs a dataset or a path")
     require_extra()
     token = None if token_file is None else kept_token(Path(token_file))
-    shelf = make_shelf(sources, transforms=transforms, tags=None if tags is None else Path(tags))
+    shelf = make_shelf(sources, transforms=transforms, tags=None if tags is None else Path(tags), overlays=overlays)
     viewer = Viewer(shelf, port=port, framed=True, token=token)
     viewer.ready()
     return viewer

@@ -160,6 +160,7 @@ class Shelf:
         tags: The tags of each dataset, by number.
         tag_file: The file that keeps the tags; None if they end with the viewer.
         measures: The measures of pictures so far, by number of the dataset.
+        overlays: How fields annotate pictures, by field, as they were declared.
         pictures: Thumbnails that were made.
         selections: Positions that filters found, as integer arrays.
     """
@@ -169,6 +170,7 @@ class Shelf:
     tags: Sequence[Tags] = ()
     tag_file: TagFile | None = None
     measures: dict[int, Measures] = field(default_factory=dict)
+    overlays: Mapping[str, str] = field(default_factory=dict)
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )

@@ -16,6 +16,7 @@ from bushel._dataset.info import readable_size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 from bushel.viewer.byte_ranges import UnsatisfiableRange
+from bushel.viewer.overlays import Overlays
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
 __all__ = ["Handler", "Site", "as_json_answer", "bytes_answer", "number_in", "redirect"]
@@ -36,6 +37,7 @@ class Site:
     Attributes:
         shelf: The datasets.
         decoding: Bounds the number of pictures that are made at once: more than the processors only cost memory.
+        overlays: What annotates the pictures of each dataset, by its number and whether forms are settled.
         version: Part of the URLs of pictures, scripts and styles, which browsers keep.
     """
 
@@ -44,6 +46,7 @@ class Site:
 
         self.shelf = shelf
         self.decoding = threading.BoundedSemaphore(2 * cpu_count())
+        self.overlays: dict[tuple[int, bool], Overlays | None] = {}
         self.version = os.urandom(4).hex()
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined

@@ -1,0 +1,255 @@
+"""Boxes, polygons and key points of any common layout as shapes on a picture. Nothing here does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FORMS", "Form", "Shape", "box_numbers", "guessed_form", "shapes_of"]
+
+F64 = npt.NDArray[np.float64]
+
+FORMS = ("xyxy", "xywh", "cxcywh")
+"""What the four numbers of a box may be; the same words as those of `bushel.transforms.Boxes`."""
+_BOX = ("bbox", "box", "bboxes", "boxes")
+_CLASS = ("category_name", "class_name", "label_name", "name", "category", "categories", "category_id", "category_ids")
+_CLASSES = (*_CLASS, "label", "labels", "class", "classes", "class_id")
+_SCORE = ("score", "scores", "confidence")
+_POLYGON = ("segmentation", "polygon", "polygons")
+_POINTS = ("keypoints", "landmarks", "points")
+_CORNERS = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
+_SIZED = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("left", "top", "width", "height"))
+_MOST = 500
+"""Shapes of one value that are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the numbers of a field are to be read.
+
+    Attributes:
+        box: One of `FORMS`.
+        relative: Whether they are fractions of the width and height of the picture; if not, they are pixels.
+        guessed: Whether that was concluded from the values.
+    """
+
+    box: str = "xyxy"
+    relative: bool = False
+    guessed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.box}, {'relative' if self.relative else 'pixels'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape on a picture.
+
+    Attributes:
+        kind: `box`, `polygon` or `points`.
+        places: Numbers (points, 2), fractions of the width and height of the picture: of a box, its two corners.
+        name: Its class: a number, a text, or None.
+        score: Its score, or None.
+        seen: Of key points, whether each is visible.
+    """
+
+    kind: str
+    places: F64
+    name: int | str | None = None
+    score: float | None = None
+    seen: Sequence[bool] = field(default=())
+
+
+def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = False) -> list[Shape]:
+    """Return the shapes of a decoded value. What has no known layout has none.
+
+    Args:
+        value: An array (boxes, 4) or lists, a list of mappings such as COCO's annotations, or a mapping of lists.
+        form: How its numbers are to be read.
+        size: Width and height of the picture in pixels.
+        points: Whether it holds key points: an array (points, 2), (points, 3) or with one more axis in front.
+    """
+    scale = np.array((1.0, 1.0) if form.relative else size, np.float64).clip(min=1e-9)
+    if points and (several := _points(value)) is not None:
+        return [Shape("points", each[:, :2] / scale, seen=_seen(each)) for each in several[:_MOST]]
+    shapes: list[Shape] = []
+    for item in _items(value)[:_MOST]:
+        shapes += _shapes_of_item(item, form, scale)
+    return shapes
+
+
+def box_numbers(value: Any) -> F64:
+    """Return the four numbers of each box of a value that a `Form` applies to: (boxes, 4)."""
+    found = [each for item in _items(value)[:_MOST] if (each := _four(_first(item, _BOX))) is not None]
+    return np.array(found, np.float64).reshape(-1, 4)
+
+
+def guessed_form(boxes: F64, sizes: F64, *, usual: str) -> Form:
+    """Conclude what the numbers of boxes are.
+
+    Args:
+        boxes: (boxes, 4).
+        sizes: Width and height in pixels of the picture of each box, (boxes, 2).
+        usual: The form to prefer among those that suit.
+    """
+    if not len(boxes):
+        return Form(usual, guessed=True)
+    relative = bool(boxes.max() <= 1.0 + 1e-3 and boxes.min() >= -1e-3)
+    limits = np.full_like(sizes, 1.0) if relative else sizes
+    slack = 0.01 * limits + (0.0 if relative else 1.0)
+    first, second = boxes[:, :2], boxes[:, 2:]
+    share = {
+        "xyxy": np.mean(np.all((second >= first) & (second <= limits + slack), 1)),
+        "xywh": np.mean(np.all(first + second <= limits + slack, 1)),
+        "cxcywh": np.mean(
+            np.all((first - second / 2 >= -slack) & (first + second / 2 <= limits + slack), 1) if relative else 0.0
+        ),
+    }
+    order = sorted(FORMS, key=lambda form: form != usual)
+    return Form(max(order, key=lambda form: share[form]), relative, guessed=True)
+
+
+def _items(value: Any) -> list[Mapping[str, Any]]:
+    """Return annotations as mappings, one for each object."""
+    if isinstance(value, Mapping):
+        for name in ("annotations", "objects", "detections"):
+            if name in value:
+                return _items(value[name])
+        if (boxes := _first(value, _BOX)) is not None and _four(boxes) is None:
+            return [dict(zip(("bbox", "category", "score"), each, strict=True)) for each in _by_rows(value, boxes)]
+        return [value]
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biuf" or value.ndim == 0:
+            return []
+        value = value.reshape(-1, value.shape[-1]) if value.ndim > 1 else value[None]
+    if not isinstance(value, list | tuple | np.ndarray):
+        return []
+    found: list[Mapping[str, Any]] = []
+    if _four(value) is not None:
+        value = [value]
+    for each in value:
+        if isinstance(each, Mapping):
+            found.append(each)
+        elif (numbers := _numbers(each)) is not None and len(numbers) >= 4:
+            found.append({"bbox": numbers[:4]} | _rest(numbers[4:]))
+    return found
+
+
+def _by_rows(value: Mapping[str, Any], boxes: Any) -> list[tuple[Any, Any, Any]]:
+    """Return boxes, classes and scores that are lists beside each other."""
+    if not isinstance(boxes, list | tuple | np.ndarray):
+        return []
+    beside = [_first(value, names) for names in (_CLASSES, _SCORE)]
+    columns = [each if _length(each) == len(boxes) else [None] * len(boxes) for each in beside]
+    return list(zip(boxes, *columns, strict=True))
+
+
+def _rest(numbers: F64) -> dict[str, Any]:
+    """Return class and score among the numbers after a box: score and class, or one of them, a class if it is whole."""
+    if len(numbers) >= 2:
+        return {"score": float(numbers[0]), "category": float(numbers[1])}
+    if len(numbers) == 1:
+        return {"category" if numbers[0] == np.floor(numbers[0]) else "score": float(numbers[0])}
+    return {}
+
+
+def _shapes_of_item(item: Mapping[str, Any], form: Form, scale: F64) -> list[Shape]:
+    name, score = _name(_first(item, _CLASSES)), _score(_first(item, _SCORE))
+    shapes = []
+    if (corners := _corners(item, form)) is not None:
+        shapes.append(Shape("box", corners / scale, name, score))
+    polygons = _first(item, _POLYGON)
+    if isinstance(polygons, list | tuple) and polygons and not isinstance(polygons[0], list | tuple | np.ndarray):
+        polygons = [polygons]
+    for each in polygons if isinstance(polygons, list | tuple) else ():
+        numbers = _numbers(np.asarray(each).reshape(-1) if _is_regular(each) else None)
+        if numbers is not None and len(numbers) >= 6 and not len(numbers) % 2:
+            shapes.append(Shape("polygon", numbers.reshape(-1, 2) / scale, name, score))
+    points = _first(item, _POINTS)
+    if points is not None and (several := _points(points)) is not None:
+        shapes += [Shape("points", each[:, :2] / scale, name, seen=_seen(each)) for each in several]
+    return shapes
+
+
+def _corners(item: Mapping[str, Any], form: Form) -> F64 | None:
+    """Return the two corners of a box, (2, 2), in its own unit."""
+    four, kind = _four(_first(item, _BOX)), form.box
+    for names, named in ((_CORNERS, "xyxy"), (_SIZED, "xywh")):
+        for keys in names:
+            source = item if keys[0] in item else _first(item, _BOX)
+            if four is None and isinstance(source, Mapping) and all(key in source for key in keys):
+                four, kind = _four([source[key] for key in keys]), named
+    if four is None:
+        return None
+    first, second = four[:2], four[2:]
+    if kind == "xywh":
+        second = first + second
+    elif kind == "cxcywh":
+        first, second = first - second / 2, first + second / 2
+    return np.stack([np.minimum(first, second), np.maximum(first, second)])
+
+
+def _points(value: Any) -> list[F64] | None:
+    """Return key points as arrays (points, 2 or 3); None if the value has another layout."""
+    if not _is_regular(value):
+        return None
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or not array.size:
+        return None
+    array = array.astype(np.float64)
+    if array.ndim == 1 and len(array) % 3 == 0:
+        array = array.reshape(1, -1, 3)
+    elif array.ndim == 1 and len(array) % 2 == 0:
+        array = array.reshape(1, -1, 2)
+    if array.ndim == 2:
+        array = array[None]
+    return list(array) if array.ndim == 3 and array.shape[2] in (2, 3) else None
+
+
+def _seen(points: F64) -> list[bool]:
+    placed: npt.NDArray[np.bool_] = np.all(np.isfinite(points), axis=1)
+    return [bool(each) for each in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)]
+
+
+def _is_regular(value: Any) -> bool:
+    """Return whether a value is an array, or lists that make one."""
+    try:
+        return isinstance(value, list | tuple | np.ndarray) and np.asarray(value).dtype.kind != "O"
+    except ValueError:  # lists of several lengths
+        return False
+
+
+def _numbers(value: Any) -> F64 | None:
+    if not _is_regular(value):
+        return None
+    array = np.asarray(value)
+    return array.astype(np.float64) if array.ndim == 1 and array.dtype.kind in "biuf" else None
+
+
+def _four(value: Any) -> F64 | None:
+    numbers = _numbers(value)
+    return numbers if numbers is not None and len(numbers) == 4 and bool(np.isfinite(numbers).all()) else None
+
+
+def _first(item: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((item[name] for name in names if item.get(name) is not None), None)
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim) else -1
+
+
+def _name(value: Any) -> int | str | None:
+    if isinstance(value, str):
+        return value[:100]
+    if isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and value == int(value):
+        return int(value)
+    return None
+
+
+def _score(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float | np.floating) and np.isfinite(value) else None

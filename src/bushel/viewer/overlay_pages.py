@@ -1,0 +1,211 @@
+"""Annotations of pictures for the grid and the pages of samples: shapes as JSON, masks as transparent pictures."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
+from bushel._pictures.pixels import displayable, encode_png
+from bushel._pictures.thumbnail import Picture
+from bushel.errors import BushelError, CodecError
+from bushel.viewer.annotations import Form, Shape, shapes_of
+from bushel.viewer.extents import stored_values
+from bushel.viewer.overlays import Overlay, Overlays, find_overlays, picture_size, settled
+from bushel.viewer.pictures import side_for
+from bushel.viewer.rows import line_of
+from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in
+
+__all__ = ["OverlayPages", "overlays_of"]
+
+_MOST = 120
+"""Samples of one request."""
+_OPAQUE = 150
+_CAPTION = 400
+_LARGEST = 1 << 22
+"""Bytes of an annotation up to which it is read."""
+
+
+def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
+    """Return what annotates a dataset's pictures; None if nothing does.
+
+    Args:
+        site: Keeps the result.
+        shown: The dataset.
+        forms: Whether to read samples, so that all have a form.
+    """
+    kept = site.overlays
+    key = (shown.number, forms)
+    if key not in kept and forms:
+        found = overlays_of(site, shown)
+        kept[key] = None if found is None else settled(shown, found)
+    elif key not in kept:
+        names = {field.name for field in shown.fields}
+        declared = {name: text for name, text in site.shelf.overlays.items() if name in names}
+        kept[key] = find_overlays(shown, declared)
+    return kept[key]
+
+
+class OverlayPages:
+    """The handlers of annotations.
+
+    Args:
+        site: Keeps which fields annotate pictures.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/api/{d:int}/overlays": self.overlays, "/d/{d:int}/mask": self.mask}
+
+    def overlays(self, request: Any) -> Any:
+        """The annotations of samples: `i`, a position, once or more."""
+        shown, parameters = self._site.shown(request), request.query_params
+        found = overlays_of(self._site, shown, forms=True)
+        positions = [number_in({"i": each}, "i") for each in parameters.getlist("i")[:_MOST]]
+        if found is None:
+            return as_json_answer({"picture": None, "fields": [], "samples": {}})
+        fields = [
+            {
+                "name": each.field,
+                "kind": each.kind,
+                "form": str(each.form),
+                "guessed": each.form is not None and each.form.guessed,
+            }
+            for each in found.fields
+        ]
+        samples = {str(position): annotations_of(shown, found, position) for position in positions}
+        return as_json_answer({"picture": found.picture, "fields": fields, "samples": samples})
+
+    def mask(self, request: Any) -> Any:
+        """A mask in the colours of its classes, without class 0 and those that `without` names."""
+        shown, parameters = self._site.shown(request), request.query_params
+        position, name = number_in(parameters, "i"), parameters.get("f", "")
+        side = side_for(number_in(parameters, "side", 256))
+        without = tuple(
+            sorted(number_in({"without": each}, "without", most=255) for each in parameters.getlist("without"))
+        )
+        key = (shown.number, position, name, side, "mask", without)
+        with self._site.decoding:
+            made = self._site.shelf.pictures.get(key, lambda: _mask_picture(shown, position, name, side, without))
+        return bytes_answer(made.data, made.media_type, cache="private, max-age=86400")
+
+
+def annotations_of(shown: Shown, overlays: Overlays, position: int) -> dict[str, Any]:
+    """Return the annotations of a sample as JSON values. An error in one of them is named, the others are there."""
+    found: dict[str, Any] = {"size": None, "shapes": [], "masks": [], "captions": [], "errors": []}
+    try:
+        size = picture_size(shown, position, overlays.picture)
+    except (BushelError, OSError, ValueError) as error:
+        return found | {"errors": [plain_text(str(error))]}
+    if size is None:
+        return found
+    found["size"], found["turned"] = size[:2], size[2]
+    for each in overlays.fields:
+        try:
+            _annotate(shown, each, position, size[:2], found)
+        except (BushelError, OSError, ValueError, TypeError) as error:
+            found["errors"].append(f"{each.field}: {plain_text(str(error))}")
+    return found
+
+
+def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, int], found: dict[str, Any]) -> None:
+    stored = stored_values(shown.dataset, position, overlay.field)
+    if not stored or sum(value.size for value in stored) > _LARGEST:
+        return
+    if overlay.kind == "mask":
+        mask = _class_numbers(shown, position, overlay.field)
+        classes = [] if mask is None else [number for number, _ in mask_classes(mask) if number]
+        named = [(number, *_class(shown, overlay, number)) for number in classes]
+        found["masks"].append({"field": overlay.field, "classes": named})
+        return
+    names = [overlay.field] if overlay.classes is None else [overlay.field, overlay.classes]
+    sample = shown.dataset[position, names]
+    value: Any = sample.get(overlay.field)
+    if overlay.kind == "caption":
+        text = value if isinstance(value, str) else " / ".join(str(each) for each in value if isinstance(each, str))
+        found["captions"].append({"field": overlay.field, "text": plain_text(text[:_CAPTION])})
+        return
+    if isinstance(value, list) and value and all(isinstance(each, np.ndarray) for each in value):
+        value = np.stack(value) if len({each.shape for each in value}) == 1 else []
+    classes_ = _listed(sample.get(overlay.classes)) if overlay.classes else []
+    shapes = shapes_of(value, overlay.form or Form(), size, points=overlay.kind == "keypoints")
+    for number, shape in enumerate(shapes):
+        name = classes_[number] if shape.name is None and len(classes_) == len(shapes) else shape.name
+        found["shapes"].append(_plain(shape, overlay, *_class(shown, overlay, name)))
+
+
+def _plain(shape: Shape, overlay: Overlay, name: str, colour: str) -> dict[str, Any]:
+    places = np.where(np.isfinite(shape.places), shape.places, 0.0).round(5).tolist()
+    known = {"field": overlay.field, "kind": shape.kind, "places": places, "name": name, "colour": colour}
+    return known | {"score": shape.score, "seen": list(shape.seen)}
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return value if isinstance(value, list | tuple) else []
+
+
+def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
+    """Return the name of a class and its colour, which is that of masks for numbers, and follows from a text."""
+    colours = class_colours()
+    if isinstance(name, bool) or not isinstance(name, int | float):
+        text = overlay.field if name is None else plain_text(str(name))
+        number = 1 + zlib.crc32(text.encode()) % 200
+    else:
+        labelled = overlay.classes if overlay.classes in shown.labels else overlay.field
+        text, number = line_of(shown, labelled or overlay.field, int(name)), int(name) % 255
+    return text, "#" + bytes(colours[number or 254]).hex()
+
+
+def _class_numbers(shown: Shown, position: int, name: str) -> npt.NDArray[np.uint8] | None:
+    """Return a mask (height, width) of class numbers; None if it is a picture of another kind."""
+    stored = stored_values(shown.dataset, position, name)
+    if stored is None:
+        raise KeyError(f"this sample lacks the field {name!r}")
+    value = np.asarray(shown.dataset[position, [name]][name])
+    if value.dtype.kind in "biu" and value.ndim == 3 and value.shape[2] == 1:
+        value = value[:, :, 0]
+    if value.ndim != 2 or value.dtype.kind not in "biu" or not value.size or int(value.min()) < 0:
+        return None
+    if int(value.max()) > 255:
+        return None
+    mask: npt.NDArray[np.uint8] = value.astype(np.uint8)
+    if not is_index_mask(mask):
+        if len(np.unique(mask[:: max(1, mask.shape[0] // 64)])) > 2:  # grey levels
+            return None
+        mask = (mask > 0).astype(np.uint8)
+    return mask
+
+
+def _mask_picture(shown: Shown, position: int, name: str, side: int, without: Sequence[int]) -> Picture:
+    mask = _class_numbers(shown, position, name)
+    if mask is None:
+        stored = stored_values(shown.dataset, position, name) or []
+        value = shown.dataset[position, [name]][name] if stored else None
+        if value is None:
+            raise CodecError("this sample has no mask")
+        pixels = displayable(np.asarray(value))
+        pixels = _nearest(pixels, side)
+        alpha = np.where(pixels.any(2, keepdims=True), _OPAQUE, 0).astype(np.uint8)
+    else:
+        mask = _nearest(mask, side)
+        pixels = class_colours()[mask]
+        hidden = np.isin(mask, [0, 255, *without])
+        alpha = np.where(hidden, 0, _OPAQUE).astype(np.uint8)[:, :, None]
+    drawn = np.concatenate([pixels, alpha], axis=2)
+    return Picture(encode_png(drawn), "image/png", drawn.shape[1], drawn.shape[0])
+
+
+def _nearest(pixels: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
+    """Return every k-th pixel, so that class numbers stay class numbers."""
+    step = max(1, -(-max(pixels.shape[:2]) // side))
+    return pixels[::step, ::step]

@@ -1,0 +1,200 @@
+"""Which fields of a dataset annotate its pictures: those that were declared, and those whose names say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bushel.errors import BushelError
+from bushel.transforms.fused import image_size
+from bushel.viewer.annotations import FORMS, Form, box_numbers, guessed_form
+from bushel.viewer.extents import stored_values
+from bushel.viewer.kinds import ShownField
+from bushel.viewer.shelf import Shown
+
+__all__ = ["Overlay", "Overlays", "checked_overlay", "find_overlays", "picture_size", "settled"]
+
+_KINDS = ("boxes", "mask", "keypoints", "caption")
+_WORDS: Mapping[str, frozenset[str]] = {
+    "boxes": frozenset(("box", "boxes", "bbox", "bboxes", "objects", "annotations", "detections")),
+    "keypoints": frozenset(("keypoint", "keypoints", "landmarks", "joints")),
+    "mask": frozenset(("mask", "segmentation", "seg", "labelmap", "semantic")),
+    "caption": frozenset(("caption", "captions", "text", "title", "description", "prompt", "alt")),
+}
+_SUITS: Mapping[str, tuple[str, ...]] = {
+    "boxes": ("array", "tree"),
+    "keypoints": ("array", "tree"),
+    "mask": ("image", "array"),
+    "caption": ("text", "tree"),
+}
+_CLASSES = ("labels", "classes", "categories", "category_ids", "category", "class_ids")
+_LOOKED_AT = 64
+"""Samples by which the form of boxes is guessed."""
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A field that annotates pictures.
+
+    Attributes:
+        field: The field.
+        kind: `boxes`, `mask`, `keypoints` or `caption`.
+        form: How its numbers are to be read; None if the values are to say so.
+        classes: Of boxes, the field with the class of each; None if there is none.
+    """
+
+    field: str
+    kind: str
+    form: Form | None = Form()
+    classes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overlays:
+    """The annotations of the pictures of a field.
+
+    Attributes:
+        picture: The image field.
+        fields: The fields that annotate it.
+    """
+
+    picture: str
+    fields: tuple[Overlay, ...]
+
+
+def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
+    """Return kind and form of a declaration such as `xywh,relative`; of boxes and key points without a form, None.
+
+    Raises:
+        ValueError: It is malformed.
+    """
+    words = [word.strip() for word in text.split(",")]
+    kinds = [word for word in words if word in (*_KINDS, "none")]
+    forms = [word for word in words if word in FORMS]
+    units = [word for word in words if word in ("relative", "pixels")]
+    expected = f"{', '.join(_KINDS)}, none, or of boxes {', '.join(FORMS)}; then, if need be, ,relative or ,pixels"
+    if len(kinds) + len(forms) != 1 or len(units) > 1 or len(words) != 1 + len(units):
+        raise ValueError(f"the overlay {field}={text}: expected {expected}")
+    if forms:
+        return "boxes", Form(forms[0], units == ["relative"])
+    if units and kinds[0] == "keypoints":
+        return "keypoints", Form("xyxy", units == ["relative"])
+    if units:
+        raise ValueError(f"the overlay {field}={text}: only boxes with a form and key points have a unit")
+    return kinds[0], None
+
+
+def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
+    """Return what annotates a dataset's pictures, by the spec alone; None if nothing does.
+
+    Args:
+        shown: The dataset.
+        declared: Kinds and forms by field, as `checked_overlay` takes them; they override what names say.
+
+    Raises:
+        ValueError: A declaration is malformed.
+    """
+    known = {name: checked_overlay(name, text) for name, text in declared.items()}
+    kinds = {each.name: known[each.name][0] if each.name in known else _kind_by_name(each) for each in shown.fields}
+    pictures = [
+        each.name for each in shown.fields if each.kind == "image" and not each.sequence and kinds[each.name] != "mask"
+    ]
+    if not pictures:
+        return None
+    found = []
+    for each in shown.fields:
+        kind = kinds[each.name]
+        if kind not in _KINDS or each.name == pictures[0]:
+            continue
+        form = known.get(each.name, ("", None))[1]
+        if form is None and kind not in ("boxes", "keypoints"):
+            form = Form()
+        found.append(Overlay(each.name, kind, form, _classes_field(shown, each) if kind == "boxes" else None))
+    return Overlays(pictures[0], tuple(found)) if found else None
+
+
+def settled(shown: Shown, overlays: Overlays) -> Overlays:
+    """Return the same overlays, all with a form: those without one get it from the values of the first samples."""
+    found = []
+    for each in overlays.fields:
+        form = each.form or _guess(shown, shown.field(each.field), overlays.picture, each.kind)
+        found.append(replace(each, form=form))
+    return Overlays(overlays.picture, tuple(found))
+
+
+def _kind_by_name(field: ShownField) -> str:
+    words = set(re.split(r"[^a-z0-9]+", field.name.lower()))
+    for kind, known in _WORDS.items():
+        if words & known and field.kind in _SUITS[kind] and (not field.sequence or kind in ("boxes", "caption")):
+            return kind
+    return ""
+
+
+def _classes_field(shown: Shown, field: ShownField) -> str | None:
+    stem = field.name.removesuffix("es") if field.name.endswith("boxes") else field.name.removesuffix("s")
+    names = {each.name: each for each in shown.fields}
+    wanted = [f"{own}{mark}{word}" for own in (field.name, stem) for mark in "._" for word in _CLASSES] + [*_CLASSES]
+    for name in wanted:
+        each = names.get(name)
+        if each is not None and (each.sequence or each.kind in ("array", "tree")):
+            return name
+    return None
+
+
+def _guess(shown: Shown, field: ShownField, picture: str, kind: str) -> Form:
+    """Return the form of a field by the values of its first samples."""
+    boxes, sizes, most = [], [], 0.0
+    for position in range(min(_LOOKED_AT, len(shown.dataset))):
+        try:
+            size = picture_size(shown, position, picture)
+            value = shown.dataset[position, [field.name]].get(field.name)
+        except (BushelError, OSError, ValueError, LookupError):  # its tile and its page say why
+            continue
+        if size is None or value is None:
+            continue
+        if kind == "keypoints":
+            most = max(most, _greatest(value))
+            continue
+        own = box_numbers(value)
+        boxes.append(own)
+        sizes.append(np.broadcast_to(np.array(size[:2], np.float64), (len(own), 2)))
+    if kind == "keypoints":
+        return Form("xyxy", most <= 1.001, guessed=True)
+    usual = "xywh" if "bbox" in field.name.lower() or field.kind == "tree" else "xyxy"
+    empty = np.zeros((0, 4))
+    return guessed_form(np.concatenate([*boxes, empty]), np.concatenate([*sizes, empty[:, :2]]), usual=usual)
+
+
+def _greatest(value: Any) -> float:
+    """Return the greatest coordinate of key points."""
+    try:
+        array = np.asarray(value, np.float64)
+    except (ValueError, TypeError):
+        return 2.0  # annotations in mappings have pixels, as COCO's
+    places = array.reshape(-1, array.shape[-1])[:, :2] if array.ndim > 1 else array
+    return float(np.nanmax(places)) if places.size else 0.0
+
+
+def picture_size(shown: Shown, position: int, name: str) -> tuple[int, int, bool] | None:
+    """Return width and height of a picture as it is shown, and whether its Exif orientation turned it.
+
+    None if the sample has no picture.
+
+    Raises:
+        BushelError: It cannot be read.
+    """
+    values = stored_values(shown.dataset, position, name)
+    if not values:
+        return None
+    head = values[0].read(0, _HEAD)
+    try:
+        upright, stored = image_size(head, orient=True), image_size(head)
+    except BushelError:  # a header behind a long profile
+        data = values[0].read()
+        upright, stored = image_size(data, orient=True), image_size(data)
+    return (*upright, upright != stored)
