@@ -198,6 +198,15 @@ def test_a_missing_video(tmp_path: Path) -> None:
         bushel.open(root)
 
 
+def test_rows_whose_file_is_missing(tmp_path: Path) -> None:
+    root = copy("lerobot", tmp_path, "robot")
+    info = (root / "meta/info.json").read_text()
+    (root / "meta/info.json").write_text(info.replace("{chunk_index:03d}/file", "{chunk_indey:03d}/file", 1))
+    with pytest.raises(FormatError, match=r"chunk_indey.*parquet: a file of the dataset is missing"):
+        bushel.open(root, index="memory")
+    assert "missing" in bushel.verify(root).problems[0].message
+
+
 def test_times_that_drift(tmp_path: Path) -> None:
     root = write_robot(tmp_path / "robot", Robot(shift=0.004))
     problems = bushel.verify(root).problems

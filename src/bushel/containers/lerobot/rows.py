@@ -5,6 +5,8 @@ The table is that of `parquet`, with the field `task`, which has the text of eac
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +22,7 @@ from bushel.containers.lerobot.mp4 import read_packets
 from bushel.containers.parquet import CONTAINER as PARQUET
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import IN_TABLE, Blocks, File, open_file
+from bushel.storage import IN_TABLE, Blocks, open_file
 
 __all__ = ["Rows", "numbers_of", "rows_of"]
 
@@ -73,8 +75,9 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     if meta is None or own is None:
         raise FormatError("its metadata do not list this file any more", file=str(shard.path(0)), hint=HINT)
     episodes = meta.episodes_of(*own)
-    parquet = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
-    others = [_opened(shard, number) for number in range(1, len(shard.files))]
+    with _all_there(shard):
+        parquet = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
+        others = [open_file(shard.path(number)) for number in range(1, len(shard.files))]
     stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files[1:], others, strict=True)]
     moved = {
         name: replace(each, file=each.file + len(stamps)) if each.file else each
@@ -88,11 +91,15 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     return Rows(shard, table, meta, episodes, episode, cameras, errors)
 
 
-def _opened(shard: Shard, number: int) -> File:
+@contextmanager
+def _all_there(shard: Shard) -> Iterator[None]:
+    """Let a missing file be damage of the dataset: its metadata give the names of files."""
     try:
-        return open_file(shard.path(number))
+        yield
     except FileNotFoundError as error:
-        raise FormatError("a file of the dataset is missing", file=str(shard.path(number)), hint=HINT) from error
+        missing = (path for path in map(shard.path, range(len(shard.files))) if not path.exists())
+        path = str(next(missing, shard.path(0)))
+        raise FormatError("a file of the dataset is missing", file=path, hint=HINT) from error
 
 
 def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.generic]:
@@ -149,7 +156,8 @@ def _shots(
 
 def _video(shard: Shard, name: str) -> Video | FormatError:
     number = shard.files.index(name)
-    file = _opened(shard, number)
+    with _all_there(shard):
+        file = open_file(shard.path(number))
     try:
         packets = read_packets(file)
     except FormatError as error:
