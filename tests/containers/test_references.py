@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.containers.read_in_place import FOREIGN
+from tests.storage.objects.range_server import serving
 
 import bushel
+from bushel._index.saving import encode_index
+from bushel.containers import get_container
+from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError, SpecError
+from bushel.spec import parse_spec
 
 PHOTOS = sorted((FOREIGN / "folder" / "photos").rglob("*.jpg"))[:5]
 SPEC = {"image": "jpg(path)"}
+URLS = {"image": "jpg(url)"}
 
 
 def photos(folder: Path) -> list[str]:
@@ -118,3 +124,88 @@ def test_fields_that_hold_no_names(tmp_path: Path) -> None:
     path = listed(tmp_path, "jsonl", list(photos(tmp_path)))
     with pytest.raises(SpecError, match="only a single name"):
         bushel.open(path, spec={"image": "jpg(path)[]"}, index="memory")
+
+
+def test_urls_are_read_if_the_caller_allows_it(tmp_path: Path) -> None:
+    names = photos(tmp_path)
+    (served := tmp_path / "served").mkdir()
+    (served / "a b.jpg").write_bytes(PHOTOS[3].read_bytes())
+    with serving(served) as server:
+        url = f"{server.url}/a%20b.jpg"
+        path = listed(tmp_path, "jsonl", [names[0], url, None, url])
+        with pytest.raises(FormatError, match=r"URLs are read if you allow it: spec=\{'image': 'jpg\(url\)'\}"):
+            bushel.open(path, spec=SPEC, index="memory")
+        assert server.asked == []
+        dataset = bushel.open(path, spec=URLS)
+        assert not (tmp_path / ".bushel" / "list.jsonl.safetensors").exists()
+        assert [method for method, *_ in server.asked] == ["HEAD"]
+        read = dataset.read(range(4), decode=False)
+        wanted = [PHOTOS[0].read_bytes(), PHOTOS[3].read_bytes(), None, PHOTOS[3].read_bytes()]
+        assert [each.get("image") for each in read] == wanted
+        assert dataset[1]["image"].shape == dataset[3]["image"].shape
+        crop = {"image": bushel.transforms.RandomResizedCrop(16)}
+        whole = dataset[[0, 1, 3]]
+        for processes in (0, 1):
+            batch = next(iter(bushel.Loader(whole, 3, transforms=crop, workers=1, processes=processes)))
+            assert batch["image"].shape == (3, 16, 16, 3)
+        bushel.convert(whole, tmp_path / "out.tar")
+        assert bushel.open(tmp_path / "out.tar").spec == {"image": "jpg", "label": "int"}
+        copied = bushel.open(tmp_path / "out.tar").read(range(3), decode=False)
+        assert [each["image"] for each in copied] == [each for each in wanted if each]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("{url}/gone.jpg", "cannot be found: 'http.*gone.jpg' of sample 1"),
+        ("file:///etc/hostname", "not the name of a file in this folder"),
+        ("/etc/hostname", "not the name of a file in this folder"),
+        ("../x.jpg", "not the name of a file in this folder"),
+        ("pipe:cat /etc/hostname", "cannot be found"),
+    ],
+)
+def test_other_names_are_refused_where_urls_are_allowed(name: str, message: str, tmp_path: Path) -> None:
+    (served := tmp_path / "served").mkdir()
+    with serving(served) as server:
+        path = listed(tmp_path, "jsonl", [photos(tmp_path)[0], name.format(url=server.url)])
+        with pytest.raises(FormatError, match=message):
+            bushel.open(path, spec=URLS, index="memory")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_lists_on_servers(kind: str, tmp_path: Path) -> None:
+    listed(tmp_path, kind, photos(tmp_path))
+    with serving(tmp_path) as server:
+        dataset = bushel.open(f"{server.url}/list.{kind}", spec=SPEC)
+        read = dataset.read(range(5), decode=False)
+    assert [each["image"] for each in read] == [each.read_bytes() for each in PHOTOS]
+
+
+def test_an_index_does_not_keep_urls(tmp_path: Path) -> None:
+    (served := tmp_path / "served").mkdir()
+    (served / "one.jpg").write_bytes(PHOTOS[0].read_bytes())
+    with serving(served) as server:
+        path = listed(tmp_path, "jsonl", [f"{server.url}/one.jpg"])
+        with pytest.raises(
+            SpecError, match=r"an index does not keep URLs: .*bushel\.open\(…, spec=\{'image': 'jpg\(url\)'\}"
+        ):
+            bushel.index(path, spec=URLS)
+        bushel.index(path)
+        server.asked.clear()
+        assert bushel.open(path)[0]["image"].startswith("http")
+        assert bushel.open(path, spec=URLS).read([0], decode=False)[0]["image"] == PHOTOS[0].read_bytes()
+
+
+def test_a_forged_index_does_not_make_requests(tmp_path: Path) -> None:
+    (served := tmp_path / "served").mkdir()
+    (served / "one.jpg").write_bytes(PHOTOS[0].read_bytes())
+    with serving(served) as server:
+        path = listed(tmp_path, "jsonl", [f"{server.url}/one.jpg"])
+        shard = Shard(tmp_path, path.name, (path.name,))
+        forged = encode_index(get_container("jsonl").index(shard, ReadOptions(spec=parse_spec(URLS))))
+        (tmp_path / ".bushel").mkdir()
+        (tmp_path / ".bushel" / "list.jsonl.safetensors").write_bytes(forged)
+        server.asked.clear()
+        assert bushel.open(path).read([0], decode=False)[0]["image"].startswith(b"http")
+        bushel.verify(path)
+        assert server.asked == []

@@ -11,6 +11,7 @@ import numpy as np
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Shard, StoresText
+from bushel.containers.references import names_files
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
@@ -22,14 +23,15 @@ _log = logging.getLogger("bushel")
 def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     """Return whether a table has the declared fields, so that they need other codecs at most.
 
-    A container that stores values as text makes another table for another type, and so does any for `jpg(path)`.
+    A container that stores values as text makes another table for another type, and so does any for the types
+    `jpg(path)` and `jpg(url)`.
     """
     asked = (spec or {}).values()
     as_text = isinstance(get_container(index.container), StoresText)
     return all(
         (own := index.fields.get(each.name)) is not None
         and own.field.sequence == each.sequence
-        and (own.field == each or not (as_text or "(path)" in each.codec + own.field.codec))
+        and (own.field == each or not (as_text or names_files({"": each, " ": own.field})))
         for each in asked
     )
 

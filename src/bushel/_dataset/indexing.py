@@ -31,6 +31,7 @@ from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callbac
 from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.containers.base import PromisesChecksums, ReadOptions
+from bushel.errors import SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, is_object, make_folder
 
@@ -104,7 +105,7 @@ def index(
         CorruptError: Bytes differ from the checksums on record; the error names the first samples.
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
         SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
-            column.
+            column, or is declared as `jpg(url)`, say.
         UnsupportedError: `keys`, and the dataset is not in a local folder.
         KeyError: A column is of no field.
         InUseError: A writer is open for the dataset.
@@ -115,6 +116,8 @@ def index(
         >>> indexed.columns
         ('image.width', 'image.height', 'label', 'image.channels')
     """
+    if refused := {name: type_ for name, type_ in (spec or {}).items() if type_.endswith("(url)")}:
+        raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
     request = ColumnRequest.given(columns, {})
     paths = expand_paths(files_named(source, config, split))
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}

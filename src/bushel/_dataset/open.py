@@ -433,7 +433,7 @@ def _open_one(
     if policy != "require" and is_object(shard.root):
         from bushel._dataset.sections import has_sections, open_sections
 
-        if has_sections(container, shard):
+        if has_sections(container, shard, options):
             return open_sections(container, shard, options)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
         raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)

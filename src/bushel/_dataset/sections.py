@@ -11,6 +11,7 @@ from bushel._dataset.tables import stored_table
 from bushel._index.table import Shard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
+from bushel.containers.references import names_files
 from bushel.containers.sections import HasSections
 
 __all__ = ["has_sections", "open_sections", "unread_bytes", "warn_unread", "whole_shards"]
@@ -18,9 +19,9 @@ __all__ = ["has_sections", "open_sections", "unread_bytes", "warn_unread", "whol
 _log = logging.getLogger("bushel")
 
 
-def has_sections(container: str, shard: Shard) -> bool:
-    """Return whether a remote shard can be opened without reading all of it."""
-    return isinstance(get_container(container), HasSections)
+def has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
+    """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
+    return isinstance(get_container(container), HasSections) and not names_files(options.spec)
 
 
 def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[OpenShard]:

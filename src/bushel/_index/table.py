@@ -10,6 +10,7 @@ The table consists of NumPy arrays that may be views of a mapped file. A field t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -20,9 +21,11 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.clip_frames import ClipFrames
+from bushel._index.jpeg_tables import SeekTables, Segments
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
+from bushel.storage.files import as_path
 from bushel.storage.names import below, leads_out
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ __all__ = [
     "Segments",
     "Shard",
     "ShardIndex",
+    "is_url",
 ]
 
 MISSING = -1
@@ -57,6 +61,9 @@ U8 = npt.NDArray[np.uint8]
 
 REMOVED = ".bushel/removed.safetensors"  # the list of removed samples of a folder
 
+is_url = re.compile(r"(?:https?|s3|gs|az)://").match
+"""Whether a name is the URL of a file on a server."""
+
 
 @public("bushel.containers")
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class Shard:
         files: Paths relative to `root`, data before tables.
         sidecars: The folder for sidecar files, relative to `root` or `index`; it ends in `.bushel`.
         index: The folder that has the folder for sidecar files; None for `root`.
+        urls: Whether files may be URLs, because the caller of `bushel.open` declares a field as `jpg(url)`, say.
     """
 
     root: AnyPath
@@ -77,11 +85,16 @@ class Shard:
     files: tuple[str, ...]
     sidecars: str = ".bushel"
     index: AnyPath | None = None
+    urls: bool = False
 
     def path(self, number: int) -> AnyPath:
         """Return the path of one of its files."""
         name = self.files[number]
-        return below(self.root, name, any_text=True) if leads_out(name) else self.root / name
+        if not leads_out(name):
+            return self.root / name
+        if self.urls and is_url(name):
+            return as_path(name)
+        return below(self.root, name, any_text=True)
 
     @property
     def beside(self) -> AnyPath:
@@ -98,12 +111,12 @@ class Shard:
         return found
 
     def with_files_of(self, index: ShardIndex) -> Shard:
-        """Return the shard with the files that fields of its table name, of types such as `jpg(path)`."""
-        if len(index.files) <= len(self.files) or not any(
-            column.field.codec.endswith("(path)") for column in index.fields.values()
-        ):
+        """Return the shard with the files that fields of its table name, of types `jpg(path)` or `jpg(url)`, say."""
+        codecs = [column.field.codec for column in index.fields.values()] if len(index.files) > len(self.files) else []
+        urls = self.urls or any(codec.endswith("(url)") for codec in codecs)  # which no table in a file declares
+        if not urls and not any(codec.endswith("(path)") for codec in codecs):
             return self
-        return replace(self, files=(*self.files, *(stamp.name for stamp in index.files[len(self.files) :])))
+        return replace(self, files=(*self.files, *(stamp.name for stamp in index.files[len(self.files) :])), urls=urls)
 
     def locate(self, place: Place) -> tuple[str, int]:
         """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
@@ -150,43 +163,6 @@ class Place:
 
     file: int | None
     offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part.
-
-    Attributes:
-        starts: int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not tiled.
-        lengths: uint32[total], bytes of the header before the first segment, then of each segment with its marker.
-    """
-
-    starts: I64
-    lengths: U32
-
-    def of(self, row: int) -> I64:
-        """Return the offsets of a row's segments in the JPEG, followed by the end of the last; empty if not tiled."""
-        return np.cumsum(self.lengths[self.starts[row] : self.starts[row + 1]], dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class SeekTables:
-    """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
-
-    The kernel checks each table when it uses it.
-
-    Attributes:
-        starts: int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table.
-        words: uint64[total].
-    """
-
-    starts: I64
-    words: U64
-
-    def of(self, rows: I64) -> list[U64]:
-        """Return the tables of some rows. An empty one stands for none."""
-        first, last = np.maximum(self.starts[rows], 0).tolist(), np.maximum(self.starts[rows + 1], 0).tolist()
-        return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]
 
 
 @public("bushel.containers")

@@ -26,6 +26,7 @@ from bushel.errors import CodecError, SpecError, UnsupportedError
 
 __all__ = [
     "codec_names",
+    "content_codec",
     "from_file",
     "get_codec",
     "holds_clip",
@@ -84,6 +85,7 @@ _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 """The built-in codecs of arrays of which some rows can be decoded."""
 
 _STORED = "stored("
+_PATH, _URL = "(path)", "(url)"
 
 _GROUP = "bushel.codecs"
 """The entry points by which packages add codecs: what `register_codec` returns, under the codec's name."""
@@ -105,7 +107,7 @@ def get_codec(name: str) -> Codec:
         array([1., 1.], dtype=float32)
     """
     base, arguments = _parts(name)
-    if arguments == "path":  # the bytes of a file that a value names, and that a container has looked up
+    if f"({arguments})" in (_PATH, _URL):  # the bytes of a file that a value names, and that a container has looked up
         return replace(get_codec(base), name=name)
     if base in _registered:
         if arguments:
@@ -202,12 +204,20 @@ def runs_code(name: str) -> bool:
 def from_file(name: str) -> str:
     """Return the codec for a name that a file brings along: `stored(pickle)` for `pickle`, and itself for most.
 
+    A file can neither let code run, nor let bytes come from a server: `jpg(url)` becomes `jpg`.
+
     Examples:
         >>> from bushel.codecs.registry import from_file
         >>> from_file("jpg"), from_file("pickle"), from_file("gzip(pickle)")
         ('jpg', 'stored(pickle)', 'stored(gzip(pickle))')
     """
+    name = name.removesuffix(_URL)
     return f"{_STORED}{name})" if not is_withheld(name) and runs_code(name) else name
+
+
+def content_codec(name: str) -> str:
+    """Return the codec of the content of a file that a field names: `jpg` for `jpg(path)`, and others as they are."""
+    return name.removesuffix(_PATH).removesuffix(_URL)
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """Fields that name files: with `spec={"image": "jpg(path)"}`, the values are the bytes of these files.
 
 Each file is a block of one block file, as those of a folder are. A name is a path relative to the file that holds it,
-and never leads out of its folder.
+and never leads out of its folder. With `jpg(url)`, which only the caller can declare, it may be a URL, too.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._index.opening import opener
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, is_url
+from bushel._runtime.parallel import map_all
 from bushel.codecs import get_codec
+from bushel.codecs.registry import content_codec
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import Blocks, Extents, below, read_many
+from bushel.storage import AnyPath, Blocks, Extents, as_path, below, is_object, read_many
 
 if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
 
-__all__ = ["as_texts", "with_references"]
+__all__ = ["as_texts", "names_files", "with_references"]
 
-_PATH = "(path)"
+_PATH, _URL = "(path)", "(url)"
+_LOOKERS = 32
+"""Requests for the sizes of files on servers at once."""
 _CHUNK = 1 << 16
 _NAMED = 3
 _HINT = "put the files there, or read the names themselves: leave the field out of spec="
@@ -32,15 +36,24 @@ _HINT = "put the files there, or read the names themselves: leave the field out 
 
 def as_texts(options: ReadOptions) -> ReadOptions:
     """Return options in which fields that name files are texts."""
-    spec = options.spec
-    if spec is None or not any(field.codec.endswith(_PATH) for field in spec.values()):
+    spec = options.spec or {}
+    if not names_files(spec):
         return options
     texts = {name: _as_text(field) for name, field in spec.items()}
     return replace(options, spec=texts)
 
 
+def names_files(spec: Spec | None) -> bool:
+    """Return whether a field is declared as the content of the files that it names."""
+    return any(_is_name(field) for field in (spec or {}).values())
+
+
+def _is_name(field: Field) -> bool:
+    return field.codec.endswith((_PATH, _URL))
+
+
 def _as_text(field: Field) -> Field:
-    if not field.codec.endswith(_PATH):
+    if not _is_name(field):
         return field
     if field.sequence:
         raise SpecError(f"field {field.name!r}: a list of names cannot be read as {field.type!r}, only a single name")
@@ -60,7 +73,7 @@ def with_references(index: ShardIndex, shard: Shard, spec: Spec | None) -> Shard
         SpecError: A field holds no texts.
     """
     for name, field in (spec or {}).items():
-        if field.codec.endswith(_PATH) and name in index.fields:
+        if _is_name(field) and name in index.fields:
             index = _resolved(index, shard, field)
     return index
 
@@ -74,7 +87,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     names = _names(index, shard, own)
     folder = shard.files[0].rpartition("/")[0]
     unique = dict.fromkeys(name for name in names if name is not None)
-    stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field.name, names)
+    stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field, names)
     number_of = {name: number for number, name in enumerate(unique)}
     numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
     files, count = len(index.files), len(stamps)
@@ -86,7 +99,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     there = np.maximum(numbers, 0)
     extents = FieldExtents(
         field,
-        field.codec,
+        content_codec(field.codec),
         files + count + len(index.blocks),
         np.where(numbers >= 0, start[there], 0),
         np.where(numbers >= 0, length[there] if count else 0, MISSING),
@@ -124,35 +137,53 @@ def _names(index: ShardIndex, shard: Shard, own: FieldExtents) -> list[str | Non
 
 
 def _stamps(
-    shard: Shard, names: Sequence[str], before: str, field: str, of_samples: Sequence[str | None]
+    shard: Shard, names: Sequence[str], before: str, field: Field, of_samples: Sequence[str | None]
 ) -> list[FileStamp]:
     """Return the files of these names.
 
     Raises:
-        FormatError: Some are missing, or not in the folder.
+        FormatError: Some are missing, or not in the folder; or one is a URL, and the type is not `jpg(url)`, say.
+        OSError: A server refuses, or cannot be reached.
     """
-    stamps, missing = [], []
+    asked = f"{content_codec(field.codec)}{_URL}"
+    allowed = field.codec.endswith(_URL)
     for name in names:
-        if "://" in name:
+        if is_url(name) and not allowed:
             raise FormatError(
-                f"field {field!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
+                f"field {field.name!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
                 file=str(shard.path(0)),
-                hint="only files beside the list are read: download them, with bushel.sources, say",
+                hint=f"URLs are read if you allow it: spec={{{field.name!r}: {asked!r}}}",
             )
-        inside = before + name.removeprefix("./")
-        path = below(shard.root, inside, any_text=True)
-        try:
-            stat = path.stat()
-            if path.is_dir():
-                raise IsADirectoryError
-        except (OSError, ValueError):
+    inside = [name if is_url(name) else before + name.removeprefix("./") for name in names]
+    places = [as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside]
+    stats = map_all(_stat, places, workers=_LOOKERS) if allowed else map(_stat, places)
+    stamps, missing = [], []
+    for name, own, stat in zip(names, inside, stats, strict=True):
+        if stat is None:
             missing.append(name)
-            continue
-        stamps.append(FileStamp(inside, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
+        else:
+            stamps.append(FileStamp(own, *stat))
     if missing:
         first = ", ".join(f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED])
         more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise FormatError(
-            f"field {field!r} names files that cannot be found: {first}{more}", file=str(shard.path(0)), hint=_HINT
+            f"field {field.name!r} names files that cannot be found: {first}{more}", file=str(shard.path(0)), hint=_HINT
         )
     return stamps
+
+
+def _stat(path: AnyPath) -> tuple[int, int] | None:
+    """Return size and time of a file; None if there is none.
+
+    Raises:
+        OSError: A server refuses, or cannot be reached.
+    """
+    try:
+        stat = path.stat()
+        if not is_object(path) and path.is_dir():
+            return None
+    except (OSError, ValueError) as error:
+        if is_object(path) and not isinstance(error, FileNotFoundError):
+            raise
+        return None
+    return int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)

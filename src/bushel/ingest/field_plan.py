@@ -8,6 +8,7 @@ from typing import Any
 
 from bushel._index.file_spec import asked_for
 from bushel.codecs import get_codec
+from bushel.codecs.registry import content_codec
 from bushel.containers.base import ChangesTypes, Container, LayoutField
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field, Spec, parse_spec
@@ -63,7 +64,8 @@ def target_fields(
     taken: dict[str, str] = {}
     for name in wanted:
         field = source[name]
-        codec = container.type_of(field.codec) if isinstance(container, ChangesTypes) else field.codec
+        codec = content_codec(field.codec)
+        codec = container.type_of(codec) if isinstance(container, ChangesTypes) else codec
         types[name] = spec.get(name, Field(name, codec, field.sequence).type)
         new = rename.get(name, name)
         if taken.setdefault(new, name) != name:

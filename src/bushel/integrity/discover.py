@@ -102,7 +102,9 @@ def _children(container: Container, path: AnyPath, reported: set[str], found: Fi
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
         folders = isinstance(container, HasFileNames)  # a dataset is a folder, and its files are no shards
-        for child in (child for child in children if child.is_dir() or not folders):
+        for child in children:
+            if child.name == FOLDER or (folders and not child.is_dir()):
+                continue
             try:
                 shards += [_as_child(path, child, shard) for shard in container.shards(child) or ()]
             except FormatError as error:

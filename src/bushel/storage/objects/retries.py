@@ -31,6 +31,8 @@ _FIRST_PATIENCE = 1.0
 """Seconds for which a request to a server that has never answered this process is retried if nobody listens there."""
 _SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
 """Seconds of failures of a request before a warning, and from one warning of the process to the next."""
+_NO_FOLDER = "Not a directory (os error 20)"
+"""What obstore says of `a/b` in a store that is a folder, if `a` is a file: there is no such object."""
 _BAD_CERTIFICATE = "InvalidCertificate("
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
@@ -160,14 +162,14 @@ def translated(path: object) -> Iterator[None]:
                 f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control characters are not "
                 "supported: rename or remove that object"
             ) from error
-        if status == "404":
+        if status == "404" or _NO_FOLDER in str(error):
             raise FileNotFoundError(errno.ENOENT, "the object or bucket does not exist", url) from error
         raise ConnectionError(f"{url}: {summary(error)}") from error
 
 
 def is_transient(error: Exception) -> bool:
     """Return whether the same request may succeed when it is made again."""
-    if type(error).__name__ not in ("GenericError", "BaseError"):
+    if type(error).__name__ not in ("GenericError", "BaseError") or _NO_FOLDER in str(error):
         return False
     status = _STATUS.search(str(error))
     return _BAD_CERTIFICATE not in str(error) if status is None else int(status[1]) in _TRY_AGAIN

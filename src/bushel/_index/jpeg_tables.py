@@ -1,0 +1,51 @@
+"""What a table has of the insides of JPEGs: where segments and decoder states lie, for crops that are read in part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["SeekTables", "Segments"]
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part.
+
+    Attributes:
+        starts: int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not tiled.
+        lengths: uint32[total], bytes of the header before the first segment, then of each segment with its marker.
+    """
+
+    starts: I64
+    lengths: U32
+
+    def of(self, row: int) -> I64:
+        """Return the offsets of a row's segments in the JPEG, followed by the end of the last; empty if not tiled."""
+        return np.cumsum(self.lengths[self.starts[row] : self.starts[row + 1]], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SeekTables:
+    """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
+
+    The kernel checks each table when it uses it.
+
+    Attributes:
+        starts: int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table.
+        words: uint64[total].
+    """
+
+    starts: I64
+    words: U64
+
+    def of(self, rows: I64) -> list[U64]:
+        """Return the tables of some rows. An empty one stands for none."""
+        first, last = np.maximum(self.starts[rows], 0).tolist(), np.maximum(self.starts[rows + 1], 0).tolist()
+        return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]
