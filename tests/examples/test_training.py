@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,8 +18,7 @@ EXAMPLES = ROOT / "examples"
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
-
-
+needs_pyarrow = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")
 needs_av = pytest.mark.skipif(find_spec("av") is None, reason="PyAV is not installed")
 needs_lightning = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
 
@@ -101,13 +101,53 @@ def test_captions_are_found_and_training_resumes(tmp_path: Path) -> None:
     assert whole in resumed
 
 
+def check_segmentation(output: str) -> None:
+    [line] = [line for line in output.splitlines() if line.startswith("IoU")]
+    assert min(map(float, re.findall(r"\d\.\d+", line))) > 0.85
+
+
+def check_detection(output: str) -> None:
+    found, boxes = map(int, re.findall(r"(\d+) of (\d+) boxes of new images are found", output)[0])
+    assert found >= 0.95 * boxes
+
+
+def check_packs(output: str) -> None:
+    assert float(re.findall(r"([\d.]+) bits per byte of new texts", output)[0]) < 4
+    assert "in its row, a document has the scores that it has alone: True" in output
+
+
+def check_robot(output: str) -> None:
+    assert int(re.findall(r"(\d+) of 100 new goals are reached", output)[0]) >= 90
+
+
+def check_video(output: str) -> None:
+    right, windows = map(int, re.findall(r"(\d+) of (\d+) windows of new clips are right", output)[0])
+    assert right >= 0.95 * windows
+
+
 @needs_torch
-@needs_av
-def test_clips_are_classified(tmp_path: Path) -> None:
-    output = run(EXAMPLES / "train_video.py", tmp_path)
-    losses = [float(found) for found in re.findall(r"mean loss ([0-9.]+); frames \(8, 8, 48, 64, 3\)", output)]
-    assert len(losses) == 4
-    assert losses[-1] < losses[0]
+@pytest.mark.parametrize(
+    ("script", "stop", "check"),
+    [
+        pytest.param("train_segmentation.py", 25, check_segmentation, id="segmentation"),
+        pytest.param("train_detection.py", 25, check_detection, id="detection"),
+        pytest.param("train_packs.py", 25, check_packs, id="packs"),
+        pytest.param("train_robot.py", 25, check_robot, id="robot", marks=needs_pyarrow),
+        pytest.param("train_video.py", 13, check_video, id="video", marks=needs_av),
+    ],
+)
+def test_a_result_is_reached_also_when_training_was_stopped_in_mid_epoch(
+    tmp_path: Path, script: str, stop: int, check: Callable[[str], None]
+) -> None:
+    assert len((EXAMPLES / script).read_text("utf-8").splitlines()) < 80
+    whole = run(EXAMPLES / script, tmp_path / "whole")
+    check(whole)
+    assert f"stopped after step {stop}" in run(EXAMPLES / script, tmp_path / "cut", "--stop-after", str(stop))
+    resumed = run(EXAMPLES / script, tmp_path / "cut")
+    assert f"going on at step {stop // 10 * 10}, in epoch" in resumed
+    assert steps_of(resumed) == steps_of(whole)
+    assert losses_of(resumed)[-1] == pytest.approx(losses_of(whole)[-1], rel=1e-3)
+    check(resumed)
 
 
 @needs_torch
