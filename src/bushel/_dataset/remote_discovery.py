@@ -86,17 +86,18 @@ def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
         except BaseException as error:
             result.fail(error)
 
+    threads = Threads(max(1, len(begun)), "bushel-manifest")
+    for place, result in begun.items():
+        threads.submit(partial(request, place, result))
+
     def load(place: AnyPath) -> Manifest | None:
         if (result := begun.get(place)) is None:
             begun[place] = result = Result()
             request(place, result)
+        if not result.done:  # requests that no thread has begun are dropped with the threads, which are kept for this
+            threads.check_process()
         return result.get()
 
-    if begun:
-        threads = Threads(len(begun), "bushel-manifest")
-        for place, result in begun.items():
-            threads.submit(partial(request, place, result))
-        threads.close()
     return load
 
 

@@ -8,8 +8,10 @@ import os
 import pickle
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing.context import ForkContext, SpawnContext
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -19,6 +21,7 @@ from tests.storage.objects.datasets import SPEC, stored, write
 from tests.storage.objects.range_server import Handler, Server
 
 import bushel
+from bushel._runtime import threads
 from bushel.storage import Extents, as_path, open_file, read_all, read_many
 from bushel.storage.objects import ranges
 
@@ -42,6 +45,26 @@ def test_shards_with_manifest(server: Server, container: str, generation: str | 
     assert remote.info.shards == 6
     assert stored(remote, [39, 0, 20, 20]) == stored(local, [39, 0, 20, 20])
     assert remote.position("key-33") == 33
+
+
+def test_a_thread_that_starts_late_loads_the_manifest(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = threads._serve
+
+    def late(jobs: Any) -> None:
+        time.sleep(0.2)
+        serve(jobs)
+
+    monkeypatch.setattr(threads, "_serve", late)
+    write(server.folder / "set", "tar", None, shard_samples=7)
+    urls = [f"{server.url}/set/shard-{number:06d}.tar" for number in range(6)]
+    done = threading.Event()
+
+    def work() -> None:
+        bushel.open(urls)
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    assert done.wait(30)
 
 
 @pytest.mark.parametrize(
