@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "bushel"
 EXCEPTIONS = {
     "these check the name": """
         storage/names.py:below _index/table.py:Shard.path _index/table.py:Shard.sidecar
-        sources/fetching.py:Fetched.__truediv__ _dataset/remote_discovery.py:ListedPath.__truediv__
+        sources/fetching.py:Fetched.__truediv__ _discovery/remote_discovery.py:ListedPath.__truediv__
         storage/objects/location.py:ObjectPath.with_name storage/objects/location.py:ObjectPath.with_suffix
         compat/granular/paths.py:ForeignPath.__truediv__
     """,
@@ -30,10 +30,11 @@ EXCEPTIONS = {
         compat/webdataset/commands/tarp.py:_run
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
-        _dataset/discovery.py:_parts_of_file _dataset/completeness.py:marker_path _dataset/completeness.py:incomplete_at
-        _dataset/completeness.py:is_staged _dataset/completeness.py:interrupted_write
-        _dataset/claiming.py:claim_target _dataset/claiming.py:claim_run
-        _dataset/folders.py:_overwrite_folder ingest/reshape.py:split ingest/run_folder.py:part_path
+        _discovery/discovery.py:_parts_of_file _discovery/completeness.py:marker_path
+        _discovery/completeness.py:incomplete_at _discovery/completeness.py:is_staged
+        _discovery/completeness.py:interrupted_write
+        _discovery/claiming.py:claim_target _discovery/claiming.py:claim_run
+        _discovery/folders.py:_overwrite_folder ingest/reshape.py:split ingest/run_folder.py:part_path
         ingest/side_files.py:_beside ingest/side_files.py:PackState.__init__ sources/fetching.py:named_by_program
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
@@ -42,7 +43,7 @@ EXCEPTIONS = {
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
         containers/gulp/container.py:_Gulp.class_names ingest/side_files.py:labels_path
-        _dataset/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
+        _discovery/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
         storage/claims/files.py:take_file storage/claims/objects.py:_now_beside
         ingest/commit.py:PartTask._write_and_commit ingest/commit.py:PartTask._write ingest/leaves.py:leaf_file
         ingest/run_folder.py:RunFolder.note_errors ingest/run_folder.py:RunFolder._names

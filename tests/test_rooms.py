@@ -24,6 +24,8 @@ FLOORS = (
     ("spec", "codecs", "storage"),
     ("_index", "jpeg", "transforms"),
     ("containers", "_pictures"),
+    ("_discovery",),
+    ("_reader",),
     ("_dataset",),
     ("_writer", "loader", "sources"),
     ("ingest",),

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from bushel._dataset.mapped import Mapped
     from bushel._dataset.open import open, open_stream
     from bushel._dataset.saved_views import SavedView
-    from bushel._dataset.sides import Joined
     from bushel._dataset.stream import StreamDataset
     from bushel._dataset.views import views
+    from bushel._reader.sides import Joined
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
     from bushel.codecs import Codec, register_codec
@@ -138,7 +138,7 @@ _HOME = {
     "InUseError": "errors",
     "IncompleteWarning": "errors",
     "Info": "_dataset.info",
-    "Joined": "_dataset.sides",
+    "Joined": "_reader.sides",
     "Loader": "loader",
     "LoaderStats": "loader",
     "Mapped": "_dataset.mapped",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bushel._dataset import shards
+from bushel._reader import shards
 from bushel.storage import File, open_file
 
 

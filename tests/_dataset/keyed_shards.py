@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from bushel._dataset.shards import OpenShard
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._reader.shards import OpenShard
 from bushel.containers.base import Shard
 from bushel.spec import Field
 

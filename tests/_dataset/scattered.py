@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.storage.block_files import FILTERS, Cut, block_file
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.shards import OpenShard
 from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._reader.shards import OpenShard
 from bushel.storage import IN_TABLE, Blocks, open_file
 
 __all__ = ["scattered"]

@@ -22,7 +22,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 UNUSED = (
-    "bushel._dataset.remote_discovery",
+    "bushel._discovery.remote_discovery",
     "bushel._dataset.stream",
     "bushel._index.arrow",
     "bushel._index.segment_scan",

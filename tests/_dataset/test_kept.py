@@ -14,8 +14,8 @@ import pytest
 from tests.paths import ROOT
 
 import bushel
-from bushel._dataset.key_file import NAME
 from bushel._index.key_lookup import KeyTable, StoredKeyTable
+from bushel._reader.key_file import NAME
 
 KEPT = sorted(Path(__file__).parent.glob("kept-*/*.json"))
 

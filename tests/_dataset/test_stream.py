@@ -21,8 +21,8 @@ import pytest
 from tests.containers.tar.archives import archive, as_webdataset
 
 import bushel
-from bushel._dataset.discovery import is_stream
 from bushel._dataset.stream import StreamDataset
+from bushel._discovery.discovery import is_stream
 from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
 from bushel.storage.forward import output_of
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel._dataset.make_windows import shape_of
-from bushel._dataset.windows import Windows, WindowShape
+from bushel._reader.windows import Windows, WindowShape
 
 SHAPES = st.builds(
     lambda length, hop, step, pad: shape_of("f", length, hop=hop, step=step, also=(), pad=pad, delta=None),

@@ -13,7 +13,7 @@ import pytest
 from tests._writer.other_writer import SPEC, add, another_writer
 
 import bushel
-from bushel._dataset.claiming import claim_run
+from bushel._discovery.claiming import claim_run
 from bushel._writer.options import Mode
 from bushel.ingest import merge
 from bushel.ingest.run_folder import find_run

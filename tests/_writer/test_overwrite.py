@@ -15,7 +15,7 @@ from tests.ingest.pack_sources import Numbered
 from tests.paths import ROOT
 
 import bushel
-from bushel._dataset.folders import overwrite_folder
+from bushel._discovery.folders import overwrite_folder
 
 FORMS = [
     ("out", "bag"),

@@ -45,12 +45,12 @@ def data(tmp_path: Path) -> Path:
 def test_help_imports_neither_numpy_nor_the_commands() -> None:
     found = modules_of("--help")
     assert "numpy" not in found
-    assert len(own(found)) <= 11, sorted(own(found))
+    assert len(own(found)) <= 10, sorted(own(found))
 
 
 @pytest.mark.parametrize("arguments", [("ls", "{}"), ("info", "{}"), ("get", "{}", "k1"), ("get", "{}", "k1", "text")])
 def test_looking_at_a_dataset_imports_what_it_uses(data: Path, arguments: tuple[str, ...]) -> None:
     found = modules_of(*(argument.format(data) for argument in arguments))
     assert found & UNUSED == set()
-    assert len(own(found)) <= 66, sorted(own(found))
+    assert len(own(found)) <= 63, sorted(own(found))
     assert len(found) <= 420

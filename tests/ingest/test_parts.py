@@ -180,7 +180,7 @@ class TestDataset:
     def test_a_large_one_is_opened_by_its_manifest(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         bushel.pack(Numbered(9), tmp_path / "out", container="bag", parts=3, shard_samples=2)
         expected = contents(tmp_path / "out")
-        monkeypatch.setattr("bushel._dataset.discovery._MANY", 2)
+        monkeypatch.setattr("bushel._discovery.discovery._MANY", 2)
         monkeypatch.setattr("bushel._dataset.open._STAT_ALL", 2)
         dataset = bushel.open(tmp_path / "out")
         assert not any(shard.loaded for shard in dataset.shards)

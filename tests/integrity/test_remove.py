@@ -17,7 +17,7 @@ from tests.cli.running import fails, run
 from tests.integrity.removed import COUNT, GONE, KEPT, keys, write
 
 import bushel
-from bushel._dataset.selection import Call, Remaining, joined
+from bushel._reader.selection import Call, Remaining, joined
 from bushel.loader import MapView
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
@@ -339,7 +339,7 @@ def test_parts_of_a_run_and_an_index_elsewhere(tmp_path: Path) -> None:
 
 
 def test_very_many_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel._dataset import listed
+    from bushel._reader import listed
 
     monkeypatch.setattr(listed, "_MANY", 3)
     monkeypatch.setattr(listed, "_SETTLED_NS", 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._dataset.where import choose
+from bushel._reader.where import choose
 from bushel.cli.histograms import summary
 from bushel.viewer.histograms import Asked, Histogram, condition_name, histogram_of
 

@@ -1,1 +1,1 @@
-"""Datasets: finding, opening and reading them."""
+"""Datasets: opening them, and their views: selections, joins, windows, removals, streams."""

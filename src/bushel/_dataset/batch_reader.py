@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.columns import looked_at
 from bushel._dataset.dataset import Dataset, Sample
-from bushel._dataset.decoding import decode_samples, drained
-from bushel._dataset.known_values import exact_kind
 from bushel._dataset.number_field import NumberField
-from bushel._dataset.selection import Given, Mask
-from bushel._dataset.shards import OpenShard, kinds, union_of_fields
 from bushel._index.one_piece import in_one_piece
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
+from bushel._reader.columns import looked_at
+from bushel._reader.decoding import decode_samples, drained
+from bushel._reader.known_values import exact_kind
+from bushel._reader.selection import Given, Mask
+from bushel._reader.shards import OpenShard, kinds, union_of_fields
 from bushel.errors import BushelError
 from bushel.kernels import ExtentError, MappedFile, NumberTable
 from bushel.storage import Extents, File

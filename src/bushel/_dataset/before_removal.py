@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.selection import Remaining
+from bushel._reader.selection import Remaining
 
 __all__ = ["BeforeRemoval", "before_removal"]
 

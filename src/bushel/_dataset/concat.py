@@ -9,8 +9,8 @@ from typing import Never
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.reader import Reader
-from bushel._dataset.selection import joined
+from bushel._reader.reader import Reader
+from bushel._reader.selection import joined
 from bushel._runtime.public import public
 
 __all__ = ["concat", "one_after_another"]
@@ -65,7 +65,7 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
     remaining = joined([dataset._reader.whole for dataset in datasets])
     if any(dataset._reader.sides for dataset in datasets):
-        from bushel._dataset.joined import joined_in_turn
+        from bushel._reader.joined import joined_in_turn
 
         readers = [(dataset._reader, dataset.spec) for dataset in datasets]
         reader: Reader = joined_in_turn(shards, readers, verify=verify, incomplete=incomplete)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.samples import CHUNK, Sample
-from bushel._dataset.selection import Mask, Remaining
-from bushel._dataset.shards import OpenShard, kinds
 from bushel._dataset.stored_values import StoredValues
 from bushel._index.class_names import Labels
+from bushel._reader.selection import Mask, Remaining
+from bushel._reader.shards import OpenShard, kinds
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 from bushel.errors import UnsupportedError
@@ -123,7 +123,7 @@ class Dataset(StoredValues):
         """
         if not any(map(attrgetter("labels"), kinds(self._reader.shards))):
             return {}
-        from bushel._dataset.labels import labels_of
+        from bushel._reader.labels import labels_of
 
         return labels_of(kinds(self._reader.shards), self._selection.fields)
 
@@ -175,7 +175,7 @@ class Dataset(StoredValues):
         import hashlib
         import json
 
-        from bushel._dataset.listed import identities, revisions
+        from bushel._reader.listed import identities, revisions
 
         shown = [self.spec, identities(self._reader.shards), *revisions(self._reader.shards)]
         digest = hashlib.sha256(json.dumps(shown).encode())
@@ -203,7 +203,7 @@ class Dataset(StoredValues):
             >>> ds.columns
             ('image.width', 'image.height', 'label')
         """
-        from bushel._dataset.columns import column_names
+        from bushel._reader.columns import column_names
 
         return column_names(self._reader)
 
@@ -227,7 +227,7 @@ class Dataset(StoredValues):
             >>> ds.column("label")
             array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
         """
-        from bushel._dataset.columns import masked, part_of
+        from bushel._reader.columns import masked, part_of
 
         values: npt.NDArray[Any] = masked(part_of(self._reader, self._selection.positions, name))
         return values
@@ -260,9 +260,9 @@ class Dataset(StoredValues):
             >>> ds.positions_where("label == 1")
             array([ 6,  7,  8,  9, 10, 11])
         """
-        from bushel._dataset.columns import part_of
-        from bushel._dataset.labels import labels_of
-        from bushel._dataset.where import choose
+        from bushel._reader.columns import part_of
+        from bushel._reader.labels import labels_of
+        from bushel._reader.where import choose
 
         column = partial(part_of, self._reader, self._selection.positions)
         shards, fields = kinds(self._reader.shards), self._reader.fields
@@ -523,8 +523,8 @@ class Dataset(StoredValues):
             >>> table.num_rows, table.column_names
             (12, ['__key__', 'image', 'label.extent', 'image.width', 'image.height', 'label'])
         """
-        from bushel._dataset.columns import part_of
         from bushel._index.arrow import index_table
+        from bushel._reader.columns import part_of
 
         if self._reader.windows is not None:
             raise UnsupportedError("windows have no extents of their own: take the table of the dataset they are of")

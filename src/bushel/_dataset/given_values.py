@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.inside import refuse_windows
-from bushel._dataset.joined import with_partners
+from bushel._dataset.partners import with_partners
 from bushel._dataset.samples import Samples
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.sides import Joined
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
 from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
+from bushel._reader.shards import OpenShard
+from bushel._reader.sides import Joined
 from bushel.codecs import get_codec
 from bushel.errors import SpecError
 from bushel.kernels import crc32

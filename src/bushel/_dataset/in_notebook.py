@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.info import Info, readable_size
-from bushel._dataset.labels import labels_of
 from bushel._pictures.notebook import Gallery, facts_html, sample_html
+from bushel._reader.labels import labels_of
 from bushel.codecs import holds_sound
 from bushel.errors import BushelError
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    from bushel._dataset.reader import Reader
     from bushel._pictures.notebook import Readable
+    from bushel._reader.reader import Reader
 
 __all__ = ["dataset_html", "sample_in_notebook"]
 

@@ -8,25 +8,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bushel._dataset.claiming import claimed_sources
-from bushel._dataset.completeness import find_incomplete, lists_all, manifest_path, marker_path
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import expand_paths, find
-from bushel._dataset.folders import above_parts
-from bushel._dataset.index_place import index_place, indexed_in
-from bushel._dataset.key_file import has_old_key_file, write_key_file
-from bushel._dataset.labels import labels_beside
-from bushel._dataset.listed import write_manifest
 from bushel._dataset.open import checked_spec, each_shard, files_named, remaining_of
-from bushel._dataset.reader import Reader
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
-from bushel._dataset.shards import union_of_fields
-from bushel._dataset.tables import stamps_of
+from bushel._discovery.claiming import claimed_sources
+from bushel._discovery.completeness import find_incomplete, lists_all, manifest_path, marker_path
+from bushel._discovery.discovery import expand_paths, find
+from bushel._discovery.folders import above_parts
+from bushel._discovery.index_place import index_place, indexed_in
+from bushel._discovery.tables import stamps_of
 from bushel._index.column_names import column_of
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.file_spec import spec_from_file
 from bushel._index.sidecar import find_manifest
+from bushel._reader.key_file import has_old_key_file, write_key_file
+from bushel._reader.labels import labels_beside
+from bushel._reader.listed import write_manifest
+from bushel._reader.reader import Reader
+from bushel._reader.shards import union_of_fields
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.containers import get_container

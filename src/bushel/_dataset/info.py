@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bushel._dataset.completeness import listed_names, manifest_path
-from bushel._dataset.shards import Listing, OpenShard, any_keyed, kinds
+from bushel._discovery.completeness import listed_names, manifest_path
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import find_manifest
+from bushel._reader.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.storage import as_path
 
 if TYPE_CHECKING:
-    from bushel._dataset.reader import Reader
-    from bushel._dataset.sides import Joined
+    from bushel._reader.reader import Reader
+    from bushel._reader.sides import Joined
 
 __all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
 
@@ -124,7 +124,7 @@ def totals_of(shards: Sequence[OpenShard]) -> Totals:
         return Totals((table.container,), *counts, table.all_summed, any_keyed(shards), stored=True)
     whole = list(shards)
     if _in_sections(shards):
-        from bushel._dataset.sections import whole_shards
+        from bushel._reader.sections import whole_shards
 
         whole = [parts[0] for parts in whole_shards(shards)]
     return Totals(
@@ -144,7 +144,7 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     shards, incomplete = reader.shards, reader.incomplete
     totals, unread = totals_of(shards), 0
     if _in_sections(shards):
-        from bushel._dataset.sections import unread_bytes
+        from bushel._reader.sections import unread_bytes
 
         unread = unread_bytes(shards)
     return Info(

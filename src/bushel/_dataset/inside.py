@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.columns import part_of
-from bushel._dataset.reader import Reader
 from bushel._dataset.samples import Samples
-from bushel._dataset.window_reader import WindowReader
-from bushel._dataset.windows import Windows
 from bushel._index.columns import Part
+from bushel._reader.columns import part_of
+from bushel._reader.reader import Reader
+from bushel._reader.window_reader import WindowReader
+from bushel._reader.windows import Windows
 from bushel.errors import UnsupportedError
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 def reader_of(dataset: Samples) -> Reader:
     """Return the reader that a dataset and all of its views share. Its positions are those in the whole dataset."""
     reader = dataset._reader
-    return reader.base._reader if isinstance(reader, WindowReader) else reader
+    return reader.base if isinstance(reader, WindowReader) else reader
 
 
 def windows_of(dataset: Samples) -> Windows | None:

@@ -13,8 +13,8 @@ from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, refuse_windows
 from bushel._dataset.join_match import match
 from bushel._dataset.join_names import Names, can_name
-from bushel._dataset.joined import with_partners
-from bushel._dataset.sides import Joined
+from bushel._dataset.partners import with_partners
+from bushel._reader.sides import Joined
 from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.public import public
 from bushel.spec import KEY

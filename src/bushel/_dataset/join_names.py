@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.columns import column_names, part_of
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_positions
-from bushel._dataset.known_values import exact_kind
 from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.name_stems import hashes_of_stems, text_of
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING
+from bushel._reader.columns import column_names, part_of
+from bushel._reader.known_values import exact_kind
 from bushel.codecs import get_codec
 from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY, parse_spec

@@ -12,7 +12,7 @@ from bushel._dataset.batch_reader import NumberReader
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of
 from bushel._dataset.number_field import NumberField
-from bushel._dataset.shards import kinds, union_of_fields
+from bushel._reader.shards import kinds, union_of_fields
 
 __all__ = ["number_reader"]
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.element_counts import check_has_elements, element_counts
 from bushel._dataset.samples import Samples
-from bushel._dataset.selection import Selection
-from bushel._dataset.window_reader import WindowReader
-from bushel._dataset.windows import Windows, WindowShape, window_counts
+from bushel._reader.element_counts import check_has_elements, element_counts
+from bushel._reader.selection import Selection
+from bushel._reader.window_reader import WindowReader
+from bushel._reader.windows import Windows, WindowShape, window_counts
 from bushel.errors import UnsupportedError
 
 __all__ = ["concat_windows", "shape_of", "view_of", "window_length", "windows_of"]
@@ -59,7 +59,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
 
 def view_of(dataset: S, windows: Windows) -> S:
     """Return the view of a dataset whose samples are its windows."""
-    reader = WindowReader(dataset, windows)
+    reader = WindowReader(dataset._reader, dataset._selection, windows, dataset._find)
     return type(dataset)((), reader=reader, selection=Selection(range(len(windows)), reader.fields))
 
 
@@ -80,7 +80,8 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
             "windows are only joined with windows that are made in the same way: call windows() with the same "
             "arguments on each dataset, or on the result of bushel.concat"
         )
-    whole = view_of(join([reader.base for reader in readers]), Windows.joined(reader.windows for reader in readers))
+    bases = [type(views[0])((), reader=reader.base, selection=reader.selection) for reader in readers]
+    whole = view_of(join(bases), Windows.joined(reader.windows for reader in readers))
     names = dict.fromkeys(name for view in views for name in view.spec)
     if all(view._selection.is_whole(len(reader.windows)) for view, reader in zip(views, readers, strict=True)):
         return whole._view(names=names)

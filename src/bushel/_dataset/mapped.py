@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bushel._dataset.reader import Sample
-from bushel._dataset.selection import Given, Mask
+from bushel._reader.reader import Sample
+from bushel._reader.selection import Given, Mask
 from bushel._runtime.public import public
 from bushel.spec import KEY
 

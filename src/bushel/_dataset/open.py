@@ -12,15 +12,15 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from bushel._dataset.asked import AS_FILES_SAY, Asked, warn_withheld
-from bushel._dataset.completeness import listed_names, warn_incomplete, with_advice
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
-from bushel._dataset.reader import Reader
-from bushel._dataset.shards import Listing, OpenShard, union_of_fields
+from bushel._discovery.asked import AS_FILES_SAY, Asked, warn_withheld
+from bushel._discovery.completeness import listed_names, warn_incomplete, with_advice
+from bushel._discovery.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
 from bushel._index.table import REMOVED
+from bushel._reader.reader import Reader
+from bushel._reader.shards import Listing, OpenShard, union_of_fields
 from bushel._runtime.public import public
 from bushel.codecs import get_codec
 from bushel.codecs.registry import is_withheld
@@ -31,8 +31,8 @@ from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import is_local, is_object
 
 if TYPE_CHECKING:
-    from bushel._dataset.selection import Remaining
     from bushel._dataset.stream import StreamDataset
+    from bushel._reader.selection import Remaining
 
 __all__ = [
     "IndexPolicy",
@@ -140,7 +140,7 @@ def open(
     fields = None if spec is None else checked_spec(spec)
     place = None
     if index not in ("auto", "memory", "require"):
-        from bushel._dataset.index_place import index_place
+        from bushel._discovery.index_place import index_place
 
         index, place = "auto", index_place(index)
     if damaged not in ("warn", "raise"):
@@ -151,7 +151,7 @@ def open(
     told = (fields, place, delta_timestamps)  # the list of a folder knows nothing of these
     state = None if pickle or told != (None, None, None) else folder_state(paths)
     if state is not None:
-        from bushel._dataset.listed import keep_list, open_listed
+        from bushel._reader.listed import keep_list, open_listed
 
         if (listed := open_listed(paths[0], container, state)) is not None:
             warn_withheld(listed[0].fields, str(paths[0]))
@@ -160,18 +160,18 @@ def open(
     try:
         found = discover(paths, container, partial=partial)
         if place is not None:
-            from bushel._dataset.index_place import indexed_in
+            from bushel._discovery.index_place import indexed_in
 
             found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
         recover, lacks_some = damaged == "warn", may_lack_samples(found.shards)
         shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
         if fields is not None:
-            from bushel._dataset.declared import check_declared
+            from bushel._discovery.declared import check_declared
 
             check_declared(fields, [shard.index for shard in shards], str(paths[0]))
         if any(map(_LABELS, shards)):
-            from bushel._dataset.labels import labels_of
+            from bushel._reader.labels import labels_of
 
             labels_of(shards, union_of_fields(shards))  # raises if shards differ
         remaining = remaining_of(shards) if lacks_some else None
@@ -181,18 +181,18 @@ def open(
             raise
         raise explained from error
     if any(map(_SECTION, shards)):
-        from bushel._dataset.sections import warn_unread
+        from bushel._reader.sections import warn_unread
 
         warn_unread(str(paths[0]), shards)
     read = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
     if any(map(is_withheld, map(_CODEC, read))):
         warn_withheld(read, str(paths[0]))
     if found.unlisted:
-        from bushel._dataset.as_listed import warn_unlisted
+        from bushel._discovery.as_listed import warn_unlisted
 
         warn_unlisted(paths[0], found.unlisted)
     if damages := list(filter(None, map(_DAMAGE, shards))):
-        from bushel._dataset.damaged import warn_damaged
+        from bushel._discovery.damaged import warn_damaged
 
         warn_damaged(damages)
     if found.incomplete is not None:
@@ -223,7 +223,7 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
     """
     if config is None and split is None and not _is_repository(source):
         return source
-    from bushel._dataset.repository import files_of_split
+    from bushel._discovery.repository import files_of_split
 
     return files_of_split(source, config, split)
 
@@ -336,7 +336,7 @@ def open_shards(
         asked = Asked(pickle=options.pickle)
         fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
         entries = {entry.name: entry for entry in manifest.shards}
-        from bushel._dataset.labels import labels_in
+        from bushel._reader.labels import labels_in
 
         labels = labels_in(manifest)
         names = listed_names(shards)
@@ -363,7 +363,7 @@ def open_shards(
         opened += chain.from_iterable(each_shard(shards[here:], work))
     keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
     if keeps and not any(map(_LABELS, opened)):
-        from bushel._dataset.labels import labels_beside
+        from bushel._reader.labels import labels_beside
 
         labels = labels_beside(container, shards, manifest)
         for one in opened:
@@ -431,13 +431,13 @@ def _open_one(
 ) -> list[OpenShard]:
     """Open a shard, or each of its sections if that saves reading a remote shard."""
     if policy != "require" and is_object(shard.root):
-        from bushel._dataset.sections import has_sections, open_sections
+        from bushel._reader.sections import has_sections, open_sections
 
         if has_sections(container, shard, options):
             return open_sections(container, shard, options)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
         raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
-    from bushel._dataset.tables import table_to_read
+    from bushel._discovery.tables import table_to_read
 
     keep = policy == "auto"
     table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.tables import accepted, build_table, lacks_checksums, stamped, stored_table
+from bushel._discovery.tables import accepted, build_table, lacks_checksums, stamped, stored_table
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
@@ -13,6 +12,7 @@ from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.scans import FRAMES, has_pyav
 from bushel._index.table import Shard, ShardIndex
+from bushel._reader.shards import OpenShard
 from bushel.containers.base import ReadOptions
 from bushel.storage import sync_whole
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.selection import Call, Remaining
-from bushel._dataset.shards import Listing, OpenShard
 from bushel._index.removed_rows import RemovedRows, load_removed
 from bushel._index.table import Shard
+from bushel._reader.selection import Call, Remaining
+from bushel._reader.shards import Listing, OpenShard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
 import numpy.typing as npt
 
-from bushel._dataset.decoding import decode_samples
-from bushel._dataset.reader import Reader, Sample
-from bushel._dataset.selection import Given, Mask, Positions, Selection
-from bushel._dataset.shards import OpenShard
+from bushel._reader.decoding import decode_samples
+from bushel._reader.reader import Reader, Sample
+from bushel._reader.selection import Given, Mask, Positions, Selection
+from bushel._reader.shards import OpenShard
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    from bushel._dataset.reader import Lookup
     from bushel._index.key_lookup import KeyLookup, KeyView
+    from bushel._reader.reader import Lookup
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
 
@@ -130,7 +130,7 @@ class Samples:
             raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
         position = self._find(key)
         if position is None:
-            from bushel._dataset.wrong_items import unknown_key
+            from bushel._reader.wrong_items import unknown_key
 
             raise KeyError(unknown_key(key, len(self), self._selection.fields))
         return position
@@ -179,7 +179,7 @@ class Samples:
             sample.origin = self._reader, position
             return sample
         if not isinstance(item, Iterable | slice):
-            from bushel._dataset.wrong_items import wrong_position
+            from bushel._reader.wrong_items import wrong_position
 
             raise TypeError(wrong_position(item))
         if mask is not None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.decoding import count_elements, decode_samples
 from bushel._dataset.samples import Sample, Samples
-from bushel._dataset.selection import Given, Mask
 from bushel._index.elements import Elements
 from bushel._index.read_plan import Group, element_rows
 from bushel._index.table import MISSING
+from bushel._reader.decoding import count_elements, decode_samples
+from bushel._reader.selection import Given, Mask
 from bushel.codecs.registry import holds_array, holds_elements
 
 __all__ = ["StoredValues"]
@@ -147,7 +147,7 @@ class StoredValues(Samples):
             (20, 24, 3)
         """
         name = self._selection.plain(field, "read_crop() reads plain fields")
-        from bushel._dataset.crops import read_crop_of
+        from bushel._reader.crops import read_crop_of
 
         return read_crop_of(self._reader, self._selection.at(position), name, box)
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
-from bushel._dataset.asked import warn_withheld
-from bushel._dataset.discovery import expand_paths
 from bushel._dataset.removal import Lists, RemovedInShard, lists_of, removed_in
+from bushel._discovery.asked import warn_withheld
+from bushel._discovery.discovery import expand_paths
 from bushel._index.table import Shard
 from bushel._runtime.public import public
 from bushel.codecs import get_codec, holds_image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from bushel._dataset.windows import PAD
+from bushel._reader.windows import PAD
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.containers.base import HasRate

@@ -19,7 +19,6 @@ __all__ = [
     "BOOL",
     "FLOAT",
     "INT",
-    "KNOWN_TYPES",
     "LONGEST_TEXT",
     "NUMBERS",
     "TEXT",
@@ -34,9 +33,6 @@ __all__ = [
     "objects_of",
     "of_texts",
 ]
-
-KNOWN_TYPES = (int, float, str)
-"""Types of known values. No stored value has one of them, so decoding recognises known values by their type."""
 
 LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""

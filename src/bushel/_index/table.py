@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
-from bushel._index.clip_frames import ClipFrames
 from bushel._index.jpeg_tables import SeekTables, Segments
 from bushel._runtime.public import public
 from bushel.errors import FormatError
@@ -29,6 +28,7 @@ from bushel.storage.files import as_path
 from bushel.storage.names import below, leads_out
 
 if TYPE_CHECKING:
+    from bushel._index.clip_frames import ClipFrames
     from bushel._index.columns import Column
     from bushel.storage import AnyPath
     from bushel.storage.blocks import Blocks
@@ -141,7 +141,7 @@ class FileStamp:
         name: Path relative to the folder of the shard, with `/`.
         size: Size in bytes.
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
-        crc32: The stamp (`bushel._dataset.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
+        crc32: The stamp (`bushel._discovery.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
             sidecars of older versions.
     """
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from bushel._runtime.amounts import count, size
 from bushel._runtime.public import public
 
 __all__ = [
@@ -18,16 +19,13 @@ __all__ = [
     "ProgressReporter",
     "ShowProgress",
     "callback_of",
-    "count",
     "progress_bar",
     "shows_progress",
-    "size",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _INTERVAL_SECONDS = 0.1
 
 
@@ -200,17 +198,3 @@ def _described(now: Progress, started: float) -> str:
         )
         errors += "".join(f"  {each}" for each in again).replace("retrys", "retries")
     return f"{done}{of_all}{unit}  {rate}/s{errors}"
-
-
-def size(number: float) -> str:
-    """Return a number of bytes as text: `12.3 MB`."""
-    unit = 0
-    while number >= 1000 and unit < len(_UNITS) - 1:
-        number /= 1000
-        unit += 1
-    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 shard`, `2 shards`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bushel._dataset.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
+from bushel._reader.shards import OpenShard
 from bushel._writer.class_names import names_to_write
 from bushel._writer.keys import KeyCheck, checked_key
 from bushel._writer.options import ShardLimits, WriterOptions

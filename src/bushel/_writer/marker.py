@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bushel._dataset.completeness import manifest_path, marker_path
-from bushel._dataset.listed import write_manifest
-from bushel._dataset.shards import OpenShard
+from bushel._discovery.completeness import manifest_path, marker_path
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._reader.listed import write_manifest
+from bushel._reader.shards import OpenShard
 from bushel.storage import AnyPath, remove, sync_folder
 
 __all__ = ["Marker"]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from bushel._dataset.shards import OpenShard
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp
+from bushel._reader.shards import OpenShard
 from bushel._writer.journal import SavedShard, damage_of_journal
 from bushel.containers.base import Shard
 from bushel.storage import Staging

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bushel._dataset.as_listed import check_as_listed
-from bushel._dataset.asked import Asked
-from bushel._dataset.completeness import manifest_of
-from bushel._dataset.discovery import find
-from bushel._dataset.folders import is_part, run_folder
 from bushel._dataset.open import open_shards
-from bushel._dataset.shards import OpenShard
+from bushel._discovery.as_listed import check_as_listed
+from bushel._discovery.asked import Asked
+from bushel._discovery.completeness import manifest_of
+from bushel._discovery.discovery import find
+from bushel._discovery.folders import is_part, run_folder
 from bushel._index.sidecar import FOLDER
+from bushel._reader.shards import OpenShard
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
 from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
 from bushel.errors import FormatError, StateError, UnsupportedError

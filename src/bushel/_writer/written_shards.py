@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from bushel._dataset.shards import OpenShard
 from bushel._index.class_names import Labels
+from bushel._reader.shards import OpenShard
 from bushel._writer.class_names import write_file_of_names
 from bushel._writer.marker import Marker
 from bushel._writer.options import Mode, WriterOptions

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.dataset import Dataset, Sample
-from bushel._dataset.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
+from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.errors import CodecError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import Buffer
 
-from bushel._runtime.progress import count, size
+from bushel._runtime.amounts import count, size
 from bushel.errors import naming
 
 if TYPE_CHECKING:

@@ -4,8 +4,10 @@
 output implies, and `register_container` adds one. A container is imported when it is first needed.
 """
 
-from bushel._index.builders import FieldBuilder, IndexBuilder
+from typing import TYPE_CHECKING
+
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.public import lazy_names
 from bushel.containers.base import (
     ChangesTypes,
     ChecksStored,
@@ -32,7 +34,6 @@ from bushel.containers.base import (
     WriteOptions,
     WritesColumns,
 )
-from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.registry import (
     candidates,
     container_by_suffix,
@@ -50,6 +51,10 @@ from bushel.containers.registry import (
     with_episodes,
     writable_containers,
 )
+
+if TYPE_CHECKING:
+    from bushel._index.builders import FieldBuilder, IndexBuilder
+    from bushel.containers.plain_table import PlainField, table_of
 
 __all__ = [
     "ChangesTypes",
@@ -100,3 +105,13 @@ __all__ = [
     "table_of",
     "writable_containers",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "FieldBuilder": "_index.builders",
+        "IndexBuilder": "_index.builders",
+        "PlainField": "containers.plain_table",
+        "table_of": "containers.plain_table",
+    },
+)

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel._dataset.claiming import claim_run
-from bushel._dataset.discovery import find
-from bushel._dataset.listed import write_manifest
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.tables import stamps_of
+from bushel._discovery.claiming import claim_run
+from bushel._discovery.discovery import find
+from bushel._discovery.tables import stamps_of
 from bushel._index.saving import save_index
 from bushel._index.sidecar import FOLDER, ManifestShard, load_index
+from bushel._reader.listed import write_manifest
+from bushel._reader.shards import OpenShard
 from bushel.errors import FormatError, InUseError, StateError, TooManyErrors, noted_in
 from bushel.ingest.lost_parts import is_lost
 from bushel.ingest.part import ErrorLimit

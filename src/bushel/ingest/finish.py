@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from bushel._dataset.claiming import claim_run
-from bushel._dataset.completeness import marker_path
+from bushel._discovery.claiming import claim_run
+from bushel._discovery.completeness import marker_path
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.sidecar import Manifest
 from bushel._index.table import U64

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import discover
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.tables import bind, stamps_of
+from bushel._discovery.discovery import discover
+from bushel._discovery.tables import bind, stamps_of
+from bushel._reader.shards import OpenShard
 from bushel.errors import FormatError, StateError
 from bushel.ingest.pack_options import PackOptions
 from bushel.sources.base import Source

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bushel._dataset.claiming import NO_CLAIM
-from bushel._dataset.folders import overwrite_folder
+from bushel._discovery.claiming import NO_CLAIM
+from bushel._discovery.folders import overwrite_folder
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._writer.options import WriterOptions

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bushel._dataset.columns import names_in_any
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_positions, windows_of
-from bushel._dataset.shards import OpenShard
 from bushel._index.class_names import Labels, check_labels, labels_of_fields
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.value_scan import scanned_in
+from bushel._reader.columns import names_in_any
+from bushel._reader.shards import OpenShard
 from bushel._runtime.order import Order
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec, holds_image

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from bushel._dataset.folders import run_folder
+from bushel._discovery.folders import run_folder
 from bushel._index.sidecar import ManifestShard
 from bushel._index.table import Shard
 from bushel.containers import container_by_suffix

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel._dataset.claiming import claim_run
-from bushel._dataset.completeness import marker_path
-from bushel._dataset.folders import is_part
+from bushel._discovery.claiming import claim_run
+from bushel._discovery.completeness import marker_path
+from bushel._discovery.folders import is_part
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress

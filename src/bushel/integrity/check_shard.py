@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.asked import Asked
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.tables import bind, stamps_of
+from bushel._discovery.asked import Asked
+from bushel._discovery.tables import bind, stamps_of
 from bushel._index.matching import checked as checked_table
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.base import ChecksStored, KeepsReferences, ReadOptions, ReportsFaults, Shard

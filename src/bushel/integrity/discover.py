@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bushel._dataset.completeness import find_incomplete, manifest_and_names
-from bushel._dataset.discovery import expand_paths, find
-from bushel._dataset.folders import shard_of_entry
 from bushel._dataset.open import files_named
+from bushel._discovery.completeness import find_incomplete, manifest_and_names
+from bushel._discovery.discovery import expand_paths, find
+from bushel._discovery.folders import shard_of_entry
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container

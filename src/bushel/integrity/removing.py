@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.claiming import claimed_sources
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import expand_paths, find
-from bushel._dataset.find_keys import positions_of_keys
-from bushel._dataset.folders import above_parts
-from bushel._dataset.index_place import index_place, indexed_in
 from bushel._dataset.inside import reader_of, whole_positions
 from bushel._dataset.open import open as open_dataset
-from bushel._dataset.reader import Reader
-from bushel._dataset.shards import Listing
+from bushel._discovery.claiming import claimed_sources
+from bushel._discovery.discovery import expand_paths, find
+from bushel._discovery.folders import above_parts
+from bushel._discovery.index_place import index_place, indexed_in
 from bushel._index.removed_rows import NONE, RemovedRows, load_removed, save_removed
 from bushel._index.table import Shard
+from bushel._reader.find_keys import positions_of_keys
+from bushel._reader.reader import Reader
+from bushel._reader.shards import Listing
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object

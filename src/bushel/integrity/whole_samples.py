@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bushel._dataset.completeness import manifest_of
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.labels import labels_beside
 from bushel._dataset.removal import RemovedInShard, removed_in
-from bushel._dataset.shards import OpenShard
-from bushel._dataset.tables import bind, stamps_of
+from bushel._discovery.completeness import manifest_of
+from bushel._discovery.tables import bind, stamps_of
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.matching import checked as checked_table
 from bushel._index.matching import compare_values
 from bushel._index.sidecar import load_index
 from bushel._index.table import I64, MISSING, FileStamp, Keys, ShardIndex
+from bushel._reader.labels import labels_beside
+from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, ReportsFaults
 from bushel.containers.checksums import with_checksums

@@ -12,8 +12,8 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_positions
-from bushel._dataset.shards import kinds
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
+from bushel._reader.shards import kinds
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel.errors import StateError
 
@@ -111,7 +111,7 @@ def bytes_to_find(dataset: Any) -> int:
     """Return how many bytes of a remote dataset are read before all of its samples can be read at random."""
     if not isinstance(dataset, Dataset) or not dataset.remote:
         return 0
-    from bushel._dataset.sections import unread_bytes
+    from bushel._reader.sections import unread_bytes
 
     return unread_bytes(kinds(reader_of(dataset).shards))
 

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from bushel._index.columns import KNOWN_TYPES
 from bushel._index.seek_lookup import warn_of_refused
+from bushel._reader.decoding import KNOWN_TYPES
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
 from bushel.errors import CodecError

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.element_counts import check_has_elements, element_counts
 from bushel._dataset.inside import reader_of, whole_positions, windows_of
-from bushel._dataset.windows import PAD
 from bushel._index.elements import Ranges
+from bushel._reader.element_counts import check_has_elements, element_counts
+from bushel._reader.windows import PAD
 from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.order import WINDOWS, derive, hash_words
 from bushel._runtime.public import public

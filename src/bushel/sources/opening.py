@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.discovery import holds_parts
 from bushel._dataset.open import open_any
 from bushel._dataset.stream import StreamDataset
+from bushel._discovery.discovery import holds_parts
 from bushel.containers import candidates, installed_candidates
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter

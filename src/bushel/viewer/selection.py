@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.inside import is_whole, reader_of
-from bushel._dataset.where import choose
+from bushel._reader.where import choose
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
 

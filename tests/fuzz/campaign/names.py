@@ -21,7 +21,7 @@ from tests.fuzz.forged import change_header, header_of, name_codec
 from tests.ingest.pack_sources import Numbered
 
 import bushel
-from bushel._dataset.folders import overwrite_folder
+from bushel._discovery.folders import overwrite_folder
 from bushel._writer.journal import Journal
 from bushel.errors import BushelError
 from bushel.ingest.finish import finish_run

@@ -16,7 +16,6 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel._index.builders import IndexBuilder
 from bushel._index.class_names import Labels, check_labels, in_order, numbered
 from bushel._index.table import I64, ShardIndex
 from bushel.codecs import get_codec
@@ -37,6 +36,7 @@ from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
+    from bushel._index.builders import IndexBuilder
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 

@@ -20,7 +20,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.builders import FieldBuilder
 from bushel._index.table import MISSING, FieldExtents
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
@@ -247,6 +246,8 @@ def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> 
     """
     if [(field.type, field.name) for field in fields] == [("json", "meta")]:
         return {"meta": FieldExtents(fields[0], "json", file, parsed.offset, parsed.length)}
+    from bushel._index.builders import FieldBuilder
+
     builders = {field.name: FieldBuilder(field, "json", file) for field in fields}
     whole = memoryview(text)
     base = _address(whole)

@@ -9,7 +9,6 @@ import numpy as np
 
 from bushel._index.table import I64, MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.checksums import with_checksums
 from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
@@ -77,7 +76,11 @@ def index_items(
         keys=keys,
         blocks=blocks,
     ).check(table.path)
-    return with_checksums(index, files, report=options.report) if options.checksums else index
+    if options.checksums:
+        from bushel.containers.checksums import with_checksums
+
+        return with_checksums(index, files, report=options.report)
+    return index
 
 
 def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> FieldExtents:

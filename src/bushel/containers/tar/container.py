@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.shard_names import next_name
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import extension_of, extensions
-from bushel.containers.tar.samples import tabulate
-from bushel.containers.tar.scan import damage, fields_and_names, regular, scan
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file
@@ -51,6 +48,9 @@ class _Tar:
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""
+        from bushel.containers.tar.samples import tabulate
+        from bushel.containers.tar.scan import damage, fields_and_names, regular, scan
+
         file = open_file(shard.path(0))
         archive, blocks = archive_in(file, shard.path(0).name)
         found = scan(archive)
@@ -94,6 +94,8 @@ class _Tar:
     def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
         if name is None:
+            from bushel.containers.shard_names import next_name
+
             name = next_name([shard.name for shard in before], suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):
             raise SpecError(f"{name}: the name of a tar shard must end in .tar")
@@ -101,6 +103,8 @@ class _Tar:
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy an archive into staging, without the empty blocks at its end."""
+        from bushel.containers.tar.scan import scan
+
         [name] = shard.files
         found = scan(open_file(shard.path(0)))
         copy_whole(shard.path(0), staging.path_of(name))
@@ -108,6 +112,7 @@ class _Tar:
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start an archive, or continue one."""
+        from bushel.containers.tar.scan import scan
         from bushel.containers.tar.writer import TarShardWriter
 
         [name] = shard.files

@@ -1,0 +1,432 @@
+"""Discovery: from a path or pattern to the container and the files of a dataset, and whether they are all there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bushel._discovery.completeness import (
+    Incomplete,
+    LoadManifest,
+    are_parts,
+    find_incomplete,
+    interrupted_write,
+    is_staged,
+    lists_all,
+    manifest_of,
+    marker_path,
+)
+from bushel._discovery.folders import is_part, shard_of_entry
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel.containers import (
+    Container,
+    candidates,
+    container_names,
+    get_container,
+    installed_candidates,
+    is_data_file,
+    is_forward_only,
+    last_candidates,
+    needs_index,
+)
+from bushel.containers.base import Shard
+from bushel.errors import FormatError, UnsupportedError
+from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage.names import below
+
+if TYPE_CHECKING:
+    from bushel._index.shard_list import FolderState
+
+__all__ = [
+    "Found",
+    "discover",
+    "expand_paths",
+    "find",
+    "folder_state",
+    "forward_only",
+    "holds_parts",
+    "is_stream",
+    "lacks_index",
+]
+
+_PATTERN = frozenset("{*?[")
+_LISTINGS = 32
+"""Number of paths in object stores that are listed at the same time."""
+_MANY, _MANY_OBJECTS = 1000, 32
+"""If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
+
+_NAME = attrgetter("name")
+
+_LARGE_MANIFEST = 64 << 10
+"""Size in bytes of a manifest that may list more than a thousand shards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of a dataset, before any of them is read.
+
+    Attributes:
+        container: Name of the container.
+        shards: The shards in order.
+        incomplete: What is missing of the dataset, as far as that was looked for.
+        unlisted: Names of files that are there and not in `shards`, since the manifest does not list them.
+        manifest: The manifest that lists all of `shards`, if there is one and it was looked for.
+    """
+
+    container: str
+    shards: list[Shard]
+    incomplete: Incomplete | None = None
+    unlisted: tuple[str, ...] = ()
+    manifest: Manifest | None = None
+
+
+def is_stream(source: object) -> bool:
+    """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
+
+    Compressed archives of the kinds that can be indexed are read at random if all of them have an index.
+    """
+    if isinstance(source, str):
+        return source.startswith("pipe:") or source == "-" or is_forward_only(source) or lacks_index(source)
+    if isinstance(source, list | tuple):
+        return any(is_stream(one) for one in source)
+    if hasattr(source, "open") or isinstance(source, os.PathLike):
+        return is_forward_only(str(source)) or lacks_index(source)
+    return hasattr(source, "read")
+
+
+def lacks_index(source: object) -> bool:
+    """Return whether a path or pattern names files that are read at random only with an index, and one has none."""
+    if isinstance(source, list | tuple):
+        return any(map(lacks_index, source))
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "open"):
+        return False
+    if not needs_index(str(source)):
+        return False
+    try:
+        paths = expand_paths(source)
+    except FileNotFoundError:
+        return True
+    return not all(Shard(path.parent, path.name, (path.name,)).sidecar.exists() for path in paths)
+
+
+def expand_paths(source: object) -> list[AnyPath]:
+    """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
+
+    Text is taken as a pattern only if no file has exactly this name.
+
+    Raises:
+        FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        paths = [path for one in source for path in expand_paths(one)]
+        if not paths:
+            raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+        return paths
+    path = as_path(source)
+    if isinstance(path, Path):
+        if path.exists():
+            return [path]
+        if isinstance(source, str) and not _PATTERN.isdisjoint(source):
+            return list(_expand_local(os.path.expanduser(source)))
+    elif is_object(path):
+        from bushel._discovery.remote_discovery import expand_url
+
+        if not path.listable:  # an HTTP server answers any request for a folder, even with a page
+            return list(expand_url(str(path)))
+        if path.exists():
+            return [path]
+        if not _PATTERN.isdisjoint(str(path)):
+            return list(expand_url(str(path)))
+    elif path.exists():
+        return [path]
+    advice = _parts_of_file(path) or interrupted_write(path)
+    raise FileNotFoundError(f"there is no file or folder {path}" + (f", but {advice}" if advice else _similar(path)))
+
+
+def _similar(path: AnyPath) -> str:
+    """Return a question that names files and folders with similar names, or nothing."""
+    if not isinstance(path, Path):
+        return ""
+    try:
+        names = [entry.name for entry in os.scandir(path.parent)]
+    except OSError:
+        there = next(each for each in path.parents if each.exists())
+        return f": in {there.absolute()}, there is no {path.relative_to(there).parts[0]}"
+    from bushel._runtime.near_names import did_you_mean
+
+    meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
+    return f": {meant}" if meant else ""
+
+
+def _parts_of_file(path: AnyPath) -> str | None:
+    """Return advice to open the parts if this file was packed in parts, else None."""
+    if not isinstance(path, Path) or not path.suffix:
+        return None
+    pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
+    there = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
+    return f"it was packed in parts: open '{pattern}'" if there else None
+
+
+def _expand_local(pattern: str) -> Iterator[Path]:
+    import glob
+
+    from bushel.storage import expand_braces
+
+    for name in expand_braces(pattern) if "{" in pattern else [pattern]:
+        if glob.has_magic(name):
+            matches = sorted(glob.glob(name))
+            if not matches:
+                raise FileNotFoundError(f"no file matches {name}")
+            yield from map(Path, matches)
+        elif os.path.exists(name):
+            yield Path(name)
+        else:
+            raise FileNotFoundError(f"there is no file or folder {name}")
+
+
+def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial: bool = False) -> Found:
+    """Return everything that is to know of a dataset before its shards are read.
+
+    A folder is what its manifest lists, if that is complete.
+
+    Args:
+        paths: Files or folders.
+        container: Name of the container that they must have; by default, any.
+        partial: Whether listed shards may be gone.
+
+    Raises:
+        FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
+    """
+    load: LoadManifest = find_manifest
+    local = isinstance(paths[0], Path)
+    if not local and is_object(paths[0]):
+        from bushel._discovery.remote_discovery import manifest_loader
+
+        load = manifest_loader(paths)
+    found = find(paths, container)
+    shards = found.shards
+    path = paths[0]
+    if len(paths) == 1 and shards and str(shards[0].root) == str(path):
+        first = shards[0]
+        folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
+        manifest = load(folder / "manifest.json")
+        if (
+            manifest is not None
+            and (manifest.complete, manifest.container) == (True, found.container)
+            and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
+            and first.sidecars == FOLDER
+            and isinstance(path, Path)
+            and not os.path.isdir(path / FOLDER / "staging")
+        ):
+            return replace(found, manifest=manifest)  # the usual case
+        return _as_listed(path, found, manifest, load, partial=partial)
+    if len(paths) == 1 and shards and are_parts(paths[0], shards):
+        found = _parts_as_listed(paths[0], found, load, partial=partial)
+        shards = found.shards
+    manifest = manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
+    return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
+
+
+def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
+    """Return the parts of a run as the manifest of their folder lists them."""
+    from bushel._discovery.as_listed import compared, still_there
+
+    # the parts of a remote folder are not listed one by one
+    shards = still_there(found.shards) if partial and is_object(path) else found.shards
+    manifest = load(marker_path(path, ""))
+    if manifest is None or not manifest.complete or manifest.container != found.container:
+        return replace(found, shards=shards)
+    return Found(found.container, *compared(path, shards, manifest, partial=partial))
+
+
+def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, partial: bool) -> Found:
+    """Return a dataset in a folder as its manifest lists it."""
+    from bushel._discovery.as_listed import compared, still_there
+
+    shards = found.shards
+    incomplete: Incomplete | None = None
+    unlisted: tuple[str, ...] = ()
+    if partial and is_object(path) and not path.listable:  # these are the shards of the manifest
+        shards = still_there(shards)
+    state = manifest if found.shards[0].sidecars == FOLDER else load(marker_path(path, ""))
+    if manifest is not None and manifest.complete and manifest.container == found.container:
+        shards, incomplete, unlisted = compared(path, shards, manifest, partial=partial)
+    elif manifest is not None and not lists_all(manifest, found.container, shards):
+        manifest = None
+    if incomplete is None and state is not None and not state.complete:
+        incomplete = Incomplete(str(path), state.expected)
+    elif incomplete is None and isinstance(path, Path) and is_staged(path, ""):
+        incomplete = Incomplete(str(path))
+    return Found(found.container, shards, incomplete, unlisted, manifest)
+
+
+def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
+    """Return the container of files or folders, and the shards that they form.
+
+    Args:
+        paths: Files or folders.
+        container: Name of the container that they must have; by default, any.
+
+    Raises:
+        FormatError: They have no container, or several.
+    """
+    name = container
+    shards: list[Shard] = []
+    paths = list(paths)
+    for path, found, own in (
+        [(paths[0], *_find_at(paths[0], container))] if len(paths) == 1 else _find_each(paths, container)
+    ):
+        if container is not None and found != container:
+            raise FormatError(
+                f"this is a dataset in the container {found!r}, not {container!r}",
+                file=str(path),
+                hint=f"leave out container=, or pass container={found!r}",
+            )
+        if name is not None and found != name:
+            raise FormatError(
+                f"this is {found} and the others are {name}: one dataset has one container",
+                file=str(path),
+                hint="open them one by one and join them with bushel.concat",
+            )
+        name = found
+        shards += own
+    if name is None:
+        raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+    return Found(name, shards)
+
+
+def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tuple[AnyPath, str, list[Shard]]]:
+    """Yield each path with its container and shards. The container of the first path is tried first for the others."""
+    if not paths:
+        return
+    first, *others = paths
+    name, shards = _find_at(first, container)
+    yield first, name, shards
+    if not any(map(is_object, others)):
+        for path in others:
+            yield path, *_find_at(path, name)
+        return
+    from bushel._runtime.parallel import parallel_map
+
+    each = parallel_map(
+        lambda path: _find_at(path, name), others, workers=_LISTINGS, limit=len(others), name="bushel-find"
+    )
+    for path, found in zip(others, each, strict=True):
+        yield path, *found
+
+
+def _find_at(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
+    """Return the container and the shards at a path. `container` is tried first if given."""
+    if isinstance(path, Path) or not is_object(path):
+        return _sniff(path, container)
+    from bushel._discovery.remote_discovery import ListedPath, listed_in_manifest
+
+    if not path.listable and not is_data_file(path.name):
+        return listed_in_manifest(path)
+    name, shards = _sniff(listed := ListedPath(path), container)
+    return name, [replace(shard, root=path) if shard.root is listed else shard for shard in shards]
+
+
+def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
+    names = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
+    found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
+    found = found or _ask(path, candidates, names) or _parts(path, container)
+    if not found and container is not None:
+        raise FormatError(f"there is no {container} dataset here", file=str(path))
+    found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(), names)
+    if len(found) > 1:
+        several = " and ".join(name for name, _ in found)
+        raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")
+    if not found:
+        raise FormatError(
+            f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
+            f"({', '.join(container_names())})",
+            file=str(path),
+            hint="`bushel pack` makes a dataset of a folder of plain files",
+        )
+    return found[0]
+
+
+def holds_parts(path: AnyPath) -> bool:
+    """Return whether a folder holds the datasets `part-00000` and so on."""
+    try:
+        return bool(_parts(path, None))
+    except FormatError:  # folders of other files have these names
+        return False
+
+
+def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets `part-00000` and so on in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
+    parts = [each for each in path.iterdir() if is_part(each.name)] if path.is_dir() else []
+    parts.sort(key=lambda part: int(part.name[5:]))
+    if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):
+        return [listed]
+    parts = [part for part in parts if not _is_empty(part)]  # it is missing: the run ended before its first shard
+    if not parts:
+        return []
+    found = find(parts, container)
+    return [(found.container, found.shards)]
+
+
+def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None) -> tuple[str, list[Shard]] | None:
+    """Return the shards of parts as the manifest of their folder lists them; None if it does not list all parts."""
+    manifest = find_manifest(marker_path(path, ""))
+    if manifest is None or not manifest.complete or container not in (None, manifest.container):
+        return None
+    there = {part.name: part for part in parts}
+    shards = []
+    for entry in manifest.shards:
+        part, _, name = entry.name.partition("/")
+        if part in there:
+            shards.append(shard_of_entry(there[part], name, entry))
+    return (manifest.container, shards) if {shard.root.name for shard in shards} == there.keys() else None
+
+
+def _is_empty(part: AnyPath) -> bool:
+    """Return whether a local folder contains nothing but what writers leave beside a dataset."""
+    if not isinstance(part, Path) or not part.is_dir():
+        return False
+    with os.scandir(part) as entries:
+        return all(entry.name == FOLDER for entry in entries)
+
+
+def _ask(
+    path: AnyPath, choose: Callable[[list[str]], list[Container]], names: list[str]
+) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets at a path, of the containers that may own the names there."""
+    found = []
+    for each in choose(names):
+        shards = each.shards(path)
+        if shards is not None:
+            found.append((each.name, shards))
+    return found
+
+
+def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
+    """Return the state of a local folder with a large manifest; None of anything else."""
+    if len(paths) != 1 or not isinstance(paths[0], Path):
+        return None
+    try:
+        folder, manifest = os.stat(paths[0]), os.stat(os.path.join(paths[0], FOLDER, "manifest.json"))
+    except OSError:
+        return None
+    if manifest.st_size < _LARGE_MANIFEST:
+        return None
+    from bushel._index.shard_list import FolderState
+
+    return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
+
+
+def forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
+    """Return the error about a source that can only be read from front to back."""
+    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+    advice = "unpack it into a file and open that for random access"
+    if compressed:
+        advice = "run `bushel index` on it once, which expands it to find where reading can begin, and open it then"
+    return UnsupportedError(
+        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or {advice}"
+    )

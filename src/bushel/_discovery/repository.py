@@ -1,0 +1,152 @@
+"""Datasets that are repositories of the Hugging Face Hub: from a configuration and a split to paths of files.
+
+It serves `hf://datasets/org/name`, and local copies of such repositories.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bushel._discovery.data_files import Configuration, configurations, front_matter, splits_of
+from bushel._index.sidecar import FOLDER
+from bushel._runtime.near_names import did_you_mean
+from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
+from bushel.containers import candidates, is_data_file
+from bushel.errors import FormatError, SpecError, needed_by
+from bushel.storage import AnyPath, as_path, below, list_names, read_whole
+
+__all__ = ["files_of_split"]
+
+_METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
+
+
+def files_of_split(source: object, config: str | None, split: str | None) -> list[AnyPath]:
+    """Return the files of a split, or the folder that contains nothing else.
+
+    Args:
+        source: The repository: a URL or a path.
+        config: Name of the configuration; None for the default or the only one.
+        split: Name of the split; None for the only one.
+
+    Raises:
+        FileNotFoundError: There is no such dataset, revision or folder.
+        SpecError: There is no such configuration or split, or there are several and none was named.
+        FormatError: The front matter of README.md is malformed, or the files of the split have no common container.
+        MissingPackageError: README.md has a front matter, and PyYAML is not installed.
+        TypeError: `source` is a list.
+    """
+    if isinstance(source, list | tuple):
+        raise TypeError("config= and split= are for one dataset: give its URL or its folder")
+    root = as_path(source)
+    names = list_names(root)
+    if not names and not root.is_dir():
+        raise FileNotFoundError(f"there is no folder {root}")
+    if config is None and split is None and f"{FOLDER}/manifest.json" in names:
+        return [root]  # it was packed or indexed as one dataset
+    if config is None and split is None and _is_whole(root, names):
+        return [root]
+    try:
+        known = configurations(_card(root, names))
+        chosen = _configuration(known, config, str(root))
+        splits = splits_of(chosen, names)
+    except ValueError as error:
+        raise FormatError(str(error), file=str(root / "README.md")) from error
+    return _paths(root, names, _split(splits, split, chosen, str(root)))
+
+
+def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
+    """Return whether the whole repository is a dataset of a container that is known by such a file as index.json."""
+    found = candidates(name.partition("/")[0] for name in names)
+    return any(each.shards(root) for each in found if not each.suffixes)
+
+
+def _card(root: AnyPath, names: Sequence[str]) -> Any:
+    """Return the parsed front matter of README.md; None if there is none.
+
+    Raises:
+        ValueError: It is not YAML.
+    """
+    if "README.md" not in names:
+        return None
+    text = front_matter(bytes(read_whole(root / "README.md")).decode("utf-8", "replace"))
+    if text is None or "configs" not in text:
+        return None
+    with needed_by(f"{root / 'README.md'}: the list of its configurations", "bushel[hub]"):
+        import yaml
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"the front matter is not YAML: {error}") from error
+
+
+def _configuration(known: Sequence[Configuration], name: str | None, path: str) -> Configuration:
+    names = [each.name for each in known]
+    if name is not None:
+        if name in names:
+            return known[names.index(name)]
+        raise SpecError(_unknown("configuration", name, names, path, "config"))
+    defaults = [each for each in known if each.is_default] if len(known) > 1 else list(known)
+    if len(defaults) == 1:
+        return defaults[0]
+    raise SpecError(f"{path} has several configurations: {', '.join(sorted(names))}. Name one: config={names[0]!r}")
+
+
+def _split(splits: Mapping[str, list[str]], name: str | None, chosen: Configuration, path: str) -> list[str]:
+    if not splits:
+        raise SpecError(f"{path} has no data files in configuration {chosen.name!r}")
+    if name is not None:
+        if name in splits:
+            return splits[name]
+        raise SpecError(_unknown("split", name, list(splits), path, "split"))
+    if len(splits) == 1:
+        return next(iter(splits.values()))
+    raise SpecError(f"{path} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r}")
+
+
+def _unknown(what: str, name: str, known: Sequence[str], path: str, argument: str) -> str:
+    meant = did_you_mean(name, known)
+    return f"{path} has no {what} {name!r} ({argument}=): it has {', '.join(known)}{'; ' + meant if meant else ''}"
+
+
+def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[AnyPath]:
+    """Return the files of the most frequent kind; of media, the folder that contains them all."""
+    kinds = Counter(_kind(name) for name in files)
+    data = {kind: count for kind, count in kinds.items() if kind}
+    if not data:
+        shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
+        raise FormatError(f"none of the {len(files)} files of the split is of a container ({shown})", file=str(root))
+    kind = max(data, key=lambda each: data[each])
+    own = [name for name in files if _kind(name) == kind]
+    if kind != "media":
+        return [below(root, name) for name in own]
+    folder = _common_folder(files)
+    others = set(names) - set(files)
+    if any(_kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in others):
+        raise FormatError(
+            f"the media files of the split share the folder {folder or '.'!r} with those of other splits",
+            file=str(root),
+            hint="open a list of files, or the folder of all splits",
+        )
+    return [below(root, folder) if folder else root]
+
+
+def _kind(name: str) -> str:
+    own = name.rpartition("/")[2]
+    if own in _METADATA:
+        return ""
+    if is_data_file(own):
+        return own[own.find(".") if own.endswith((".gz", ".zst")) else own.rfind(".") :]
+    codec = codec_of_extension(own.partition(".")[2].lower())
+    return "media" if holds_image(codec) or holds_clip(codec) or holds_sound(codec) else ""
+
+
+def _common_folder(files: Sequence[str]) -> str:
+    folders = [name.split("/")[:-1] for name in files]
+    common = []
+    for parts in zip(*folders, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return "/".join(common)

@@ -1,0 +1,368 @@
+"""The reader: from positions in the whole dataset to samples. Every value that is read comes from here.
+
+There is one way: positions become rows of shards, a plan says which extents these need, `Reader.stored` reads them, and
+`decoding` makes samples of the bytes. Two shortcuts give the same samples sooner: one sample of a local shard is read
+value by value, and stored values of local files are read by a kernel that needs no plan.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, joined_extents, plan_read
+from bushel._index.table import MISSING
+from bushel._reader.decoding import Sample, samples_of
+from bushel._reader.shards import Listing, OpenShard, ShardRows
+from bushel.codecs import get_codec
+from bushel.errors import CodecError
+from bushel.kernels import ExtentError, crc32, read_samples
+from bushel.spec import KEY
+from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
+
+if TYPE_CHECKING:
+    from bushel._discovery.completeness import Incomplete
+    from bushel._index.key_lookup import KeyLookup
+    from bushel._reader.known_values import KnownFields
+    from bushel._reader.selection import Remaining
+    from bushel._reader.sides import Joined, Side
+    from bushel._reader.windows import Windows
+    from bushel.storage.fetch import Held
+
+__all__ = ["Lookup", "Reader", "Sample"]
+
+I64 = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+class Lookup(Protocol):
+    """Finds samples by key."""
+
+    def find(self, key: str) -> Iterable[int]:
+        """Return the positions of the samples with a key."""
+
+
+class Reader(ShardRows):
+    """Reads samples of a list of shards by position in the whole dataset.
+
+    Its only state is open files, so threads can share it, and a pickled copy opens its own files.
+
+    Attributes:
+        verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
+            that promise it.
+        incomplete: The state of the dataset if its writer has not finished.
+        joins: What was joined, if datasets were.
+        sides: The datasets that were joined to the first one.
+        remaining: The positions that remain if samples were removed; None if none was.
+        windows: The windows of which positions are numbers; None if they are those of samples.
+        whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
+    """
+
+    windows: Windows | None = None
+
+    def __init__(
+        self,
+        shards: Sequence[OpenShard],
+        *,
+        verify: bool | None = None,
+        incomplete: Incomplete | None = None,
+        remaining: Remaining | None = None,
+    ) -> None:
+        remote = verify is None and not isinstance(shards, Listing)
+        remote = remote and any(not isinstance(shard.shard.root, Path) for shard in shards)
+        super().__init__(shards)
+        self.verify, self.incomplete, self.remaining = verify, incomplete, remaining
+        self.joins: tuple[Joined, ...] = ()
+        self.sides: tuple[Side, ...] = ()
+        self._verified = self.promised() if verify is None else [verify] * len(self.shards)
+        self._unvalidated = remote  # whether servers may have given files without ETag and time
+        self._verifies_any = remote or any(self._verified)
+        self._pool = FilePool()
+        self._known_fields: KnownFields | None = None
+        self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
+        self.warned_of_clips = False
+
+    @property
+    def whole(self) -> range | Remaining:
+        """The positions of the whole dataset, without those of removed samples."""
+        return range(int(self.starts[-1])) if self.remaining is None else self.remaining
+
+    def close(self) -> None:
+        """Close all files. The next read opens them again."""
+        self._pool.close()
+
+    @property
+    def most_files(self) -> int:
+        """Number of files that are kept open at the same time."""
+        return self._pool.limit
+
+    @property
+    def divisions(self) -> Sequence[Sequence[OpenShard]]:
+        """The shards of each dataset that was joined; without joins, all shards."""
+        return [self.shards]
+
+    @property
+    def all(self) -> ShardRows:
+        """All shards, the samples of which are counted one after another."""
+        return self
+
+    def rows_of(self, name: str, positions: I64) -> I64:
+        """Return the places of the values of a field, or of its columns, among the samples of all shards; -1 for none.
+
+        Without joins, these are the positions.
+        """
+        return positions
+
+    def group_of(self, position: int, name: str) -> Group | None:
+        """Return the shard and row of a field of a sample; None if that shard lacks the field.
+
+        Raises:
+            FormatError: The structure of the shard is damaged, and the damage touches the sample.
+        """
+        groups = self.readable(np.array([position], np.int64), [name])
+        return next((group for group in groups if name in group.index.fields), None)
+
+    def verifies(self, number: int) -> bool:
+        """Return whether bytes of a shard are compared with their checksums, where these are known."""
+        return self._verified[number] or (self._unvalidated and self.shards[number].unvalidated)
+
+    def file(self, shard: int, number: int) -> File:
+        """Return an open file or block file of a shard, given the numbers of both."""
+        file = self._pool.files.get((shard, number))
+        if file is None:
+            opener = partial(self.shards[shard].open, number, partial(self.file, shard))
+            file = self._pool.get((shard, number), opener)
+        return file
+
+    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+        """Read and decode one sample; with `home`, the number of a shard and a row there, fields that are in it.
+
+        Plain fields of a local shard are read value by value, without the arrays of a batch. Everything else is a batch
+        of one sample, which also says what is wrong with a value that cannot be read.
+        """
+        number, row = self.row_of(position) if home is None else home
+        shard = self.shards[number]
+        index = shard.index
+        shard.check_readable(row, position)
+        listed = index.columns and wanted.keys() <= index.columns.keys()
+        if listed and (known := self._known.sample(number, index, row, position, wanted)) is not None:
+            return known
+        sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
+        plain = isinstance(shard.shard.root, Path)
+        files = self._pool.files
+        for name, elements in wanted.items() if plain else ():
+            if (own := index.fields.get(name)) is None or (own.starts is None and own.length[row] == MISSING):
+                continue
+            if not (plain := elements is None and own.starts is None):
+                break
+            try:
+                if (file := files.get((number, own.file))) is None:
+                    file = self._pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
+                stored = file.read(int(own.offset[row]), int(own.length[row]))
+                if self._verified[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
+                    plain = False
+                    break
+                sample[name] = get_codec(own.codec).decode(stored)
+            except (ExtentError, CodecError, ValueError, TypeError):
+                plain = False
+                break
+        return sample if plain else self.read(np.array([position], np.int64), wanted, decode=True)[0]
+
+    def read(
+        self,
+        positions: I64,
+        wanted: Mapping[str, Elements],
+        *,
+        decode: bool,
+        parts: bool | None = None,
+        held: Held | None = None,
+    ) -> list[Sample]:
+        """Read samples with one call to the storage for the whole batch.
+
+        With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read,
+        and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
+        from the index is decoded, for `decode_samples`. What is `held` of the bytes of remote files is not read again.
+        """
+        groups = self.readable(positions, wanted)
+        parts = decode if parts is None else parts
+        known: dict[str, list[Any]] = {}
+        rest = wanted
+        if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
+            from bushel._reader.known_values import known_values, merged
+
+            known = known_values(groups, len(positions), [name for name in wanted if name not in unknown])
+            rest = {name: elements for name, elements in wanted.items() if name not in known}
+            if not rest:
+                return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
+        samples: list[Sample] | None = None
+        if not decode and groups and all(self.shards[group.number].local for group in groups):
+            keys_of, checked = partial(self.keys, positions, groups), self.checked(groups)
+            samples = self._pool.attempt(
+                lambda: _by_kernel(groups, len(positions), rest, self.file, keys_of, checked=checked)
+            )
+        if samples is None:
+            plan = self.plan(groups, len(positions), rest, parts=parts)
+            stored = self.stored(plan, positions, held)
+            samples = samples_of(self, plan, stored, positions, self.keys(positions, groups), decode=decode)
+        return merged(samples, known, wanted) if known else samples
+
+    def lookup(self) -> KeyLookup | Lookup:
+        """Return what finds samples by key."""
+        from bushel._reader.key_file import key_lookup
+
+        return key_lookup(self.counted, self.starts)
+
+    def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
+        """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
+        return wanted
+
+    def whole_value(self, position: int, name: str, elements: Elements) -> Sample:
+        """Read elements of a sample, and all bytes of the value for that."""
+        return self.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0]
+
+    def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
+        """Return the fields of a batch that have to be read, as its indexes do not have them."""
+        looked_at = groups[:1] if self.counted is self.shards else groups
+        listed = any(name in group.index.columns for group in looked_at for name in wanted)
+        return self._known.unknown(groups, wanted) if listed else wanted
+
+    @property
+    def _known(self) -> KnownFields:
+        if self._known_fields is None:
+            from bushel._reader.known_values import KnownFields
+
+            self._known_fields = KnownFields(self.verifies)
+        return self._known_fields
+
+    def checked(self, groups: Sequence[Group]) -> frozenset[int]:
+        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
+        if not self._verifies_any:
+            return frozenset()
+        return frozenset(group.number for group in groups if self.verifies(group.number))
+
+    def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
+        """Plan the read of a batch, divided by shard. With `parts`, clips are read in part where that suffices."""
+        return plan_read(groups, total, wanted, checksums=self.checked(groups), parts=parts and not self.verify)
+
+    def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
+        """Read the extents of a plan: together, or in parts if the process cannot have all of their files open.
+
+        Returns:
+            The bytes of each extent in order, None where a sample lacks the field.
+
+        Raises:
+            CorruptError, FormatError: An extent cannot be read.
+        """
+        values: list[bytes | None] = [None] * plan.size
+        for batch in plan.batches:
+            found = self._call(partial(read_many, held=held), plan, batch, positions)
+            if found is not None and batch.rows is None:
+                return found
+            parts = [batch] if found is not None else batch.parts()
+            while parts:
+                part = parts.pop()
+                own = found if part is batch else self._call(read_many, plan, part, positions)
+                if own is None:
+                    parts += part.parts()
+                for number, value in enumerate(own or ()):
+                    values[part.row(number)] = value
+        return values
+
+    def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
+        """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
+        plan = self.plan(self.readable(positions, [name]), len(positions), {name: None}, parts=False)
+        if len(plan.batches) == 1 and (found := self._call(gather, plan, plan.batches[0], positions)) is not None:
+            return found
+        parts = [value or b"" for value in self.stored(plan, positions)]
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+    def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
+        """Ask for readahead of a batch that will be read soon, decoded or not."""
+        groups = self.groups(positions, wanted)
+        if decode and not (wanted := self.unknown(groups, wanted)):
+            return
+        plan = plan_read(groups, len(positions), wanted, checksums=frozenset(), parts=not self.verify)
+        for batch in plan.batches:
+            self._call(prefetch, plan, batch, positions)  # if too many files would be open, it is read later
+
+    def _call(self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64) -> T | None:
+        """Call a function with the open files of a batch and its extents; return None if they cannot all be open.
+
+        Raises:
+            CorruptError, FormatError: An extent cannot be read; the error names the sample and the field.
+        """
+
+        def called() -> T:
+            return do([self.file(*each) for each in batch.files], batch.extents)
+
+        try:
+            return called() if len(batch.extents.offset) <= 1 else self._pool.attempt(called)
+        except ExtentError as error:
+            from bushel._reader.read_errors import unreadable
+
+            name, place = plan.owner(batch.row(error.row))
+            shard, file = batch.files[batch.extents.file_of(error.row)]
+            path, at = self.shards[shard].locate(file, int(batch.extents.offset[error.row]))
+            raise unreadable(error, self.key(int(positions[place])), name, path, at) from None
+
+
+def _by_kernel(
+    groups: Sequence[Group],
+    samples: int,
+    wanted: Mapping[str, Elements],
+    file_of: Callable[[int, int], File],
+    keys_of: Callable[[], list[str]],
+    *,
+    checked: Collection[int],
+) -> list[Sample] | None:
+    """Read the stored bytes of plain fields of local shards, without making a plan: what `Reader` asks of a batch.
+
+    Returns:
+        The samples; None if they have to be read in another way, which also finds out what is wrong with them.
+    """
+    sums = {name: _suit(groups, name, elements, checked) for name, elements in wanted.items()}
+    if None in sums.values():
+        return None
+    numbers: dict[tuple[int, int], int] = {}
+    rows = groups[0].rows if len(groups) == 1 and groups[0].places is None else None
+    fields: list[Any] = []
+    for name in wanted:
+        columns = [(group, column) for group in groups if (column := group.index.fields.get(name)) is not None]
+        if rows is not None and columns:
+            [(group, column)] = columns
+            file: Any = numbers.setdefault((group.number, column.file), len(numbers))
+            fields.append((name, file, column.offset, column.length, column.crc32 if sums[name] else None))
+        elif columns:
+            fields.append((name, *joined_extents(columns, samples, numbers, verify=bool(sums[name]))))
+    keys = groups[0].index.keys
+    try:
+        maps: list[Any] = [file_of(*number) for number in numbers]
+        own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
+        return read_samples(maps, fields, rows, KEY, own)
+    except (ExtentError, ValueError, IndexError):
+        return None
+
+
+def _suit(groups: Sequence[Group], name: str, elements: Elements, checked: Collection[int]) -> bool | None:
+    """Return whether the values of a field have checksums to compare; None if the kernel cannot read them.
+
+    That is so if only some have checksums, if they are not one extent of a real file each, or not read whole.
+    """
+    sums = None
+    for group in groups:
+        if (own := group.index.fields.get(name)) is None:
+            continue
+        has = own.crc32 is not None and group.number in checked
+        plain = elements is None and own.starts is None and own.file < len(group.index.files)
+        if not plain or sums not in (None, has):
+            return None
+        sums = has
+    return bool(sums)

@@ -1,0 +1,21 @@
+"""Numbers for people to read: bytes, and numbers with their nouns."""
+
+from __future__ import annotations
+
+__all__ = ["count", "size"]
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as text: `12.3 MB`."""
+    unit = 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number /= 1000
+        unit += 1
+    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 shard`, `2 shards`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
