@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests.ends_of_threads import check_fork, wait_for_none
 
 from bushel._runtime.parallel import for_each, map_all, parallel_map
-from bushel._runtime.threads import Threads
+from bushel._runtime.threads import SpareThreads, Threads
 
 in_workers = partial(parallel_map, draw_in_workers=True)
 
@@ -146,7 +147,7 @@ def test_for_each_stops_at_the_first_error_without_waiting_for_earlier_items() -
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        for_each(work, range(1000), workers=2, stop=stop)
+        for_each(work, range(1000), workers=2, spare=SpareThreads(1, "spare"), stop=stop)
     assert max(begun) == 5
     assert not threads()
 
@@ -166,8 +167,33 @@ def test_for_each_bounds_the_weight_that_is_worked_on() -> None:
         with lock:
             used -= weight
 
-    for_each(work, weights, workers=4, weight=lambda weight: weight, limit=100)
+    for_each(work, weights, workers=4, spare=SpareThreads(3, "spare"), weight=lambda weight: weight, limit=100)
     assert most == 250
+
+
+def test_spare_threads_work_again_and_not_after_a_fork() -> None:
+    spare, first, second = SpareThreads(3, "bushel-spare"), set[int](), set[int]()
+
+    def note(seen: set[int]) -> None:
+        meeting = threading.Barrier(4)
+
+        def work(_: int) -> None:
+            meeting.wait(30)  # all four threads work
+            seen.add(threading.get_ident())
+
+        for_each(work, range(4), workers=4, spare=spare)
+
+    note(first)
+    note(second)
+    assert first == second
+    child = os.fork()
+    if not child:
+        note(third := set[int]())
+        os._exit(0 if len(third) == 4 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(ZeroDivisionError):
+        for_each(lambda number: 1 // number, range(4), workers=4, spare=spare)
+    assert not threads()  # an error ends them
 
 
 def test_map_all_works_in_this_thread_too() -> None:

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from bushel._runtime.public import public
-from bushel._runtime.threads import Result, Threads
+from bushel._runtime.threads import Result, SpareThreads, Threads
 
 __all__ = ["for_each", "map_all", "parallel_map"]
 
@@ -97,29 +97,29 @@ def for_each(
     items: Iterable[T],
     *,
     workers: int,
+    spare: SpareThreads,
     limit: float = inf,
     weight: Callable[[T], int] | None = None,
     stop: threading.Event | None = None,
-    name: str = "bushel-each",
 ) -> None:
     """Call a function with every item, in this thread and in others, until one call fails.
 
-    The other threads end before this returns. After an error or Ctrl-C, items that are not begun are dropped. Ctrl-C is
+    No call runs any more when this returns. After an error or Ctrl-C, items that are not begun are dropped. Ctrl-C is
     noticed after the call that this thread is in.
 
     Args:
         work: Called with each item.
         items: Drawn one by one, by the thread that works on each.
         workers: Number of threads, with this one.
+        spare: Where the other threads are taken from, and kept for the next call. After an error they are ended.
         limit: Bound on the weight of the items that are worked on at a time. An item above it is worked on alone.
         weight: Return the weight of an item, such as the memory that its work needs.
         stop: Set before running work is waited for, so that long work can check it and end early.
-        name: Prefix of the threads' names.
 
     Raises:
         BaseException: What `work` raised first.
     """
-    threads = Threads(max(1, workers - 1), name)
+    threads = spare.take()
     tasks = _Tasks(
         work,
         iter(items),
@@ -136,11 +136,13 @@ def for_each(
         tasks.serve()
         for _ in tasks.results():
             pass
-    finally:
+    except BaseException:
         tasks.stop()
         if stop is not None:
             stop.set()
         threads.close()
+        raise
+    spare.put_back(threads)
 
 
 @public("bushel.loader")

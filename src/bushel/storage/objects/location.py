@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
 from bushel._runtime.parallel import for_each, parallel_map
+from bushel._runtime.threads import SpareThreads
 from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
 from bushel.storage.objects.blockcache import cache_of_environment
@@ -30,6 +31,8 @@ __all__ = ["ObjectPath", "list_objects", "read_objects", "walk_objects"]
 
 _AT_ONCE = 64
 """Whole objects that are read at a time."""
+
+_READING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
 
 _PAGE = 1000
 """Objects that a listing asks for at a time: a hundred thousand objects take a hundred requests."""
@@ -281,7 +284,7 @@ def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
         except Exception as error:
             found[number] = error
 
-    for_each(read, range(len(paths)), workers=min(_AT_ONCE, len(paths)), stop=give_up, name="bushel-fetch")
+    for_each(read, range(len(paths)), workers=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING)
     return found
 
 

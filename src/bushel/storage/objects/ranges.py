@@ -16,6 +16,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer
 
 from bushel._runtime.parallel import for_each
+from bushel._runtime.threads import SpareThreads
 from bushel.storage.coalesce import coalesce
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 
@@ -27,6 +28,9 @@ Put = Callable[[int, int, memoryview], None]
 
 _AT_ONCE = 32
 """Requests that run at a time: a store answers one in some 30 ms, and many at a time as fast as one."""
+
+_REQUESTING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
+"""The threads that make them, beside the one that waits for them."""
 
 _MOST_BYTES = 64 << 20
 """Bytes that they may have together. This bounds the memory of a reader that keeps little of a large object."""
@@ -223,5 +227,5 @@ def _fetch(files: Sequence[RangeFile], requests: Sequence[Request], put: Callabl
         weight=lambda request: request.stop - request.start,
         limit=_MOST_BYTES,
         stop=give_up,
-        name="bushel-fetch",
+        spare=_REQUESTING,
     )
