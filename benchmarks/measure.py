@@ -92,7 +92,7 @@ def installed(environments: Mapping[str, str]) -> tuple[dict[str, Path], dict[st
 
 
 def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:
-    """Measure A, B, C, A, B, C and so on, so that a disturbance affects all of them, and return medians.
+    """Measure A, B, C, A, B, C, …, so that a disturbance affects all of them, and return medians.
 
     Args:
         contestants: Name to a function of the number of the round.

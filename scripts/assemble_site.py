@@ -301,7 +301,7 @@ def reference_of(name: str, module: Public) -> str:
 
 
 def entries_of(modules: Mapping[str, Public]) -> dict[str, str]:
-    """Return what docstrings call public names, to their entries in the reference.
+    """Map the names that docstrings use for public objects to their entries in the reference.
 
     Classes and methods are found by their short names, functions with their module only: a parameter may be called so.
     """

@@ -28,7 +28,7 @@ def test_tile() -> None:
     assert b"a comment" in tile(DATA, metadata=True)
 
 
-def test_what_is_no_jpeg() -> None:
+def test_not_a_jpeg() -> None:
     for call in (tile, is_tiled):
         with pytest.raises(CodecError, match="starting with 52 49 46 46: it does not begin with FF D8"):
             call(b"RIFF")

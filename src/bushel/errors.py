@@ -119,7 +119,7 @@ def name_file(error: OSError, file: object) -> None:
 
 
 def is_out_of_room(error: BaseException) -> bool:
-    """Return whether an error says that the disk is full, or that a quota or size limit is reached."""
+    """Return whether an error reports a full disk, a reached quota or a size limit."""
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
@@ -231,9 +231,9 @@ class UnsupportedError(BushelError):
 
 
 class MissingPackageError(UnsupportedError, ModuleNotFoundError):
-    """A package that Bushel uses for this is not installed. The message says how to install it.
+    """A package that Bushel uses for this is not installed. The message contains the command that installs it.
 
-    It ends a run and an iteration at once, whatever `max_errors` and `on_error` say.
+    It ends a run and an iteration at once, whatever the values of `max_errors` and `on_error` are.
 
     Examples:
         >>> import sys
@@ -284,7 +284,7 @@ class StateError(BushelError):
 class InUseError(BushelError, FileExistsError):
     """Another writer is open for the target: in this process, in another one, or on another machine.
 
-    The message names its process, machine and command, says since when, and what to do. The target is free when that
+    The message names its process, machine, command and start time, and what to do. The target is free when that
     writer has ended, also if it was killed.
 
     Examples:

@@ -315,14 +315,14 @@ def test_info_and_size(bag: Dataset, tmp_path: Path) -> None:
     assert "20 samples" in repr(bag)
 
 
-def test_fingerprint_tells_datasets_apart_but_not_copies(tmp_path: Path) -> None:
+def test_fingerprint_distinguishes_datasets_but_not_copies(tmp_path: Path) -> None:
     one, two, other = make(tmp_path / "a"), make(tmp_path / "b"), make(tmp_path / "c", 19)
     assert one.fingerprint == two.fingerprint
     assert len({one.fingerprint, other.fingerprint, one[1:].fingerprint, one[[1, 0]].fingerprint}) == 4
     assert one.fields(["label"]).fingerprint != one.fingerprint
 
 
-def test_closing_lets_go_of_files_and_reading_opens_them_again(tmp_path: Path) -> None:
+def test_closing_closes_files_and_reading_opens_them_again(tmp_path: Path) -> None:
     with make(tmp_path / "ds") as dataset:
         assert open_files(tmp_path) == []
         list(dataset)

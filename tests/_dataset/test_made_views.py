@@ -65,7 +65,7 @@ def test_views_are_saved_and_opened(path: Path) -> None:
         bushel.join(dataset.fields(["label"]), dataset.fields(["data"]), on="key").save("joined")
 
 
-def test_a_stale_view_is_refused_unless_asked_for(path: Path) -> None:
+def test_a_stale_view_is_refused_unless_requested(path: Path) -> None:
     dataset = bushel.open(path)
     dataset.where("label < 5").save("query")
     dataset[[7, 3, 3, 11]].save("some")

@@ -51,7 +51,7 @@ class Trickle:
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-def test_the_first_bytes_tell_the_packing(tmp_path: Path, packer: str) -> None:
+def test_the_first_bytes_determine_the_packing(tmp_path: Path, packer: str) -> None:
     data = PACKERS[packer](PLAIN)
     path = tmp_path / "x.tar.gz"  # whatever it says
     path.write_bytes(data)
@@ -136,7 +136,7 @@ def test_equal_keys_of_two_sources_stay_two_samples(tmp_path: Path) -> None:
         (3, False),
     ],
 )
-def test_streams_are_told_by_name(source: object, answer: bool) -> None:
+def test_streams_are_recognised_by_name(source: object, answer: bool) -> None:
     assert is_stream(source) is answer
 
 

@@ -233,7 +233,7 @@ def test_more_shards_than_may_be_open(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_the_index_of_another_shard_behind_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_of_another_shard_under_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = make_samples("tar", 10)
     write(tmp_path / "ds", "tar", samples, shard_samples=5)
     one, two = sorted((tmp_path / "ds" / ".bushel").glob("*.safetensors"))

@@ -69,7 +69,7 @@ def test_every_way_to_read_a_damaged_sample_raises(tmp_path: Path) -> None:
     assert [each["label"] for each in dataset.read([4, 6])] == [sample(4)["label"], sample(6)["label"]]
 
 
-def test_a_copy_in_another_process_knows_the_damage(tmp_path: Path) -> None:
+def test_a_copy_in_another_process_has_the_damage(tmp_path: Path) -> None:
     dataset, _ = warned(damaged_tar(tmp_path / "in"))
     copy = pickle.loads(pickle.dumps(dataset))
     with pytest.raises(FormatError, match="cannot be read"):
@@ -151,7 +151,7 @@ def test_one_wrong_entry(tmp_path: Path, container: str, generation: Generation,
     assert missing == [], f"{spot}: {before[spot.start : spot.stop]!r} is now {bytes(data[spot.start : spot.stop])!r}"
 
 
-def test_a_shard_in_memory_tells_its_damage(tmp_path: Path) -> None:
+def test_a_shard_in_memory_reports_its_damage(tmp_path: Path) -> None:
     dataset, _ = warned(damaged_tar(tmp_path / "in"))
     first, second = dataset.shards
     assert isinstance(second, OpenShard)

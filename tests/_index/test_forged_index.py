@@ -264,7 +264,7 @@ def test_borders_whose_difference_overflows(folders: dict[str, Path]) -> None:
                 use()
 
 
-def test_an_extent_behind_the_end_of_its_file(folders: dict[str, Path]) -> None:
+def test_an_extent_after_the_end_of_its_file(folders: dict[str, Path]) -> None:
     folder = folders["tar"]
     [first, *_] = sidecars_of(folder)
     arrays, header = parsed(first)

@@ -167,7 +167,7 @@ def test_taking_keys(keys: list[str]) -> None:
     assert len(table) == len(keys)
 
 
-def test_keys_with_the_same_hash_are_told_apart() -> None:
+def test_keys_with_the_same_hash_are_distinguished() -> None:
     table = Keys.of(["a", "b", "c", "b"])
     same = Keys(table.text, table.offsets, np.full(4, table.hashes[0]), np.arange(4, dtype=np.int64))
     assert same.duplicates() == ["b"]

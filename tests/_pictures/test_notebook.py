@@ -68,7 +68,7 @@ def test_a_sample_is_a_dict_with_pictures(dataset: bushel.Dataset) -> None:
     assert curve.ndim == 3
 
 
-def test_what_is_damaged_is_said_in_its_place(tmp_path: Path) -> None:
+def test_damage_is_reported_in_its_place(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "data", {"image": "jpg", "label": "int"}, container="tar") as writer:
         writer.append({"image": b"\xff\xd8 broken", "label": 1}, key="a")
         writer.append({"label": 2}, key="b")

@@ -101,7 +101,7 @@ def test_a_copy_in_another_process_reads_by_the_table(many: Path) -> None:
     assert copy.read([5, 900, 33]) == whole.read([5, 900, 33])
 
 
-def test_verify_and_containers_are_as_asked_for(many: Path) -> None:
+def test_verify_and_containers_are_as_requested(many: Path) -> None:
     bushel.open(many)
     assert is_listed(bushel.open(many, verify=True))
     assert bushel.open(many, verify=True)[11] == bushel.open(many)[11]
@@ -148,7 +148,7 @@ def test_a_changed_manifest_is_read(many: Path) -> None:
         manifest.write_text(text)
 
 
-def test_an_incomplete_dataset_is_told(many: Path) -> None:
+def test_an_incomplete_dataset_is_reported(many: Path) -> None:
     bushel.open(many)
     staging = many / ".bushel" / "staging"
     (staging / "begun").mkdir(parents=True)

@@ -71,7 +71,7 @@ def test_the_pixels_are_those_of_the_whole(
         assert len(asked) == (2 if part < 1 else 1)  # the header, then what lies near one another in one request
 
 
-def test_only_what_is_needed_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_needed_part_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bushel.index(write(tmp_path / "data"), segments=True)
     dataset = reading(tmp_path / "data")
     asked: list[int] = []

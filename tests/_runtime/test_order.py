@@ -217,7 +217,7 @@ def test_find_inverts_take_at_any_size(size: int, key: int, data: st.DataObject)
     assert permutation.find(taken) == value
 
 
-def test_positions_can_be_asked_for_in_any_pieces() -> None:
+def test_positions_can_be_requested_in_any_pieces() -> None:
     order = Blocks(30_001, 5, 64, 4)
     at_once = whole(order, 7)
     assert [int(order.take(7, np.array([p]))[0]) for p in (0, 29_999, 30_000)] == at_once[[0, 29_999, 30_000]].tolist()

@@ -77,7 +77,7 @@ def test_an_error_comes_in_its_place() -> None:
     assert not threads()
 
 
-def test_an_error_of_the_items_comes_behind_what_they_gave() -> None:
+def test_an_error_of_the_items_comes_after_their_results() -> None:
     def items() -> Iterator[int]:
         yield from range(3)
         raise ConnectionError

@@ -22,7 +22,7 @@ def values_of(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_what_is_recorded_is_what_is_stored(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_columns_equal_stored_values(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = make_samples(container, 30)
     write(tmp_path / "recorded", container, samples, shard_samples=8)
     with monkeypatch.context() as patched:

@@ -63,7 +63,7 @@ def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GB", "1XB", "-1MB", "1e9"])
-def test_what_is_no_size(text: str) -> None:
+def test_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match="invalid size"):
         parse_bytes(text)
 

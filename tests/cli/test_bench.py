@@ -62,7 +62,7 @@ def test_a_stream_is_measured_too(data: Path, tmp_path: Path) -> None:
     assert "processes cannot be used with a stream" in bench(tmp_path / "s.tar.gz", "--processes", 1, code=2)
 
 
-def test_wrong_use_is_said(data: Path, tmp_path: Path) -> None:
+def test_wrong_use_is_reported(data: Path, tmp_path: Path) -> None:
     assert "--crop needs an image field; the fields are label" in bench(data, "--crop", 32, "--field", "label", code=2)
     with bushel.Writer(tmp_path / "empty", {"x": "int"}, container="bag"):
         pass

@@ -260,7 +260,7 @@ def test_info(data: Path) -> None:
     assert found["fingerprint"] == reading(data).fingerprint
 
 
-def test_info_of_what_is_no_dataset(tmp_path: Path) -> None:
+def test_info_without_a_dataset(tmp_path: Path) -> None:
     assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
     assert "any container that Bushel reads" in fails("info", tmp_path, code=1)
     (tmp_path / "x.tar.gz").write_bytes(b"")

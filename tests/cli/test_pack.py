@@ -37,7 +37,7 @@ def test_pack_a_folder(tmp_path: Path) -> None:
     assert run("pack", tmp_path / "photos", tmp_path / "y.tar", "-q") == ""
 
 
-def test_errors_are_told_and_counted(tmp_path: Path) -> None:
+def test_errors_are_reported_and_counted(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 6)
     (photos / "class0/0000.jpg").write_bytes(b"")
     said = fails("pack", photos, tmp_path / "a.tar", code=1)

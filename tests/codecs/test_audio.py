@@ -129,7 +129,7 @@ def test_sounds_are_packed_from_a_dataset_unchanged(tmp_path: Path) -> None:
     assert bushel.open(tmp_path / "b").read([0], decode=False)[0]["audio"] == FILES["mp3"]
 
 
-def test_a_tar_tells_its_sounds_by_their_extension(tmp_path: Path) -> None:
+def test_a_tar_recognises_sounds_by_their_extension(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "a.tar", {"wav": "wav"}) as writer:
         writer.append({"wav": FILES["wav"]}, key="a")
     (tmp_path / "a.tar").rename(tmp_path / "b.tar")

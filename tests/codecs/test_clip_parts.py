@@ -82,7 +82,7 @@ def test_real_clips(videos: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"#EXTM3U\n#EXTINF:1,\n/etc/hostname\n"])
-def test_what_is_no_clip_has_no_packets(data: bytes) -> None:
+def test_other_bytes_than_a_clip_have_no_packets(data: bytes) -> None:
     pytest.importorskip("av")
     assert scan_clip("mp4", data) is None
     assert scan_clip("webm", data) is None

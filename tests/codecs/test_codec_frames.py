@@ -75,7 +75,7 @@ def test_frames_are_those_of_the_whole(name: str) -> None:
         ("vp9", slice(40, 44), [8]),
     ],
 )
-def test_only_what_is_needed_is_decoded(
+def test_only_the_needed_part_is_decoded(
     name: str, elements: slice | list[int], expected: list[int], fed: list[int]
 ) -> None:
     codec, data = clip(name)
@@ -261,7 +261,7 @@ def test_the_plan_reaches_every_frame_and_begins_at_keyframes(data: st.DataObjec
         ([0], [0], [1]),
     ],
 )
-def test_packets_that_do_not_tell_the_frames(times: list[int], shown: list[int], keys: list[int]) -> None:
+def test_packets_that_do_not_imply_the_frames(times: list[int], shown: list[int], keys: list[int]) -> None:
     assert FrameTable.of(np.array(times), np.array(shown, np.bool_), np.array(keys, np.bool_)) is None
 
 

@@ -54,7 +54,7 @@ def test_cells_and_types(tmp_path: Path) -> None:
     assert dataset.column("score").tolist() == [0.5, 2.0]
 
 
-def test_what_is_no_number_stays_text(tmp_path: Path) -> None:
+def test_other_text_than_a_number_stays_text(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", 'zip,quoted,mixed,big,empty\n007,"1",1,18446744073709551616,""\n010,"2",x,1,\n')
     assert read(path) == [
         {"zip": "007", "quoted": "1", "mixed": "1", "big": 1 << 64, "empty": ""},

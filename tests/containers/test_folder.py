@@ -137,7 +137,7 @@ class TestMetadata:
         assert list(ds.keys) == ["x/1", "y/2", "y/1"]
         assert (ds[0]["boxes"], ds[0]["ok"], set(ds[1])) == ([[1, 2, 3, 4]], True, {"__key__", "image"})
 
-    def test_files_without_a_row_are_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_files_without_a_row_are_reported(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         self.photos(tmp_path, "1.jpg", "2.jpg", "3.jpg")
         (tmp_path / "metadata.csv").write_text("file_name,n\n2.jpg,1\n")
         assert len(bushel.open(tmp_path)) == 1

@@ -73,7 +73,7 @@ def test_no_file_decides_by_a_container_name(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_a_container_knows_the_names_of_no_other(name: str) -> None:
+def test_a_container_has_no_names_of_others(name: str) -> None:
     own = name.partition("-")[0]  # lerobot-episodes lives in the room of lerobot
     room = HOUSE / "containers" / own
     for path in sorted(room.rglob("*.py")) or [room.with_suffix(".py")]:

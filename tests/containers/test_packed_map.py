@@ -140,7 +140,7 @@ def test_lengths_that_lie_allocate_nothing() -> None:
 @pytest.mark.parametrize(
     "head", [b"", b"\x80", b"\xde\0", b"\x81", b"\x81\xa7__kez__", b"\xff\xd8\xff", b"\xde\x00\x01\xa3abc"]
 )
-def test_what_is_no_packed_map(head: bytes) -> None:
+def test_not_a_packed_map(head: bytes) -> None:
     assert not is_packed_map(head)
 
 

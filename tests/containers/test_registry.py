@@ -90,7 +90,7 @@ def test_a_registration_says_what_the_container_says(name: str) -> None:
         ([], []),
     ],
 )
-def test_names_of_files_tell_the_candidates(names: list[str], owners: list[str]) -> None:
+def test_names_of_files_determine_the_candidates(names: list[str], owners: list[str]) -> None:
     assert [name for name in names_of(candidates(names)) if name in container_names(written=True)] == owners
 
 

@@ -59,14 +59,14 @@ def test_stored_and_compressed_members_in_one_archive(tmp_path: Path) -> None:
     assert [sample["txt"] for sample in dataset] == [str(number) * 1000 for number in range(20)]
 
 
-def test_an_archive_behind_other_bytes_and_an_empty_one(tmp_path: Path) -> None:
+def test_an_archive_after_other_bytes_and_an_empty_one(tmp_path: Path) -> None:
     whole = written(tmp_path / "x.zip", {"a.txt": b"one"}).read_bytes()
     (tmp_path / "behind.zip").write_bytes(bytes(1000) + whole)
     assert bushel.open(tmp_path / "behind.zip")[0]["txt"] == "one"
     assert len(bushel.open(written(tmp_path / "empty.zip", {}))) == 0
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"no archive at all")
     with pytest.raises(FormatError, match="not a zip archive"):
         bushel.open(tmp_path / "x.zip")

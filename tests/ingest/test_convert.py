@@ -155,7 +155,7 @@ def test_a_missing_field_is_named_before_anything_is_written(tmp_path: Path) -> 
     assert list(reading(tmp_path / "ffr")) == list(reading(tmp_path / "in"))
 
 
-def test_what_a_container_cannot_hold_is_said(tmp_path: Path) -> None:
+def test_what_a_container_cannot_hold_is_reported(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "in", {"x": "array"}, container="bag", sync=False) as writer:
         writer.append({"x": np.zeros(3)})
     with pytest.raises(SpecError, match="gulp .*; use bag, tar, ffrecord or recordio"):
@@ -280,7 +280,7 @@ def test_values_that_do_not_decode_are_named(tmp_path: Path) -> None:
         bushel.convert(tmp_path / "in.tar", tmp_path / "out", container="bag")
 
 
-def test_limits_are_told(tmp_path: Path) -> None:
+def test_limits_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "in", "tar")
     done = bushel.convert(tmp_path / "in", tmp_path / "out", container="recordio", sync=False)
     assert any("32-bit floats" in limit for limit in done.limits)

@@ -332,9 +332,7 @@ class TestDatasets:
 
 class TestAppend:
     @each_format
-    def test_all_samples_come_behind(
-        self, tmp_path: Path, container: str, generation: Literal["B", "C"] | None
-    ) -> None:
+    def test_all_samples_come_last(self, tmp_path: Path, container: str, generation: Literal["B", "C"] | None) -> None:
         image_folder(tmp_path / "old", 3)
         image_folder(tmp_path / "new", 5, classes=5)
         for name in ("class0", "class3"):  # other keys, and two known labels
@@ -387,7 +385,7 @@ class TestParts:
         assert [Path(path).name for path in done.paths] == ["train-part-00000.rec", "train-part-00001.rec"]
         assert len(bushel.index(str(tmp_path / "train-part-*.rec"))) == 5
 
-    def test_what_is_no_part(self, tmp_path: Path) -> None:
+    def test_not_a_part(self, tmp_path: Path) -> None:
         for options in ({"part": 1}, {"parts": 2, "part": 2}, {"parts": 0}, {"parts": 2, "part": -1}):
             with pytest.raises(ValueError, match="part"):
                 bushel.pack(Numbered(5), tmp_path / "x.tar", **options)  # type: ignore[arg-type]

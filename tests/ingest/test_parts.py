@@ -130,7 +130,7 @@ class TestPlan:
         assert found == sorted(numbers)
         assert format_numbers([7, 19, 20, 21, 22]) == "7,19-22"
 
-    def test_descriptions_tell_functions_apart(self) -> None:
+    def test_descriptions_distinguish_functions(self) -> None:
         def by(text: str) -> Any:
             return lambda key: key + text
 

@@ -50,7 +50,7 @@ def one_by_one(functions: Sequence[Transform], data: bytes) -> Any:
     ],
 )
 @pytest.mark.parametrize("grey", [False, True])
-def test_what_is_done_while_decoding_is_what_transforms_do(functions: list[Transform], grey: bool) -> None:
+def test_fused_transforms_equal_separate_ones(functions: list[Transform], grey: bool) -> None:
     image = smooth(96, 120)
     data = jpeg(image[:, :, 0].copy() if grey else image)
     steps = FieldSteps.of(functions)

@@ -122,7 +122,7 @@ def test_frames_of_a_sequence(tmp_path: Path, container: str) -> None:
         assert stored(tmp_path / name, "frames") == [[tile(frame) for frame in clip["frames"]] for clip in clips]
 
 
-def test_what_is_tiled_and_what_is_no_jpeg_keeps_its_bytes(tmp_path: Path) -> None:
+def test_tiled_jpegs_and_other_bytes_stay_as_they_are(tmp_path: Path) -> None:
     with_comment = tile(PHOTOS[0], metadata=True)
     images = [with_comment, png()]
     fields = {"a": "image", "b": "bytes", "c": "jpg"}

@@ -85,7 +85,7 @@ def test_keys_and_positions() -> None:
     assert [d.sample for d in differences(kept, table(a, samples=3))] == [0, 1, 2]
 
 
-def test_fields_that_the_files_do_not_tell_apart_must_lie_within_their_sample() -> None:
+def test_fields_that_the_files_do_not_distinguish_must_lie_within_their_sample() -> None:
     built = table(column("meta", [(0, 20), (20, 20)], file=1), samples=2)
     kept = table(
         column("label", [(4, 2), (24, 2)], file=1),

@@ -277,7 +277,7 @@ def test_a_damaged_list_hides_nothing_in_silence(path: Path) -> None:
     assert len(bushel.open(path)) == len(KEPT)
 
 
-def test_what_is_refused(path: Path, tmp_path: Path) -> None:
+def test_refusals(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="exactly one"):
         bushel.remove(path, reason="x")
     with pytest.raises(ValueError, match="needs a reason"):

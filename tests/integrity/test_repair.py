@@ -100,7 +100,7 @@ def test_without_bushels_index_the_framing_tells(tmp_path: Path, container: str)
     assert stored(fixed) == {name: expected[name] for name in map(key, range(4))}
 
 
-def test_behind_a_damaged_header_of_a_tar_the_next_member_is_found(tmp_path: Path) -> None:
+def test_after_a_damaged_header_of_a_tar_the_next_member_is_found(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar", shard_samples=None)
     expected = stored(reading(source))
     file, offset = reading(source).location(3, "image")
@@ -150,7 +150,7 @@ def test_joined_tars_are_read_to_the_end(tmp_path: Path) -> None:
     }
 
 
-def test_behind_damage_in_a_rec_the_next_magic_is_found(tmp_path: Path) -> None:
+def test_after_damage_in_a_rec_the_next_magic_is_found(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "recordio", shard_samples=None)
     expected = stored(reading(source))
     offsets = [int(line.split(b"\t")[1]) for line in next(source.glob("*.idx")).read_bytes().splitlines()]

@@ -172,7 +172,7 @@ def test_shards_that_number_their_classes_differently(tmp_path: Path) -> None:
         bushel.open(tmp_path)
 
 
-def test_a_shard_that_only_the_manifest_knows(tmp_path: Path) -> None:
+def test_a_shard_that_only_the_manifest_lists(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "tar")
     os.unlink(folder / "shard-000002.tar")
     shutil.copy(folder / "shard-000000.tar", folder / "shard-000007.tar")
@@ -241,7 +241,7 @@ def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: P
     assert not report.ok
 
 
-def test_what_is_no_dataset(tmp_path: Path) -> None:
+def test_not_a_dataset(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         bushel.verify(tmp_path / "nowhere")
     with pytest.raises(FormatError, match="any container that Bushel reads"):

@@ -108,7 +108,7 @@ def test_the_same_values_written_again(tmp_path: Path) -> None:
 
 
 @each_format
-def test_ok_is_said_of_bytes_that_were_compared(tmp_path: Path, container: str, generation: Generation) -> None:
+def test_ok_is_printed_for_bytes_that_were_compared(tmp_path: Path, container: str, generation: Generation) -> None:
     folder = write(tmp_path / "a", container, generation)
     report = bushel.verify(folder)
     assert report.verdict == "ok"

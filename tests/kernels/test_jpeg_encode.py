@@ -75,7 +75,7 @@ def test_what_is_too_large() -> None:
         b"1234",
     ],
 )
-def test_what_is_no_image(image: Any) -> None:
+def test_not_an_image(image: Any) -> None:
     with pytest.raises(TypeError):
         kernels.encode_jpeg(image)
 

@@ -61,7 +61,7 @@ def test_windows_make_no_difference(window: int) -> None:
         assert all(np.array_equal(*pair) for pair in zip(one[2:], other[2:], strict=True))
 
 
-def test_nothing_is_added_after_an_array_was_asked_for() -> None:
+def test_nothing_is_added_after_an_array_was_requested() -> None:
     scanner = TfrecordScanner()
     scanner.feed(DATA)
     assert len(scanner.offset) == 50

@@ -168,7 +168,7 @@ def test_damage_names_the_sample_and_can_be_replaced(tmp_path: Path) -> None:
     assert batches[1]["image"].shape == (4, 48, 48, 3)
 
 
-def test_stored_bytes_are_not_decoded_unless_asked(dataset: bushel.Dataset) -> None:
+def test_stored_bytes_are_not_decoded_unless_requested(dataset: bushel.Dataset) -> None:
     [batch] = Loader(dataset, 40, decode=False, transforms={"image": [len]})
     assert batch["image"].tolist() == [len(photo(i)) for i in range(40)]
     assert SampleTransforms.of({"image": CROP}, SPEC, decode=False).fused == set()

@@ -169,7 +169,7 @@ class TestDamage:
         np.testing.assert_array_equal(batch["image"][0][:8], batch["image"][1][:8])
         assert (batch["image"][0][-8:] != batch["image"][1][-8:]).any()
 
-    def test_what_is_no_image_is_an_error_even_so(self, tmp_path: Path) -> None:
+    def test_other_bytes_than_an_image_are_an_error_even_so(self, tmp_path: Path) -> None:
         dataset = stored(tmp_path / "x", [turned(1), b"\xff\xd8 no image"])
         loader = Loader(dataset, 2, tolerant=True, orient=True, on_error="skip")
         [batch] = loader

@@ -361,7 +361,7 @@ def test_samples_one_by_one(workers: int, processes: int) -> None:
         assert seen == [order[p] for rank in range(world_size) for p in range(rank, 150, world_size)]
 
 
-def test_samples_one_by_one_resume_behind_those_that_were_skipped() -> None:
+def test_samples_one_by_one_resume_after_those_that_were_skipped() -> None:
     loader = Loader(MemoryDataset(10, unreadable=[1, 2, 6]), None, on_error="skip")
     iterator = iter(loader)
     assert [next(iterator)["number"], next(iterator)["number"]] == [0, 3]

@@ -120,7 +120,7 @@ def test_slow_samples_do_not_change_the_order() -> None:
     assert [batch["number"].tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
-def test_a_fork_in_mid_iteration_can_begin_anew_and_harms_nobody() -> None:
+def test_a_fork_in_mid_iteration_can_start_again_and_harms_nobody() -> None:
     loader = Loader(MemoryDataset(40), 4, workers=2)
     iterator = iter(loader)
     first = next(iterator)["number"].tolist()

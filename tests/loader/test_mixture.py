@@ -40,7 +40,7 @@ def test_a_block_is_shared_to_within_one_sample(weights: list[float]) -> None:
     epoch=st.integers(0, 2),
     samples=st.integers(1, 80),
 )
-def test_every_set_is_gone_through_before_it_begins_anew(
+def test_every_set_is_gone_through_before_it_starts_again(
     sizes: list[int], shares: list[int], seed: int, epoch: int, samples: int
 ) -> None:
     order = Mixed(tuple(sizes), tuple(shares[: len(sizes)]), samples, seed)
@@ -57,7 +57,7 @@ def test_every_set_is_gone_through_before_it_begins_anew(
     assert len(taken) == samples * (epoch + 1)
 
 
-def test_positions_can_be_asked_for_in_any_pieces() -> None:
+def test_positions_can_be_requested_in_any_pieces() -> None:
     order = Mixed((1000, 37), (3, 1), 500, 4)
     whole = order.take(9, np.arange(500))
     assert [int(order.take(9, np.array([p]))[0]) for p in (0, 250, 499)] == whole[[0, 250, 499]].tolist()

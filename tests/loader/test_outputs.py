@@ -15,7 +15,7 @@ from bushel.loader import Loader
 from bushel.loader.outputs import Output, Upload
 
 
-def test_a_missing_library_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(name, name=name)
 
@@ -69,7 +69,7 @@ def test_a_batch_is_ready_on_a_gpu(processes: int) -> None:
         assert (batch["number"] * 3).sum().item() == 3 * sum(range(40 * number, 40 * number + 40))
 
 
-def test_the_next_batch_is_on_its_way_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_batch_is_on_its_way_before_it_is_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     begun: list[int] = []
     start = Upload.start

@@ -171,7 +171,7 @@ def failing(times: int) -> Any:
     return fault
 
 
-def test_short_answers_are_asked_for_again(server: Server) -> None:
+def test_short_answers_are_requested_again(server: Server) -> None:
     local = write(server.folder / "set")
     epoch = loader(server)
     server.fault = failing(3)

@@ -25,7 +25,7 @@ def png(number: int, height: int = 12, width: int = 16) -> bytes:
 
 
 def image_folder(root: Path, count: int, classes: int = 3) -> Path:
-    """`count` JPEGs in folders `class0`, `class1` and so on."""
+    """`count` JPEGs in folders `class0`, `class1`, …"""
     for number in range(count):
         folder = root / f"class{number % classes}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,7 @@ def test_known_labels_keep_their_numbers(tmp_path: Path) -> None:
     assert source.relabelled({"x": 9}).label2idx == {"x": 9, "y": 10}
 
 
-def test_what_is_malformed_is_named(tmp_path: Path) -> None:
+def test_malformed_lines_are_named(tmp_path: Path) -> None:
     path = tmp_path / "set.csv"
     path.write_text("path,label\na.jpg,1\nb.jpg,1,2\n")
     with pytest.raises(FormatError, match=r"set\.csv: line 3: 3 values for the 2 columns"):

@@ -65,7 +65,7 @@ class TestArrays:
         assert (both.spec, both[2]["x"]) == ({"x": "int", "y": "array"}, 2)
         assert len(Arrays(tmp_path / "b.npy")) == 4
 
-    def test_what_is_no_source(self) -> None:
+    def test_not_a_source(self) -> None:
         with pytest.raises(SpecError, match="have the same length"):
             Arrays({"a": np.arange(3), "b": np.arange(4)})
         with pytest.raises(SpecError, match="Python objects"):
@@ -104,7 +104,7 @@ class TestSamples:
         check_source(Samples([sample]))
 
     @pytest.mark.parametrize("value", [None, [], [1, "a"], [[1]], object()])
-    def test_types_that_cannot_be_told(self, value: object) -> None:
+    def test_types_that_cannot_be_inferred(self, value: object) -> None:
         with pytest.raises(SpecError, match="the type of field 'x' cannot be inferred"):
             infer_spec({"x": value})
 
@@ -176,7 +176,7 @@ class TestOpening:
         source = Samples([{"x": 1}])
         assert open_source(source) is source
 
-    def test_what_is_no_source(self, tmp_path: Path) -> None:
+    def test_not_a_source(self, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="int cannot be packed"):
             open_source(3)
         with pytest.raises(TypeError, match="need a path"):

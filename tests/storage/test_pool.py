@@ -36,7 +36,7 @@ def test_a_file_is_opened_once(paths: list[Path]) -> None:
     assert get(pool, paths[0]).read(0, 1) == b"\0"
 
 
-def test_the_oldest_are_let_go(paths: list[Path], tmp_path: Path) -> None:
+def test_the_oldest_are_closed(paths: list[Path], tmp_path: Path) -> None:
     pool = FilePool(5)
     held = get(pool, paths[0])
     for path in paths:

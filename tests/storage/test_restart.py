@@ -159,7 +159,7 @@ def test_damage_is_an_error_or_gives_the_right_bytes(
         assert name == "x.zst" or found in (content, content[:9000])  # these frames of zstd have no checksum
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     packed = gzip.compress(content_of(30_000, 1))
     for data, what in [
         (packed[:-1], "a member of gzip is truncated"),

@@ -91,7 +91,7 @@ def test_local_storage(tmp_path_factory: pytest.TempPathFactory) -> None:
     check_storage(lambda: tmp_path_factory.mktemp("local"))
 
 
-def test_storage_behind_open() -> None:
+def test_storage_under_open() -> None:
     number = iter(range(10))
 
     def folder() -> UPath:

@@ -116,7 +116,7 @@ def test_parameters_that_make_no_sense(make: Callable[[], Any]) -> None:
         make()
 
 
-def test_what_is_no_image() -> None:
+def test_not_an_image() -> None:
     for value in (IMAGE.astype(np.float32), IMAGE[None], np.zeros((0, 4, 3), np.uint8), [[1]], None):
         with pytest.raises(TypeError, match="is not an image"):
             CenterCrop(1)(value)  # type: ignore[arg-type]

@@ -214,7 +214,7 @@ def test_damaged_bytes_are_named_and_nothing_else_suffers(tmp_path: Path) -> Non
         assert len(client.get("/api/0/rows").json()["rows"]) == 8
 
 
-def test_a_value_that_does_not_decode_is_told_in_its_row(tmp_path: Path) -> None:
+def test_a_value_that_does_not_decode_is_reported_in_its_row(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with bushel.Writer(folder, {"meta": "json"}, container="tar") as writer:
         for number, text in enumerate((b"{}", b"{broken", b"[1]")):

@@ -318,7 +318,7 @@ def test_one_message_replaces_the_tiles(tab: Page) -> None:
     page.wait_for_selector(".tile a")
 
 
-def test_a_viewer_that_ended_is_told_once_and_asked_again(browser: Any, tmp_path: Path) -> None:
+def test_a_viewer_that_ended_is_reported_once_and_tried_again(browser: Any, tmp_path: Path) -> None:
     folder, token = write(tmp_path / "data", 12), tmp_path / "token"
     viewer = bushel.view(folder, token_file=token)
     tab = Page(browser, viewer.url)

@@ -75,7 +75,7 @@ def test_on_all_interfaces_any_address_is_a_name_but_other_names_are_not() -> No
     assert not allowed_host(door, "rebound.example:80")
 
 
-def test_without_token_nothing_is_told() -> None:
+def test_without_token_nothing_is_reported() -> None:
     for path in ("/", "/d/0", "/static/view.css", "/api/0/rows"):
         status, _, body = ask(path)
         assert status == 403

@@ -29,7 +29,7 @@ def encoded(pixels: npt.NDArray[np.uint8], quality: int = 90) -> bytes:
     return stream.getvalue()
 
 
-def test_measures_tell_dark_flat_blurred_and_wide_pictures() -> None:
+def test_measures_of_dark_flat_blurred_and_wide_pictures() -> None:
     usual = measures_of(picture(0))
     assert measures_of(picture(0) // 10)["brightness"] < 0.1 < usual["brightness"]
     flat = measures_of(np.full((40, 40, 3), 90, np.uint8))

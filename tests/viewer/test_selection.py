@@ -59,7 +59,7 @@ def test_texts_are_sorted(client: Any) -> None:
         ({"sort": "nothing"}, 404, "there is no column 'nothing'"),
     ],
 )
-def test_what_is_wrong_with_a_query_is_said(client: Any, query: dict[str, str], status: int, why: str) -> None:
+def test_what_is_wrong_with_a_query_is_reported(client: Any, query: dict[str, str], status: int, why: str) -> None:
     answer = client.get("/api/0/rows", params=query)
     assert answer.status_code == status
     assert why in answer.json()["error"]

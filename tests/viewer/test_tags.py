@@ -51,7 +51,7 @@ def test_rows_of_the_listed_are_tagged_together(tmp_path: Path) -> None:
         ("name=" + "x" * 81 + "&do=add&i=1", 400),
     ],
 )
-def test_what_cannot_be_tagged_is_said(tmp_path: Path, query: str, status: int) -> None:
+def test_what_cannot_be_tagged_is_reported(tmp_path: Path, query: str, status: int) -> None:
     with client_of(write(tmp_path / "data")) as client:
         assert client.post(f"/api/0/tags?{query}").status_code == status
         assert client.get("/api/0/tags").json()["tags"] == {}

@@ -78,7 +78,7 @@ def test_the_page(client: Any) -> None:
         assert Image.open(io.BytesIO(answer.content)).size == (16, 16)
 
 
-def test_a_step_after_the_last_is_told(client: Any) -> None:
+def test_a_step_after_the_last_is_reported(client: Any) -> None:
     text = client.get("/d/0/training?batch=4&world=3&rank=0&step=9").text
     assert "there is no step 9" in text
 
@@ -94,7 +94,7 @@ def test_a_step_after_the_last_is_told(client: Any) -> None:
         ("field=caption", 404),
     ],
 )
-def test_what_is_not_possible_is_said(client: Any, query: str, status: int) -> None:
+def test_impossible_choices_are_reported(client: Any, query: str, status: int) -> None:
     assert client.get(f"/d/0/training?{query}").status_code == status
 
 

@@ -1,4 +1,4 @@
-"""The arrays of block files in a sidecar: `__blocks__.0.start` and so on, with the number of the block file."""
+"""The arrays of block files in a sidecar, such as `__blocks__.0.start`, with the number of the block file."""
 
 from __future__ import annotations
 

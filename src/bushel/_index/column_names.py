@@ -1,7 +1,7 @@
 """Names of columns: which column a name means in a dataset with given fields. Pure: no I/O.
 
-`label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are what can be said of a value,
-or is in it. `image.bytes` is the number of stored bytes of any field, which every index has.
+`label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are properties of a value,
+or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
     """Resolve the name of a column.
 
     Raises:
-        KeyError: No field has this name or begins it; the message says what may be meant.
-        SpecError: The field cannot have this column; the message says which it can have.
+        KeyError: No field has this name or begins it; the message suggests names.
+        SpecError: The field cannot have this column; the message lists the columns that it can have.
     """
     found = known_column_of(name, fields)
     if found is not None:
@@ -180,7 +180,7 @@ def usual_columns(fields: Spec) -> list[ColumnOf]:
 
 
 def _has_one_length(codec: str) -> bool:
-    """Return whether all arrays of a codec have the same length, which its type says."""
+    """Return whether a codec's type gives all arrays the same length."""
     _, _, shape = codec.partition("(")[2].rstrip(")").partition(",")
     return shape.split(",")[0].strip().isdecimal()
 

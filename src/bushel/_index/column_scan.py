@@ -124,7 +124,7 @@ def add_columns(
         The same table if it has them already.
 
     Raises:
-        ExtentError: The files are shorter than the table says.
+        ExtentError: A file is shorter than an extent in the table requires.
         SpecError: Columns of clips are wanted, and PyAV is not installed.
     """
     by_field: dict[str, list[ColumnOf]] = {}
@@ -228,7 +228,7 @@ class _Scan:
     # Arrays
 
     def _arrays(self, wanted: Sequence[ColumnOf]) -> dict[str, Column] | None:
-        """Return what headers of arrays say, of which a kernel compares those of equal size; None if it cannot."""
+        """Return the columns of arrays whose headers a kernel compares, size by size; None if it cannot."""
         column, layout = self._column, get_codec(self._column.codec).layout
         if not callable(layout) or not isinstance(self._mapped, MappedFile) or not self._whole.all():
             return None

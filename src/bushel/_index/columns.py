@@ -95,7 +95,7 @@ class Column:
         codes: uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample.
         text: uint8[bytes], the texts in UTF-8, one after another; None for numbers.
         offsets: int64[texts + 1], where each of them begins; None for numbers.
-        types: uint8[samples], the type of each value, if they are not all of the type that `kind` says; else None.
+        types: uint8[samples], the type of each value, if they are not all of the type in `kind`; else None.
     """
 
     kind: Kind

@@ -75,7 +75,7 @@ class Contents:
             all_frames: Whether packets of clips are found whenever PyAV is installed.
 
         Raises:
-            ExtentError: The files are shorter than the table says.
+            ExtentError: A file is shorter than an extent in the table requires.
             SpecError: Columns of clips are wanted, and PyAV is not installed.
         """
         for scan in (SEGMENTS, SEEK_TABLES):

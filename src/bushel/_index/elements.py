@@ -1,4 +1,4 @@
-"""Elements of values: which of them a read wants, of all samples alike or of each sample its own. Pure: no I/O."""
+"""Masks of elements of values, one for all samples or one for each sample. Pure: no I/O."""
 
 from __future__ import annotations
 

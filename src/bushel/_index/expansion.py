@@ -83,7 +83,7 @@ class Part:
 class Expansion:
     """The blocks that samples of a view need, from which the costs of orders follow.
 
-    A row says that a sample needs a block that has to be expanded. The samples stand for all samples of the view.
+    A row is a sample with a block that has to be expanded for it. The samples stand for all samples of the view.
 
     Attributes:
         samples: Number of samples of the view.

@@ -21,7 +21,7 @@ _CHUNK = 1024
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup(ABC):
-    """Finds the positions of keys by their hashes. A subclass says which samples a hash may belong to.
+    """Finds the positions of keys by their hashes. A subclass finds the samples that may have a hash.
 
     Samples without keys of their own have no hash; their key is their position.
 
@@ -145,7 +145,7 @@ def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> range:
 
 
 class KeyView(Sequence[str]):
-    """The keys of a dataset in order, as a sequence that reads them when they are asked for."""
+    """The keys of a dataset in order, as a sequence that reads them on access."""
 
     def __init__(self, length: int, take: Callable[[npt.NDArray[np.int64]], list[str]]) -> None:
         self._length, self._take = length, take

@@ -22,7 +22,7 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value whose bytes are not the ones that a table knew.
+    """A value whose bytes differ from those on record in a table.
 
     Attributes:
         key: Key of its sample, or None if samples have no keys.
@@ -116,7 +116,7 @@ def checked(index: ShardIndex, path: str) -> ShardIndex:
 
 
 def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
-    """Compare the values that a table knows, by their checksums, with the values that the files have now.
+    """Compare the checksums in a table with those of the values that the files have now.
 
     Args:
         known: The table on record. Columns without checksums are left out.

@@ -24,7 +24,7 @@ def plan_parts(
 ) -> list[Part | None] | None:
     """Return the part of each value that the elements need.
 
-    Samples of a batch that want other elements of the same value share one part.
+    Samples of a batch with other elements of the same value share one part.
 
     Args:
         values: By shard, the extents of the field, which is a plain one, the rows of the samples, and their places in
@@ -57,7 +57,7 @@ def plan_parts(
 
 
 def _share(parts: list[Part | None], column: FieldExtents, row: int, places: list[int], elements: Ranges) -> None:
-    """Plan one part for all samples of a batch that want elements of the same value."""
+    """Plan one part for all samples of a batch that need elements of the same value."""
     wanted = [elements.of(place) for place in places]
     together = np.unique(np.concatenate(wanted))
     part = _part(column, row, together)

@@ -1,4 +1,4 @@
-"""The list of shards: what the manifest says of many shards, as arrays, so that opening does not read every entry.
+"""The list of shards: the entries of the manifest as arrays, so that opening does not read every entry.
 
 It is the safetensors file `shards.safetensors` beside the manifest, and may be deleted at any time. docs/index.md
 specifies it. It is used only while the folder and the manifest have the times and sizes that it records.

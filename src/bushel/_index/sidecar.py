@@ -167,7 +167,7 @@ class Manifest(msgspec.Struct, frozen=True):
         codecs: Field names to the codecs of the stored bytes.
         shards: The shards in the dataset's order.
         version: Version of this file's layout.
-        complete: Whether the writer of the dataset has finished. Older manifests do not say it and count as complete.
+        complete: Whether the writer of the dataset has finished. Older manifests lack this and count as complete.
         expected: Number of samples of the complete dataset, if it was known while it was written.
         labels: Field to the names of its classes. Older manifests have none.
     """

@@ -58,7 +58,7 @@ class ValueScan(Generic[T]):
             The same index if nothing was missing.
 
         Raises:
-            ExtentError: The files are shorter than the index says.
+            ExtentError: A file is shorter than an extent in the index requires.
         """
         found = {}
         for name in self.fields(index):

@@ -32,7 +32,7 @@ _SIDE = 128
 _LINE = 120
 _ELEMENTS = 8
 _PLAYED = 4 << 20
-"""Size in bytes of the largest sound that is part of a notebook."""
+"""Size in bytes of the largest sound that a notebook contains."""
 _SOUNDS = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg"}
 
 _STYLE = (

@@ -54,7 +54,7 @@ def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = Non
     Args:
         data: The encoded image, in any format that Bushel reads.
         side: Largest width and height of the thumbnail in pixels.
-        reading: How to decode it. By default, upright as its Exif orientation says.
+        reading: How to decode it. By default, upright by its Exif orientation.
 
     Returns:
         HxWx3, uint8.

@@ -99,7 +99,7 @@ class CurrentShard:
             self.checkpointed = time.monotonic()
 
     def finish(self, *, last: bool = False) -> None:
-        """Complete and publish the shard. `last` says that no other one follows."""
+        """Complete and publish the shard. With `last`, no other one follows."""
         shard, self.shard = self.shard, None
         if shard is not None:
             self._prepare_checkpoint()

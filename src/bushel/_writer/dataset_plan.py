@@ -26,13 +26,13 @@ __all__ = ["DatasetPlan"]
 
 
 class DatasetPlan:
-    """How the samples of a dataset are written: as its options say, as those that it has, or as the first new one.
+    """How the samples of a dataset are written: by its options, like those that it has, or like the first new one.
 
     Args:
         target: The target of the writer.
-        fields: The fields of the spec; None if the existing samples say them.
+        fields: The fields of the spec; None if the existing samples determine them.
         options: How the dataset is written.
-        limits: The size at which a shard is full, as the options say.
+        limits: The size at which a shard is full, by the options.
 
     Attributes:
         fields: The fields.

@@ -257,7 +257,7 @@ class DatasetWriter:
                 self._written.replaced.discard()
 
     def _stop(self) -> None:
-        """Stop writing. Staged files stay, and the manifest says that the dataset is incomplete."""
+        """Stop writing. Staged files stay, and the manifest marks the dataset as incomplete."""
         self._closed = True
         if not self._stopped:
             self._stopped = True

@@ -1,4 +1,4 @@
-"""The manifest that says that a dataset is incomplete, from its first shard until its writer has finished."""
+"""The manifest that marks a dataset as incomplete, from its first shard until its writer has finished."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The staging folder of `data/train` is `data/.bushel/overwrite/train`. It contains the new dataset, `train`, and the
 files that lie beside it, under their final relative names. To publish it, a marker file is written; it makes the swap
 repeatable. Then the new `train` is exchanged with the old one by one system call (`_runtime.system`), and the files
-beside it follow. A process that dies before the marker leaves the old dataset; the next writer removes the staging
-folder. A process that dies after the marker leaves the old or the new dataset; the next writer completes the swap.
+beside it follow. A process that is killed before the marker leaves the old dataset; the next writer removes the staging
+folder. A process that is killed after the marker leaves the old or the new dataset; the next writer completes the swap.
 Until then, the index of a new file is read from the staging folder. Only a `.rec` file with its `.idx` cannot be
 replaced in one step: between the two, the `.idx` is missing.
 """
@@ -260,7 +260,7 @@ def _exchange(new: Path, target: Path, old: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a staging folder; the marker last, so that a kill meanwhile does not lose what it says."""
+    """Remove a staging folder; the marker last, so that a kill meanwhile does not lose it."""
     for entry in list(folder.iterdir()):
         if entry.name in _OWN_FILES:
             continue

@@ -61,8 +61,8 @@ class Writer(ColumnWriter):
             in parts; with `overwrite`, the folder contains files that are not part of a dataset.
         InUseError: Another writer is open for `path`, in this process or elsewhere (docs/packing.md).
         FileNotFoundError: There is no dataset to append to.
-        SpecError: The container cannot hold samples of this spec; the message says why, and which containers can. Or
-            `labels` are invalid, or a field cannot have a column.
+        SpecError: The container cannot hold samples of this spec; the message names the reason, and the containers that
+            can. Or `labels` are invalid, or a field cannot have a column.
         KeyError: A column is of no field.
         StateError: The existing dataset has another spec or container, or numbers the classes in another way.
 

@@ -1,4 +1,4 @@
-"""The finished shards of a dataset that is being written, and what says how far its writer has come."""
+"""The finished shards of a dataset that is being written, and the files that record its writer's progress."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class WrittenShards:
         return self.target.container.shard(self._root, layout, shards, self.target.file)
 
     def publish(self, finished: FinishedShard, *, last: bool) -> None:
-        """Give a shard its final name, or begin to upload it. `last` says that no other one follows."""
+        """Give a shard its final name, or begin to upload it. With `last`, no other one follows."""
         self.settle()
         self._claim.check()
         if self._before_publish is not None and self.replaced is None:
@@ -166,7 +166,7 @@ class WrittenShards:
             self.replaced.publish()
 
     def leave(self, *, appended: bool) -> None:
-        """End the upload thread, and let the manifest say that the dataset is incomplete, after samples were added."""
+        """End the upload thread, and mark the dataset as incomplete in the manifest, after samples were added."""
         self.settle(end=True)
         if isinstance(self._root, Path) and self.shards and (appended or self._marker.written):
             with suppress(OSError):  # it exists already if a shard was written

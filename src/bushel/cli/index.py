@@ -18,7 +18,7 @@ def command(
     *,
     chosen: DatasetOptions,
     spec: Annotated[
-        list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not say; may be repeated.")
+        list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not contain; may be repeated.")
     ] = None,
     checksums: Annotated[
         bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field, which reads all data.")

@@ -92,7 +92,7 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"
     yield "samples", f"{info.samples:,}"
     if info.removed:
-        yield "removed", f"{info.removed:,}: `bushel remove --list` says when and why"
+        yield "removed", f"{info.removed:,}: `bushel remove --list` prints when and why"
     yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
     yield "keys", keys if info.keyed else "none: samples have positions only"
     missing = "missing for some or all fields: `bushel index` records them"

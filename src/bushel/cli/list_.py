@@ -11,7 +11,7 @@ __all__ = ["command"]
 
 
 def command(
-    prefix: Annotated[str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst and so on.")],
+    prefix: Annotated[str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")],
     root: Annotated[str, Argument(help="Folder of images.")],
     recursive: Annotated[
         bool,

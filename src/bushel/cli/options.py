@@ -94,7 +94,7 @@ Path = Annotated[
 Kind = Annotated[
     str | None,
     Option(
-        "--container", "-c", help="Container, such as tar or parquet, if the files do not tell it.", values=_containers
+        "--container", "-c", help="Container, such as tar or parquet, if the files do not imply it.", values=_containers
     ),
 ]
 Target = Annotated[str, Argument(help="New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")]

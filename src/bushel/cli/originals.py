@@ -1,4 +1,4 @@
-"""The commands of the original tools: `bushel im2rec`, `bushel tarp create` and so on."""
+"""The commands of the original tools, such as `bushel im2rec` and `bushel tarp create`."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _show_json(started: float) -> OnProgress:
 
 @contextmanager
 def resumable(target: str) -> Iterator[None]:
-    """On Ctrl-C in the block, say how to continue the command, and end it."""
+    """On Ctrl-C in the block, print how to continue the command, and end it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -51,7 +51,7 @@ def command(
     ] = None,
     images: ImageOptions,
     videos: VideoOptions,
-    orient: Annotated[bool, Option("--orient", help="Rotate images as their Exif orientation says.")] = False,
+    orient: Annotated[bool, Option("--orient", help="Rotate images by their Exif orientation.")] = False,
     check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = False,
     jpeg: TileJpeg = None,
     seek: Seek = False,

@@ -56,7 +56,7 @@ def _kinds() -> Collection[str]:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The options that say how the source is read."""
+    """The options for reading the source."""
 
     kind: Annotated[
         str | None,
@@ -154,7 +154,7 @@ class ImageOptions:
 
 @dataclass(frozen=True, slots=True)
 class VideoOptions:
-    """The options that say how videos are stored."""
+    """The options for storing videos."""
 
     rate: Annotated[float | None, Option("--rate", help="Frames per second to take from videos.")] = None
     stride: Annotated[int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1

@@ -95,7 +95,7 @@ class PartOptions:
 
 
 def written(target: str, done: PackResult, fields: str = "") -> str:
-    """Return the line that says what a run has written: samples, container, `fields`, bytes and seconds."""
+    """Return the summary of a run in one line: samples, container, `fields`, bytes and seconds."""
     from bushel.cli.output import count, size
 
     kept = f" after {done.kept:,} from before" if done.kept else ""
@@ -104,7 +104,7 @@ def written(target: str, done: PackResult, fields: str = "") -> str:
 
 
 def tell_of_errors(done: PackResult) -> None:
-    """Say how many items could not be written, and where they are listed."""
+    """Print how many items could not be written, and where they are listed."""
     from bushel.cli.output import count, say
 
     if done.errors:

@@ -65,5 +65,5 @@ def command(
         sheet.save(output, quality=88)
     say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}", quiet=quiet)
     if bad:
-        say(f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` says why", quiet=False)
+        say(f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` prints why", quiet=False)
         raise click.exceptions.Exit(1)

@@ -90,7 +90,7 @@ class StageBenchmarks:
 
     @property
     def advice(self) -> str:
-        """One sentence that says what limits the loader here and what to change."""
+        """One sentence about what limits the loader here and what to change."""
         stats = self.stats
         threads = max(1, stats.threads)
         reaches = f"the loader reaches {min(self.share, 1):.0%} of the speed of {self.bound} alone"

@@ -31,8 +31,8 @@ def command(
 
     The dataset is not changed.
 
-    Each problem is printed on one line. The last line says "ok" only if all bytes were compared with a checksum. The
-    exit code is 1 if there are problems; warnings (stale, unfinished) do not count.
+    Each problem is printed on one line. The last line contains "ok" only if all bytes were compared with a checksum.
+    The exit code is 1 if there are problems; warnings (stale, unfinished) do not count.
 
     Examples:
       bushel verify train/

@@ -67,7 +67,7 @@ def command(
     """Look at datasets in a browser.
 
     The command prints a URL and runs until Ctrl-C. Nothing in the datasets changes. The URL of each page
-    contains a random token, without which nobody gets an answer; treat it like a password.
+    contains a random token, without which the viewer refuses requests; treat it like a password.
 
     On a server without a browser, forward the port (ssh -L 8600:127.0.0.1:8600 SERVER) and open the printed URL at
     home.

@@ -102,7 +102,7 @@ def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buf
 def rows_of(
     decode: Callable[[Buffer], Array], head: Callable[[Buffer, int], ArrayLayout | None] | None = None
 ) -> Ranged:
-    """Return what decodes some rows of arrays. `head` is `Ranged.layout`."""
+    """Return a decoder of some rows of arrays. `head` is `Ranged.layout`."""
     return Ranged(partial(_count_rows, decode), partial(_some_rows, decode), head)
 
 

@@ -217,7 +217,7 @@ def _flat(lists: Iterable[Iterable[Any]]) -> Iterator[Any]:
 
 
 def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any] | None = None) -> Sound | None:
-    """Decode some neighbouring frames; None if the parts of the sound do not say where they are."""
+    """Decode some neighbouring frames; None if the packets of the sound have no positions."""
     out = np.empty((last - first, sound.channels), np.float32)
     filled = first
     for start, part in sound.parts(packets):

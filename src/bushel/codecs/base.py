@@ -47,7 +47,7 @@ class Ranged:
         decode: Maps bytes and a slice or int64[n] of elements (negative ones count from the end) to the value with
             only these elements. Raises `IndexError` for an element out of range.
         layout: Maps the first bytes of an array, perhaps none, and the number of all of them to its layout, so that
-            rows are read without the others; None if these bytes do not tell. None for values that are no arrays.
+            rows are read without the others; None if these bytes are not enough. None for values that are not arrays.
 
     Examples:
         >>> from bushel.codecs import Ranged
@@ -150,7 +150,7 @@ class Codec:
     `register_codec`, as long as `pickle` can import its functions there.
 
     Attributes:
-        name: The name under which a spec asks for it, with its parameters.
+        name: The name by which a spec selects it, with its parameters.
         encode: Maps a value to bytes. Raises `CodecError` for a value it cannot encode.
         decode: Maps bytes to a value, which never borrows the memory of the bytes. Raises `CodecError` for invalid
             bytes.

@@ -36,8 +36,8 @@ class ClipConfig(msgspec.Struct, frozen=True):
 
     Attributes:
         codec: FFmpeg's name of the codec: `h264`, `hevc`, `vp8`, `vp9` or `av1`.
-        width: Width in pixels, as the container says.
-        height: Height in pixels, as the container says.
+        width: Width in pixels, from the container.
+        height: Height in pixels, from the container.
         format: FFmpeg's name of the pixel format, or None.
         color: FFmpeg's numbers of color range, primaries, transfer characteristic and color space.
         time_base: Numerator and denominator of the unit of times, in seconds.
@@ -102,7 +102,7 @@ class ClipPart(Part):
     Attributes:
         config: The clip's `ClipConfig` as JSON.
         table: The frames of the clip.
-        numbers: int64[n], the frames that are asked for.
+        numbers: int64[n], the frames that are requested.
         runs: The packets to decode, by their numbers in the clip, in runs that each start at a keyframe.
         times: int64[packets], their display times.
         offsets: int64[packets], where they are, in bytes from the start of the clip.

@@ -1,7 +1,7 @@
 """Scan of a clip for its packets, through PyAV (`pip install 'bushel[video]'`).
 
-FFmpeg's demuxers know where packets are, after edit lists and everything else that a container may hold. What they say
-is compared with the bytes of the clip, since some demuxers change packets.
+FFmpeg's demuxers find the packets, and apply edit lists and everything else that a container may hold. The positions
+that they report are compared with the bytes of the clip, since some demuxers change packets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
 
     Returns:
         None if the clip has to be read whole: it is not a clip, or is damaged; its codec is not among those that are
-        documented; its packets are not stored as the decoder wants them, or need more than their bytes; or they do not
+        documented; its packets are not stored as the decoder needs them, or need more than their bytes; or they do not
         determine the frames.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Arrays and images behind the headers of MDS and LitData.
+"""Arrays and images with the headers of MDS and LitData.
 
 `mds-array` and `mds-array(float32)` are the encoding `ndarray` of mosaicml-streaming (`format/mds/encodings.py`): a
 byte for the dtype if the column does not fix it, a byte with the number of axes and the width of sizes, the sizes, the

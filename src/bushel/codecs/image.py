@@ -1,6 +1,6 @@
 """Still images: kernels decode and encode JPEGs, Pillow everything else.
 
-The name of a codec says how an image is written. Reading goes by content, whatever the name: every large collection
+The name of a codec determines how an image is written. An image is read by its content: every large collection
 holds a PNG that is called .jpg. Only the formats below are ever tried, so stored bytes cannot reach Pillow's rarer
 parsers.
 """
@@ -45,7 +45,7 @@ class ImageReading:
     """Options for decoding images.
 
     Attributes:
-        orient: Turn and mirror an image as its Exif orientation says. TIFFs are always turned.
+        orient: Turn and mirror an image by its Exif orientation. TIFFs are always turned.
         tolerant: Decode damaged JPEGs as far as possible. Missing parts are grey, or repeat the rows above.
     """
 
@@ -218,7 +218,7 @@ def as_pixels(value: Any, *, orient: bool = False) -> Any:
 
     Args:
         value: Any value.
-        orient: Whether to rotate and mirror a Pillow image as its Exif orientation says.
+        orient: Whether to rotate and mirror a Pillow image by its Exif orientation.
     """
     if "PIL.Image" not in sys.modules:  # without Pillow's module there are no Pillow images
         return value

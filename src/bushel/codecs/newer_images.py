@@ -1,6 +1,6 @@
 """AVIF, HEIC and JPEG XL: which of Pillow's parsers an image needs, and the packages that bring it.
 
-Each parser is asked only for files that begin as its own do.
+Each parser is called only for files that begin as its own do.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _BRANDS = {
     **dict.fromkeys((b"avif", b"avis"), "AVIF"),
     **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), "HEIF"),
 }
-"""Brands in the first box of a file, `ftyp` (ISO/IEC 14496-12, section 4.3), that say how its picture is coded."""
+"""Brands in the first box of a file, `ftyp` (ISO/IEC 14496-12, section 4.3), that name the coding of its picture."""
 
 _ANY_CODING = {b"mif1": "HEIF", b"msf1": "HEIF"}
-"""Brands of such files however their picture is coded, which nearly always is as in HEIC if no other brand tells."""
+"""Brands of such files with any coding. Without another brand, it is nearly always that of HEIC."""
 
 _LONGEST_FTYP = 256
 _JXL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a")

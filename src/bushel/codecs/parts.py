@@ -58,7 +58,7 @@ class RowsPart(Part):
 
     Attributes:
         layout: The layout of the array.
-        rows: int64[n], the place of each row that is asked for among those that are read.
+        rows: int64[n], the place of each requested row among the rows that are read.
         offsets: int64[m], where runs of rows are, in bytes from the start of the value.
         lengths: int64[m], bytes.
         data: Their bytes; empty before they are read.
@@ -91,7 +91,7 @@ class RowsPart(Part):
         return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> npt.NDArray[Any]:
-        """Return the rows that are asked for."""
+        """Return the requested rows."""
         count = int(self.rows.max()) + 1 if len(self.rows) else 0
         read = np.frombuffer(b"".join(self.data), self.layout.dtype)
         return read.reshape(count, *self.layout.shape[1:])[self.rows]
@@ -129,7 +129,7 @@ class ValuePart(Part):
 
 
 class _Once:
-    """A part with its bytes, which is decoded when the first sample asks for it."""
+    """A part with its bytes, which is decoded when the first sample needs it."""
 
     def __init__(self, part: Part, sharers: int) -> None:
         self._part, self._sharers, self._left, self._lock = part, sharers, 0, threading.Lock()
@@ -141,16 +141,16 @@ class _Once:
                 self._found, self._left = self._part.decode(codec), self._sharers
             found, self._left = self._found, self._left - 1
             if not self._left:
-                self._found = None  # the last of the samples has asked for it
+                self._found = None  # the last of the samples has used it
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedPart(Part):
-    """The elements that one of several samples wants of a value which all of them share.
+    """The elements that one of several samples needs of a value which all of them share.
 
     Attributes:
-        part: The elements that any of them wants.
+        part: The elements that any of them needs.
         rows: int64[n], the place of each of its elements among those.
         places: Places of the samples in the batch. The first of them reads the bytes.
         place: Place of this sample.

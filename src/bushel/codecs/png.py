@@ -1,6 +1,6 @@
 """PNG, decoded in half the time that Pillow takes: inflated at once, and unfiltered by a kernel.
 
-What is rare (interlaced rows, 16-bit colour, animations) or damaged is left to Pillow, which also says what is wrong.
+Pillow reads rare images (interlaced rows, 16-bit colour, animations) and damaged ones, and raises their errors.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Chunks:
 
 
 def _chunks(view: memoryview) -> _Chunks | None:
-    """Return what the chunks of an image hold; None if Pillow has to read them."""
+    """Return the contents of an image's chunks; None if Pillow has to read them."""
     at, parts, palette, alpha = 8 + 25, list[memoryview](), b"", None
     while at + 12 <= len(view):
         length, name = struct.unpack_from(">I4s", view, at)

@@ -72,7 +72,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "headed": ("mds-array", "litdata-array", "litdata-tensor", "pil"),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
-Pillow and zipfile, say, take as long to import as opening a dataset."""
+importing Pillow or zipfile, for example, takes as long as opening a dataset."""
 
 _RUN_CODE = frozenset({"pickle"})
 """The built-in codecs whose bytes may run code (`Codec.runs_code`), known without importing their modules."""
@@ -309,10 +309,10 @@ def register_codec(
         decode: Maps bytes (or a memoryview that is valid only during the call) to a value.
         ranged: Counts and decodes single elements of a value, so that masks can select some of them.
         encode_column: Encodes an array of values at once, for `Writer.extend` (`Codec.encode_column`).
-        layout: Says where the elements of an array lie in its stored bytes, so that loaders copy them without `decode`;
+        layout: Returns where the elements of an array lie in its bytes, so that loaders copy them without `decode`;
             None if this differs from value to value.
         runs_code: Whether `decode` runs code that the bytes bring along. Files that name the codec then give the stored
-            bytes, unless the caller of `bushel.open` names it, too, or says `pickle=True`.
+            bytes, unless the caller of `bushel.open` names it, too, or passes `pickle=True`.
         replace: Whether to replace an existing codec.
 
     Returns:

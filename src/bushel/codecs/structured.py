@@ -1,4 +1,4 @@
-"""Nested values: JSON, msgpack, Granular's `tree`, and pickle, which only a spec can ask for."""
+"""Nested values: JSON, msgpack, Granular's `tree`, and pickle, which only a spec can select."""
 
 from __future__ import annotations
 

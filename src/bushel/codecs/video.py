@@ -149,7 +149,7 @@ def decode_runs(
         intra refresh).
     """
     times, convert = table.times[numbers], _Pixels(codec)
-    # a frame that is asked for twice is decoded once
+    # a frame that is requested twice is decoded once
     wanted, rows = np.unique(times, return_inverse=True)
     row_of = {time: row for row, time in enumerate(wanted.tolist())}
     frames: Pixels | None = None

@@ -1,4 +1,4 @@
-"""The codec of bytes whose type a file does not say: images, sounds and clips are known by their first bytes."""
+"""The codec of bytes without a type in the file: images, sounds and clips are recognised by their first bytes."""
 
 from __future__ import annotations
 

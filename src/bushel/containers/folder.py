@@ -47,7 +47,7 @@ class _Folder:
         return [Shard(path, "", tuple(names))] if media else None
 
     def has_own_index(self, shard: Shard) -> bool:
-        """Return True: the folder itself says which files there are."""
+        """Return True: the list of the folder is the index."""
         return True
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:

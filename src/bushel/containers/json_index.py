@@ -19,7 +19,7 @@ _Parse = Callable[[bytes, str], T]
 
 
 def load_index(folder: AnyPath, parse: _Parse[T]) -> T:
-    """Return what an index.json says.
+    """Return the contents of an index.json.
 
     Args:
         folder: The folder that it is in.
@@ -29,7 +29,7 @@ def load_index(folder: AnyPath, parse: _Parse[T]) -> T:
         FileNotFoundError: There is none.
     """
     file = open_file(folder / INDEX)
-    if not file.mtime_ns:  # nothing says whether the file is the same as before
+    if not file.mtime_ns:  # the file may have changed unnoticed
         return parse(file.read(0, file.size), file.path)
     found: T = _parsed(parse, file.path, file.size, file.mtime_ns)
     return found

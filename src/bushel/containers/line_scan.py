@@ -89,7 +89,7 @@ def open_lines(shard: Shard) -> LineFile:
         lines = BlockFile(real.path, blocks[0], lambda _: real, real.mtime_ns)
     head = lines.read(0, min(lines.size, 3))
     if head.startswith(_WIDE):
-        raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8, with iconv, say")
+        raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8: iconv does that")
     return LineFile(real, lines, blocks, 3 if head == _BOM else 0)
 
 

@@ -1,4 +1,4 @@
-"""Tokens of Megatron-LM: a `.bin` of numbers, and an `.idx` that says where each sequence and each document begins.
+"""Tokens of Megatron-LM: a `.bin` of numbers, and an `.idx` with the offsets of sequences and documents.
 
 docs/format-megatron.md has what is read. A sample is a document; with `spec={"tokens": "array(uint16,-1)[]"}` it is the
 list of the document's sequences.

@@ -42,7 +42,7 @@ class _Npy:
         return [Shard(path, name, (name,)) for name in names]
 
     def has_own_index(self, shard: Shard) -> bool:
-        """Return True: the header says where the rows are."""
+        """Return True: the header implies the positions of the rows."""
         return True
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:

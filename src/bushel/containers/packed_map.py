@@ -2,7 +2,7 @@
 
 A record is one msgpack map: `__key__` first (str, or nil in a dataset without keys), then a bin per field, or an
 array of bins for a sequence field. A field that a sample lacks has no entry. Any msgpack library reads such records;
-Bushel only needs to know the extents of the values.
+Bushel only needs the extents of the values.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def table_of(
         fields: Where the values of each field lie.
         keys: The key of each sample; None if samples have none of their own.
         blocks: The block files of the shard, whose numbers follow the numbers of its files.
-        columns: Values of scalar fields that the container knows, by field.
+        columns: Values of scalar fields that the container has in memory, by field.
 
     Raises:
         FormatError: A value does not lie in its file, or an array has the wrong length.

@@ -122,7 +122,7 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
 
     Writers place ranges one after another. Of two ranges that overlap, the one that fits its neighbours in the table
     worse is wrong; if there is no difference, neither can be trusted. Where one number is wrong, a range with a wrong
-    start meets neither neighbour, and a range with a wrong length meets only the one before it.
+    start touches neither neighbour, and a range with a wrong length touches only the one before it.
 
     Args:
         start: int64[ranges], in the order of the table.

@@ -142,7 +142,7 @@ def _stamps(
     """Return the files of these names.
 
     Raises:
-        FormatError: Some are missing, or not in the folder; or one is a URL, and the type is not `jpg(url)`, say.
+        FormatError: Some are missing, or not in the folder; or one is a URL, which needs a type such as `jpg(url)`.
         OSError: A server refuses, or cannot be reached.
     """
     asked = f"{content_codec(field.codec)}{_URL}"

@@ -252,7 +252,7 @@ def container_for(name: str) -> WritableContainer:
 
 
 def registered_here(name: str) -> Container | None:
-    """Return the container of this name if only this process knows it, by `register_container`; else None."""
+    """Return the container of this name if only this process has it, by `register_container`; else None."""
     return None if name in _BUILT_IN or name not in _registered or has_plugin(_GROUP, name) else get_container(name)
 
 

@@ -1,6 +1,6 @@
 """Containers of which a part of a file can be indexed on its own, so that a remote file is not read before it is used.
 
-A *section* is a run of samples whose bytes lie together in one file. What a container says of its sections must be
+A *section* is a run of samples whose bytes lie together in one file. The sections of a container must be
 known from little: a footer, a table of offsets.
 """
 

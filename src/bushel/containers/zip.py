@@ -111,7 +111,7 @@ def _key(entry: zipfile.ZipInfo) -> str:
 
 
 def _data_of(file: File, entries: Sequence[zipfile.ZipInfo]) -> tuple[I64, I64]:
-    """Return where the data of members begin, behind their own headers, and their stored bytes: two int64[members].
+    """Return where the data of members begin, after their own headers, and their stored bytes: two int64[members].
 
     Raises:
         FormatError: A member is not inside the file.

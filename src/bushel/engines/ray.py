@@ -37,7 +37,7 @@ def connect(engine: Any = "ray") -> RayEngine:
 
 
 class RayEngine:
-    """Tasks of Ray Core. Ray places each on a node with the resources that it asks for.
+    """Tasks of Ray Core. Ray places each on a node with the resources that it needs.
 
     Args:
         address: As for `ray.init`: by default the cluster that this process is connected to, that of `RAY_ADDRESS`, or

@@ -1,4 +1,4 @@
-"""The values of a chunk of Riegeli: compressed data behind their size, which headers of blocks of 64 KiB may interrupt.
+"""The values of a chunk of Riegeli: compressed data after their size, which headers of blocks of 64 KiB may interrupt.
 
 The side input is the name of the compression, one byte, and the number of bytes before the first header, as u32.
 https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md
@@ -32,7 +32,7 @@ def side_of(kind: int, offset: int) -> bytes:
 
 
 def read_number(data: Buffer, at: int = 0) -> tuple[int, int]:
-    """Return a varint and the position behind it.
+    """Return a varint and the position after it.
 
     Raises:
         ValueError: It is truncated or has more than 64 bits.

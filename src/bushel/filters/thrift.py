@@ -35,7 +35,7 @@ def read_struct(data: bytes | memoryview, offset: int = 0) -> tuple[Struct, int]
     """Read the struct at an offset.
 
     Returns:
-        The struct, and the offset behind it.
+        The struct, and the offset after it.
 
     Raises:
         ThriftError: The bytes are damaged or end too early.

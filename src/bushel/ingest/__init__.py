@@ -7,7 +7,7 @@ how its samples are stored (`prepared_source`; for datasets `prepared_dataset`, 
 dataset, whose bytes it copies where it can. `side_files` are the files beside the dataset. `converting` is `packing`
 of a dataset.
 
-A run can work in parts: `run_plan` says what each part contains, `run_folder` keeps the plan and the records of parts,
+A run can work in parts: `run_plan` lists the items of each part, `run_folder` keeps the plan and the records of parts,
 `commit` writes one part exactly once, `finish` joins them, and `scale_out` does that for all parts.
 
 `reshape` splits, merges and reshards datasets by converting them.

@@ -20,7 +20,7 @@ __all__ = ["ColumnReader", "WrittenSamples", "column_reader", "write_columns"]
 _SCALARS = frozenset(
     {"utf8", "int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"}
 )
-"""Codecs of values that take less time to encode than to hand to another thread."""
+"""Codecs of values that take less time to encode than to pass to another thread."""
 _CHUNK_BYTES = 8 << 20
 _CHUNK_SAMPLES = 1 << 16
 _FIRST_SAMPLES = 64

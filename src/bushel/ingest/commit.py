@@ -2,7 +2,7 @@
 
 An attempt writes in a folder of its own. When its files are complete, it creates the record of the part, if no other
 attempt has: that is the commit. The files of the attempt that the record names then get their final names. Anyone who
-sees the record can do that, so a process that dies in between costs nothing. Other attempts remove what they wrote.
+finds the record can do that, so nothing is lost by a kill in between. Other attempts remove what they wrote.
 """
 
 from __future__ import annotations

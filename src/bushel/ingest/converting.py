@@ -112,8 +112,8 @@ def convert(
 
     Raises:
         TooManyErrors: More than `max_errors` samples failed, where that is not 0.
-        SpecError: The target cannot hold these samples; the message says why, and which containers can. Or a class
-            number must be mapped and has no name.
+        SpecError: The target cannot hold these samples; the message names the reason, and the containers that can. Or a
+            class number must be mapped and has no name.
         CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
             damaged.
         CorruptError: Stored bytes do not match their CRC.

@@ -54,7 +54,7 @@ class TakenKeysError(StateError):
     Args:
         message: What to do.
         parts: Numbers of the parts.
-        first: The error of the first such sample, as one machine meets it.
+        first: The error of the first such sample, as one machine would raise it.
     """
 
     def __init__(self, message: str, parts: Sequence[int] = (), first: ValueError | None = None) -> None:

@@ -79,7 +79,7 @@ class Rewriting:
 
     @classmethod
     def of(cls, jpeg: Jpeg, codecs: Mapping[str, str]) -> Rewriting:
-        """Return what `bushel.pack` is asked for.
+        """Return the rewriting for the arguments of `bushel.pack`.
 
         Args:
             jpeg: See `bushel.pack`.

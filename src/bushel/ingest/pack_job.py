@@ -89,7 +89,7 @@ def pack_in_parts(
     options: PackOptions,
     progress: OnProgress | None,
 ) -> RunTotals:
-    """Pack the parts that are missing, or the one that is asked for: see `pack_whole`.
+    """Pack the parts that are missing, or the requested one: see `pack_whole`.
 
     Raises:
         TooManyErrors: More items failed than are allowed.

@@ -140,7 +140,7 @@ def pack(
         transforms: One transform or a list of transforms for the only image field, or a mapping of field names to
             either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if it has a parameter of that name.
             For a sequence field it is called with each element. If the last one returns bytes, they are stored.
-        orient: Rotate and mirror images as their Exif orientation says, before the transforms. An image that is not
+        orient: Rotate and mirror images by their Exif orientation, before the transforms. An image that is not
             upright is encoded again, without Exif; the others keep their bytes.
         check: Decode every image whose bytes are stored unchanged, so that damaged ones count as errors. By default
             only the first bytes of an image are checked.
@@ -154,7 +154,7 @@ def pack(
         shuffle: Order of the samples: False or None for the order of the source, True or `"exact"` for a random
             permutation, `"blocks"`, or an order object.
         seed: Seed of the order and of the randomness in transforms.
-        parts: Write the samples, divided by position, in this many parts of nearly equal size: `part-00000` and so on
+        parts: Write the samples, divided by position, in this many parts of nearly equal size: `part-00000`, …,
             in the folder `target`, which `bushel.open` reads as one dataset, or `train-part-00000.rec` for `train.rec`.
             The same call again, here or on another machine, joins the run and writes only parts that are missing
             (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items, or for every
@@ -194,7 +194,7 @@ def pack(
 
     Raises:
         TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
-        SpecError: The container cannot hold these samples; the message says why and which containers can.
+        SpecError: The container cannot hold these samples; the message names the reason, and the containers that can.
         StateError: The run to resume or to join had other arguments, or the labels differ from the dataset's.
         FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
         FileNotFoundError: See `bushel.Writer`.

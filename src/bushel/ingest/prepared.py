@@ -97,7 +97,7 @@ class Prepared:
         return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-        """Return int64[n], the stored bytes of these items in a dataset; None for other sources, which do not know."""
+        """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
         if not isinstance(self.source, Stored) or not isinstance(self.encoder, Transcoder):
             return None
         total = np.zeros(len(positions), np.int64)
@@ -116,7 +116,7 @@ def check_none_skipped(source: Source | Stream) -> None:
     """Check that a source passes over no files.
 
     Raises:
-        FormatError: The source passes over files; the message says of which kinds.
+        FormatError: The source passes over files; the message lists their kinds.
     """
     if isinstance(source, Selective) and source.skipped:
         kinds = describe_skipped(source.skipped)

@@ -41,7 +41,7 @@ _LOOK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a dataset or stream says of itself.
+    """Properties of a dataset or stream.
 
     Attributes:
         fields: The fields.
@@ -109,7 +109,7 @@ def prepare_dataset(
 
     Raises:
         KeyError: There is no such field.
-        SpecError: The container cannot hold the samples; the message says why, and which containers can.
+        SpecError: The container cannot hold the samples; the message names the reason, and the containers that can.
     """
     wanted, writing = options.samples, options.writer
     facts = _Facts.of(source)

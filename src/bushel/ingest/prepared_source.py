@@ -55,7 +55,7 @@ def prepare_source(source: Any, target: AnyPath, container: WritableContainer, o
     Raises:
         FormatError: The source passes over files, which `strict_files` forbids.
         FileExistsError: The target is the source, or is in it, or contains it.
-        SpecError: The container cannot hold the samples; the message says why, and which containers can.
+        SpecError: The container cannot hold the samples; the message names the reason, and the containers that can.
         ValueError: The source is a stream and cannot be shuffled or divided, or there is no such part.
     """
     wanted, mode, run = options.samples, options.writer.mode, options.run

@@ -27,7 +27,7 @@ class WorkerPool:
         processes: Number of worker processes.
 
     Raises:
-        TypeError: It cannot be pickled; the error says why.
+        TypeError: It cannot be pickled; the message names the reason.
     """
 
     def __init__(self, encoder: SampleEncoder | Transcoder, processes: int) -> None:

@@ -168,7 +168,7 @@ class RunFolder:
 
     Attributes:
         target: The target of the run.
-        suffix: Suffix of the container's files, which says whether each part is one file.
+        suffix: Suffix of the container's files if each part is one file.
     """
 
     target: AnyPath

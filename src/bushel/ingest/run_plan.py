@@ -61,7 +61,7 @@ class RunPlan(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """A name of the run that all processes that take part in it know, with or without a listing."""
+        """A name of the run, the same in all processes that take part, with or without a listing."""
         return hashlib.sha256(msgspec.structs.replace(self, listing=None).encode()).hexdigest()[:16]
 
 

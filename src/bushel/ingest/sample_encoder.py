@@ -156,7 +156,7 @@ class SampleEncoder:
         codecs: Field to codec of the bytes that the container stores.
         steps: Field to transforms.
         seed: Seed of the transforms' randomness.
-        orient: Whether to rotate images as their Exif orientation says.
+        orient: Whether to rotate images by their Exif orientation.
         check: Whether to decode images that are stored unchanged, to find damaged ones.
         rewriting: The JPEGs that are rewritten.
         keyed: Whether samples keep their keys.
@@ -206,7 +206,7 @@ class SampleEncoder:
         return EncodedSample(position, key if self.keyed else None, values, size)
 
     def origin(self, position: int) -> str | None:
-        """Return the path or other origin of an item, if the source knows it."""
+        """Return the path or other origin of an item, if the source has it."""
         if not isinstance(self.source, Traceable):
             return None
         try:

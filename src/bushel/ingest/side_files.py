@@ -55,7 +55,7 @@ class ErrorLog:
     Every line has the number of its run, from 1. A later run keeps the lines of earlier ones: it appends a line with
     its number and mode, followed by its own errors.
 
-    A line is handed to the system before any sample after that item, so after a kill the log lists every item that was
+    A line is written before any sample after that item, so after a kill the log lists every item that was
     skipped among the samples that were kept; `sync` makes that true after a power cut, too. For a dataset in an object
     store, the log is written locally and uploaded by `publish` before every shard. When a dataset is overwritten, the
     log is written to the staging folder and `publish` replaces the old log.

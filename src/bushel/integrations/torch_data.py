@@ -26,7 +26,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
 
     Every iteration is the next epoch. `bushel.Loader` reads ahead in threads, so a `DataLoader` needs no workers. With
     `num_workers=n`, each worker loads every n-th part of this rank's samples, batches come from the workers by turns,
-    and `set_epoch` says which epoch it is, as with a `DistributedSampler`. `StatefulDataLoader` of torchdata saves and
+    and `set_epoch` sets the epoch, as with a `DistributedSampler`. `StatefulDataLoader` of torchdata saves and
     restores it without workers.
 
     Args:
@@ -70,7 +70,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
         return iter(loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration be this epoch. Workers of a `DataLoader` that live for one epoch need it."""
+        """Let the next iteration be this epoch. A `DataLoader` that starts new workers for each epoch needs it."""
         self._epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:

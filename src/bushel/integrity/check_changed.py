@@ -44,7 +44,7 @@ def check_changed(
 
     Returns:
         The number of bytes of fields without a checksum in the files themselves that were compared with a checksum on
-        record, and whether that is all of them.
+        record, and whether all of them were.
     """
     now = built
     if files is None:

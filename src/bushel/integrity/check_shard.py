@@ -62,7 +62,7 @@ class Checked:
         findings: Its problems.
         index: The best available table, or None.
         bytes_checked: Number of stored bytes that were compared with a checksum.
-        complete: Whether that is all of them.
+        complete: Whether all stored bytes were compared.
     """
 
     findings: Findings
@@ -220,7 +220,7 @@ def _check_crcs(
     """Compare every field that has a checksum with it.
 
     Returns:
-        The number of bytes compared, and whether that is all of them.
+        The number of bytes compared, and whether all bytes were compared.
     """
     known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
     complete = len(known) == len(index.fields)

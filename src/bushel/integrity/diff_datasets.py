@@ -35,7 +35,7 @@ class FieldDiff:
     Attributes:
         changed: The values differ: by presence, length or checksum, or when they were decoded.
         same_value: The bytes differ, but not the values that they decode to. Empty unless values were decoded.
-        unknown: The index cannot tell: the values have one length and no checksum on record, or the two containers
+        unknown: Not decided by the index: the values have one length and no checksum on record, or the two containers
             store them in different forms.
 
     Examples:
@@ -97,7 +97,7 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
     Args:
         left: The one before.
         right: The one after. Its container may be another.
-        values: Whether to read and decode the values whose bytes differ or cannot be compared. That tells values that
+        values: Whether to read and decode the values whose bytes differ or cannot be compared. That finds values that
             are equal in another form, such as labels in a tar and in a bag.
         progress: A callback for the progress of reading values, or True for a bar.
 
@@ -140,7 +140,7 @@ def _without(total: int, found: I64) -> I64:
 
 
 def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
-    """Return what samples are matched by, and the positions of those that match."""
+    """Return "key" or "position", by which samples are matched, and the positions of the pairs."""
     if not (left.info.keyed and right.info.keyed):
         both = np.arange(min(len(left), len(right)), dtype=np.int64)
         return "position", (both, both)
@@ -232,7 +232,7 @@ class _Values:
 
 
 def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]) -> dict[str, FieldDiff]:
-    """Compare fields of samples of two datasets by what their indexes know.
+    """Compare fields of samples of two datasets by their indexes.
 
     Args:
         left: The left dataset.

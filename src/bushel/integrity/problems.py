@@ -100,7 +100,7 @@ class VerifyResult:
         checksums_checked: Whether every field of every shard was compared with a checksum.
         more: Number of problems that are not listed.
         bytes_total: Number of stored bytes of all fields.
-        compared: Whether comparing with checksums was asked for.
+        compared: Whether comparing with checksums was requested.
 
     Examples:
         >>> result = bushel.verify("train/")
@@ -119,7 +119,7 @@ class VerifyResult:
 
     @property
     def ok(self) -> bool:
-        """Whether no problems were found; warnings do not count. `verdict` says whether all bytes were compared."""
+        """Whether no problems were found; warnings do not count. See `verdict` for whether all bytes were compared."""
         return self.more == 0 and all(problem.warning for problem in self.problems)
 
     @property
@@ -176,7 +176,7 @@ class Findings:
     Attributes:
         room: Number of problems to keep.
         problems: Problems, each with the number of its sample in the shard if the sample has no key: such a sample is
-            named by its position in the dataset, which the shard alone does not know.
+            named by its position in the dataset, which depends on the other shards.
         more: Number of problems that were not kept.
     """
 

@@ -127,7 +127,7 @@ def repair(
 
     Raises:
         FileNotFoundError: The path does not exist.
-        FileExistsError: `target` already holds a dataset, complete or unfinished, that is not of this run in parts.
+        FileExistsError: `target` already holds a dataset, complete or unfinished, of another run.
         ValueError: `target` has the suffix of another container, or the source's container is only read and none is
             named to write.
         FormatError: The source is not a dataset, has no intact sample, or has shards of several containers.

@@ -207,7 +207,7 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
 
 
 def _check_key_file(places: Sequence[Place], found: Findings) -> None:
-    """Compare the key file with its checksums: a damaged one would say of a key that it is not there."""
+    """Compare the key file with its checksums: by a damaged one, keys would seem to be missing."""
     path = manifest_path([place.shard for place in places])
     if isinstance(path, Path) and (wrong := damage(path.with_name(NAME))) is not None:
         found.add(Problem(str(path.with_name(NAME)), None, None, None, "index", wrong))

@@ -288,7 +288,7 @@ def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
 
 
 def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
-    # the key of a sample without one is its position in the whole dataset, which this shard does not know
+    # a sample without a key gets its position in the whole dataset as key, not its position in this shard
     number = None if dataset.info.keyed else position
     try:
         _read(dataset, [position], decode)

@@ -1,6 +1,6 @@
 """Compiled kernels: batched reads, checksums, keys, images, and scans of containers without an index of their own.
 
-A stub for each subject documents them: ``_files.pyi``, ``_scans.pyi`` and so on. The C++ sources lie in one folder for
+A stub for each subject documents them: such as ``_files.pyi`` and ``_scans.pyi``. The C++ sources lie in one folder for
 each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``png``, ``resize``, and ``common`` for what these
 share.
 """

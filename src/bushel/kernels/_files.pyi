@@ -113,7 +113,7 @@ def read_samples(
         keys: The key of each sample; or the keys of all rows, as text (uint8[total]) and offsets (int64[rows + 1]).
 
     Raises:
-        ExtentError: As `read_many`; ``row`` counts the samples of the first field, then of the second, and so on.
+        ExtentError: As `read_many`; ``row`` counts the samples of the first field, then of the second, …
         IndexError: A row is out of range.
         OSError: The system could not read a file.
         ValueError: A file index is out of range, arrays have different lengths, or keys overlap or are invalid.

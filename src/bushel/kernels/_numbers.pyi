@@ -95,7 +95,7 @@ class NumberTable:
         Args:
             samples: int64[n], positions.
             targets: Of each column: writable C-contiguous arrays that have n rows of one size together. The first array
-                gets the first samples, and so on. None: the column is not gathered.
+                gets the first samples. None: the column is not gathered.
 
         Returns:
             bad: Of each column: int64[k], the places in ``samples`` of those that could not be gathered, or that are in

@@ -46,7 +46,7 @@ class AdapterLike(Protocol):
 class Adapter:
     """The items of an adapter: the fields `frames` and `meta`; the key is the id.
 
-    The adapter is asked for one item at a time, by one thread at a time, since adapters keep state while they
+    The adapter yields one item at a time, to one thread at a time, since adapters keep state while they
     iterate. `processes=` runs several copies of one.
 
     Args:

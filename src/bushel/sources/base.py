@@ -82,7 +82,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Traceable(Protocol):
-    """A source that knows the origin of a sample without reading it; error reports then name the file.
+    """A source that returns the origin of a sample without reading it; error reports then name the file.
 
     Examples:
         >>> from bushel.sources import ImageFolder
@@ -134,7 +134,7 @@ class Columnar(Protocol):
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A source that numbers the names of its labels itself, in the field `label` unless `labels` says otherwise.
+    """A source that numbers the names of its labels itself, in the field `label` unless `labels` names another.
 
     Examples:
         >>> from bushel.sources import ImageFolder
@@ -155,7 +155,7 @@ class Labelled(Protocol):
 
 @runtime_checkable
 class Named(Protocol):
-    """A source that knows the names of classes; `pack` keeps them in the dataset."""
+    """A source with names of classes; `pack` keeps them in the dataset."""
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:

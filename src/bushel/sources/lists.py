@@ -42,7 +42,7 @@ def parse_line(line: str) -> ListLine:
     r"""Parse one line, without its line end.
 
     Raises:
-        ValueError: The line is malformed; the message says why.
+        ValueError: The line is malformed; the message names the reason.
 
     Examples:
         >>> from bushel.sources import parse_line

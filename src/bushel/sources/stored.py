@@ -22,7 +22,7 @@ from bushel.storage import is_local
 __all__ = ["Stored", "StoredStream", "empty_folders_in", "stored_unchanged"]
 
 _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
-"""Samples, or bytes, of a stream that are read to know its fields."""
+"""Samples, or bytes, of a stream that are read to find its fields."""
 
 _AS_THEY_ARE = (
     *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "avif", "heic", "jxl", "image"),

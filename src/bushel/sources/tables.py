@@ -40,7 +40,7 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
         columns: Names of the columns of a CSV file without a header line.
 
     Raises:
-        FormatError: The file is malformed; the message says where.
+        FormatError: The file is malformed; the message names the place.
 
     Examples:
         >>> _ = Path("list.csv").write_text("id,label\n7,Pushing\n")

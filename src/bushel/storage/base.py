@@ -145,7 +145,7 @@ def extent_error(
 
 
 def filter_error(row: int, what: str, size: int, path: str) -> ExtentError:
-    """Return the error for an extent in a block that does not expand; `what` says why, `size` is that of the block."""
+    """Return the error for an extent in a block that does not expand: the reason `what`, the block's `size`."""
     error = ExtentError(f"row {row} of {path}: {what}")
     error.row, error.reason, error.expected, error.found, error.what = row, "filter", size, -1, what
     return error

@@ -1,6 +1,6 @@
 """Block files: files that consist of blocks. Pure: no I/O.
 
-A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` says which pieces, and which
+A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` returns the pieces, and which
 blocks that have to be expanded, make up a batch of extents.
 """
 
@@ -29,7 +29,7 @@ EXPANDED = -2
 
 STORED = "stored"
 _BEFORE = 2
-"""Number of blocks in the table that may belong to the block behind them."""
+"""Number of blocks in the table that may belong to the block after them."""
 _HINT = "run `bushel index --force` on the dataset"
 
 
@@ -101,7 +101,7 @@ class Blocks:
         """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
 
         The offset is that of the byte itself in a block that is kept as it is, otherwise that of the block. A
-        position at the end is one behind the last byte. For bytes that the table puts before those of a file, as before
+        position at the end is one after the last byte. For bytes that the table puts before those of a file, as before
         the packets of a frame, it is where these begin.
         """
         if not len(self):

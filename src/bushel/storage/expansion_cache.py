@@ -44,7 +44,7 @@ class ExpansionCache:
     """Expanded blocks by name, those that were used last, within a number of bytes.
 
     Args:
-        limit: Bytes to keep; None for those that `BUSHEL_BLOCK_CACHE` says, 256 MB by default.
+        limit: Bytes to keep; None for the value of `BUSHEL_BLOCK_CACHE`, 256 MB by default.
     """
 
     def __init__(self, limit: int | None = None) -> None:

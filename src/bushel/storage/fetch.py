@@ -36,13 +36,13 @@ _WORTH_THREADS = 1 << 20
 
 
 class Held(Protocol):
-    """Bytes of remote files that were read before they were asked for, or that are on their way."""
+    """Bytes of remote files that were requested before they are needed."""
 
     def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
         """Return bool[n], which of these extents it has, or None if it has none."""
 
     def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
-        """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents."""
+        """Wait for the extents that it has, and return them: bytes or None for each of the n extents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
 def asked_ahead(
     files: Sequence[File], extents: Extents, seen: set[Hashable]
 ) -> tuple[list[File], Extents, npt.NDArray[np.bool_]] | None:
-    """Return the real files and extents that reading a batch will ask a `Held` for.
+    """Return the real files and extents that reading a batch takes from a `Held`.
 
     Args:
         files: The files.

@@ -122,7 +122,7 @@ def open_file(path: AnyPath) -> File:
 def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
     """Open a file whose size and modification time are known.
 
-    An object in a store is not asked for them; bytes read from it later are compared with them. Any other file is
+    No request is made to an object in a store; bytes read from it later are compared with them. Any other file is
     opened as `open_file` does, and has the size and time that it has now.
     """
     if is_object(path):
@@ -182,7 +182,7 @@ class FilePool:
     def attempt(self, do: Callable[[], T]) -> T | None:
         """Call a function that opens files of this pool, and return its result; None if the process has too many open.
 
-        In that case the pool is empty afterwards. This is the only place that knows about too many open files.
+        In that case the pool is empty afterwards. Only this function handles too many open files.
         """
         try:
             return do()

@@ -2,7 +2,7 @@
 
 A name in a manifest, a table, a plan, a record, a journal, a list or a packed folder is as untrusted as the file that
 holds it. So every place that joins such a name to a folder uses `below`, or `inside` if it writes or removes there.
-SECURITY.md says for each kind of name what happens; `tests/test_joined_paths.py` finds the places.
+SECURITY.md lists the rules for each kind of name; `tests/test_joined_paths.py` finds the places.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bushel.storage.base import AnyPath
 __all__ = ["below", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
 
 _SIDECARS = ".bushel"
-_FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX know drives
+_FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
 leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search
 """Finds in a name what makes it one of no file below a folder; None if it is one. `below` refuses the others."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -35,7 +35,7 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     Args:
         folder: The folder.
         name: The name, relative to the folder, with `/`.
-        any_text: Whether control characters may be in it, as in the names of photos, say. Files of datasets have none.
+        any_text: Whether control characters may be in it, as in the names of photos. Files of datasets have none.
 
     Raises:
         FormatError: The name is empty, absolute, a URL, or no text; or it has a part that is empty, `.` or `..`, a NUL

@@ -125,7 +125,7 @@ class _Batch:
 
 
 def _named(files: Sequence[File], extents: Extents, read: Callable[[], T]) -> T:
-    """Call a kernel, which does not know in which file a value with a wrong checksum is."""
+    """Call a kernel, and add the file to its error of a wrong checksum."""
     try:
         return read()
     except ExtentError as error:

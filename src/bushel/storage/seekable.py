@@ -1,4 +1,4 @@
-"""An open file as a stream that libraries seek in: zipfile, say. Each stream has a pointer of its own."""
+"""An open file as a stream in which a library, such as zipfile, can seek. Each stream has its own pointer."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Sink:
 
         Args:
             data: The bytes.
-            crc: Their CRC-32, if the caller knows it; large ones are then not read once more for that of the file.
+            crc: Their CRC-32, if the caller has it; large values are then not read again for the CRC of the file.
 
         Returns:
             Their offset.

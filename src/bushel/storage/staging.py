@@ -26,7 +26,7 @@ class Staging:
 
     Names are the final ones, relative to the dataset's folder. `seal` puts the files on disk; `commit` renames each to
     its final name, or, with `folder`, the shard's whole folder at once. `upload` copies finished files to a remote
-    dataset. A process that dies earlier leaves nothing under a final name, and a staging folder that
+    dataset. A process that is killed earlier leaves nothing under a final name, and a staging folder that
     `Writer(mode="resume")` continues.
 
     Args:
@@ -123,7 +123,7 @@ class Staging:
     def sync_names(self) -> None:
         """With `sync`, wait until the names of the staged files are on disk, up to that of the dataset's folder.
 
-        Only then may the journal say that they are complete: after a power cut, a file that is neither staged nor
+        Only then may the journal record that they are complete: after a power cut, a file that is neither staged nor
         renamed could not be distinguished from one that was renamed.
         """
         if not self.sync:

@@ -12,7 +12,7 @@ __all__ = ["ConformanceError", "InapplicableError", "expect", "expect_equal", "e
 
 
 class ConformanceError(AssertionError):
-    """A check failed; the message says which, and with which values.
+    """A check failed; the message names the check and its values.
 
     Examples:
         >>> from bushel.testing import check_codec

@@ -27,14 +27,14 @@ COUNT = 17
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The moment at which a writer dies.
+    """The moment at which a writer is killed.
 
     Attributes:
         name: Name of its dataset.
         samples: Number of complete samples that it appends.
         flushed: Number of these that it has flushed.
-        within: The sequence field in the middle of which it dies, or None.
-        renames: The number of renames after which it dies, or None.
+        within: The sequence field in the middle of which it is killed, or None.
+        renames: The number of renames after which it is killed, or None.
         shard_samples: As for the writer.
     """
 

@@ -139,7 +139,7 @@ def check_recognition(readable: Readable) -> None:
 
 
 def check_tables(readable: Readable) -> None:
-    """Check that every extent lies in its file, that a second pass finds the same, and that tables know their files."""
+    """Check that every extent lies in its file, that a second pass finds the same, and that tables list their files."""
     shards = readable.own.shards(readable.copied("tables"))
     expect(shards, "no shards")
     samples = 0
@@ -201,7 +201,7 @@ def check_verifying(readable: Readable) -> None:
 
 
 def check_epochs(readable: Readable) -> None:
-    """Check that every sample is in each epoch of a loader once, and that a loader resumes where a state says."""
+    """Check that every sample is in each epoch of a loader once, and that a loader resumes from a state."""
     import bushel
 
     count = len(readable.golden.samples)
@@ -245,7 +245,7 @@ def check_conversion(readable: Readable) -> None:
 
 
 def check_damaged_files(readable: Readable) -> None:
-    """Check that damaged files give errors of Bushel that say so, or the samples that are left, and nothing else."""
+    """Check that damaged files give errors of Bushel, or the samples that are left, and nothing else."""
     path, rng = readable.copied("damage"), random.Random(7)
     files = [shard.path(number) for shard in readable.own.shards(path) or () for number in range(len(shard.files))]
     for file in dict.fromkeys(files):

@@ -81,7 +81,7 @@ POOL: Mapping[str, str] = {
 def fit(
     container: str, generation: str | None, rng: random.Random, pool: Mapping[str, str] = POOL, limit: int = 99
 ) -> dict[str, str]:
-    """Return a random spec of fields that the container can hold. Fields that it refuses are dropped.
+    """Return a random spec of fields that the container can hold. Fields that it cannot hold are dropped.
 
     Args:
         container: Name of the container.

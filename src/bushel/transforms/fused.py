@@ -163,7 +163,7 @@ def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
 
     Args:
         data: The encoded image, in any format that Bushel reads.
-        orient: Whether to return the size after the rotation that its Exif orientation asks for.
+        orient: Whether to return the size after the rotation by its Exif orientation.
 
     Raises:
         CodecError: The data are not an image.

@@ -1,6 +1,6 @@
 """Affine maps and padding: geometry that goes beyond crops, one resizing and flips, and is applied to decoded images.
 
-`Warp` and `Padding` are steps, as `Crop` is: values that say where each pixel of the result comes from. So masks, boxes
+`Warp` and `Padding` are steps, as `Crop` is: values from which the source of each pixel follows. So masks, boxes
 and points can follow them (see `bushel.transforms.together`).
 """
 

@@ -1,4 +1,4 @@
-"""The application: its routes, behind the guard."""
+"""The application and its routes, with the guard in front of them."""
 
 from __future__ import annotations
 

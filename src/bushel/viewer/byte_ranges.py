@@ -16,7 +16,7 @@ class UnsatisfiableRange(ValueError):
 
 
 def requested_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """Return start and stop of the range that a Range header asks for; None to send everything.
+    """Return start and stop of the range in a Range header; None to send everything.
 
     Headers that name several ranges, another unit or nonsense are ignored, as RFC 9110 (14.2) allows.
 
@@ -49,7 +49,7 @@ def requested_range(header: str | None, size: int) -> tuple[int, int] | None:
 def media_type(head: bytes) -> str | None:
     """Return the media type of bytes that a browser shows without running anything in them; None for all others.
 
-    The type comes from the first bytes and from nothing that a dataset says. SVG and HTML are never returned: they are
+    The type is detected from the first bytes, never taken from the dataset. SVG and HTML are never returned: they are
     shown as text.
 
     Args:

@@ -14,7 +14,7 @@ def column_choices(shown: Shown) -> Sequence[str]:
     """Return the columns that can be filtered and sorted by: the columns of the index, and the sizes of fields."""
     try:
         own = shown.dataset.columns
-    except (BushelError, OSError):  # an index that cannot be read: its samples say so
+    except (BushelError, OSError):  # an index that cannot be read: reading its samples raises the error
         own = ()
     names = {field.name for field in shown.fields}
     lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]

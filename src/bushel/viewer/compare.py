@@ -37,7 +37,7 @@ class FieldCount:
         name: The field.
         same: Number of samples with the same bytes.
         changed: Number of samples with another length, checksum or presence.
-        unknown: Number of samples whose values the index cannot tell apart: they are compared when they are shown.
+        unknown: Number of samples whose values the index does not decide: they are compared when they are shown.
     """
 
     name: str

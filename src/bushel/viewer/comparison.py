@@ -165,7 +165,7 @@ class Comparison:
         return np.sort(np.concatenate([left, unequal, right])) if show == "differences" else unequal
 
     def _unequal(self) -> I64:
-        """Return the pairs of two samples whose values the index does not know to be the same."""
+        """Return the pairs of two samples whose values are not the same by the index."""
         if self.diff is None:
             return np.arange(len(self._partners), dtype=np.int64)
         known = self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None

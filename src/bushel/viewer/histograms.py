@@ -38,7 +38,7 @@ class Bin:
 
     Attributes:
         label: Its text on the page.
-        condition: A condition that is true of its samples, as `Dataset.where` takes it.
+        condition: A condition that its samples fulfil, as `Dataset.where` takes it.
         count: Number of selected samples.
         all: Number of samples of the whole dataset.
         value: Its value as conditions write it; empty for an interval.

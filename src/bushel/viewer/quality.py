@@ -17,7 +17,7 @@ MEASURES: Mapping[str, str] = {
     "entropy": "bits of a grey level: low for flat pictures",
     "aspect": "width by height",
 }
-"""The measures and what they are. They are columns `quality.brightness` and so on in the viewer."""
+"""The measures and their descriptions. In the viewer they are columns, such as `quality.brightness`."""
 
 _FLAT = 1.0
 """Pictures with less entropy look alike to a perceptual hash, whatever they show."""
@@ -51,7 +51,7 @@ class Measures:
         return cls(values, np.zeros(samples, np.uint64))
 
     def distinct(self) -> npt.NDArray[np.int64]:
-        """Return the samples whose hash says something: those with a picture that is not flat."""
+        """Return the samples with a useful hash: those with a picture that is not flat."""
         with np.errstate(invalid="ignore"):
             return np.flatnonzero(self.values["entropy"] >= _FLAT)
 
@@ -80,7 +80,7 @@ def measures_of(pixels: npt.NDArray[np.uint8]) -> dict[str, float]:
 def picture_hash(pixels: npt.NDArray[np.uint8]) -> int:
     """Return 64 bits that are the same, but for few, in pictures that look the same, whatever their size and encoding.
 
-    Each bit says whether one of 9 x 8 cells is brighter than the cell to its right.
+    Each bit is set if one of 9 x 8 cells is brighter than the cell to its right.
     """
     cells = _cells(_grey(pixels), 8, 9)
     bits = (cells[:, :-1] > cells[:, 1:]).reshape(-1)

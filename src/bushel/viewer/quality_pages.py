@@ -82,7 +82,7 @@ def measure(shown: Shown, measures: Measures, seconds: float) -> None:
             if not values:
                 continue
             pixels = value_pixels(values[0].extent.codec, values[0].read(), _SIDE)
-        except (BushelError, OSError, ValueError):  # its tile and its page say why
+        except (BushelError, OSError, ValueError):  # its tile and its page show the error
             continue
         for measure_, value in measures_of(pixels).items():
             measures.values[measure_][position] = value

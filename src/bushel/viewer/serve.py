@@ -236,8 +236,8 @@ def _server(uvicorn: Any, app: Any) -> Any:
 def _listen(host: str, port: int) -> socket.socket:
     """Return a bound socket, so that the port is known before the server runs."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only if the socket says that it is TCP; else each answer on a kept connection
-    # waits 40 ms for the acknowledgement of the one before it
+    # asyncio turns Nagle's algorithm off only if the protocol of the socket is TCP; else each response on a kept
+    # connection waits 40 ms for the acknowledgement of the one before it
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

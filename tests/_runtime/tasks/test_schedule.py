@@ -116,7 +116,7 @@ def _refuse_three(number: int) -> int:
     return number
 
 
-def test_what_is_no_engine() -> None:
+def test_not_an_engine() -> None:
     with pytest.raises(ValueError, match="unknown engine 'spark': use one of local, ray, dask"):
         connect("spark")
     with pytest.raises(ValueError, match="--engine slurm"):

@@ -89,7 +89,7 @@ class TestPacking:
             pack_folder(folder, tmp_path / "packed.ffr")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
-    def test_what_is_no_folder(self, folder: Path, tmp_path: Path) -> None:
+    def test_not_a_folder(self, folder: Path, tmp_path: Path) -> None:
         with pytest.raises(NotADirectoryError):
             pack_folder(folder / "a.txt", tmp_path / "packed.ffr")
         with pytest.raises(AssertionError):
@@ -151,7 +151,7 @@ class TestReading:
     def test_a_copy_in_another_process(self, packed: PackedFolder) -> None:
         assert pickle.loads(pickle.dumps(packed)).read("b/z.bin").tobytes() == b"Z" * 9
 
-    def test_what_is_no_packed_folder(self, tmp_path: Path) -> None:
+    def test_not_a_packed_folder(self, tmp_path: Path) -> None:
         for records in ([], [b"plain"]):
             with FileWriter(tmp_path / "x.ffr", len(records)) as writer:
                 for record in records:

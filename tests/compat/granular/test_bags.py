@@ -82,7 +82,7 @@ def test_shards_by_length_and_by_size(tmp_path: Path) -> None:
         some[-1]
 
 
-def test_a_shard_is_ten_gigabytes_unless_told_otherwise() -> None:
+def test_a_shard_is_ten_gigabytes_by_default() -> None:
     assert inspect.signature(bags.ShardedDatasetWriter).parameters["shard_size"].default == 10 * 2**30
     assert "Some 10 GB make a good shard" in (granular.ShardedDatasetWriter.__doc__ or "")
 

@@ -36,7 +36,7 @@ def write(folder: Path, items: Sequence[tuple[Any, dict[str, Any], Sequence[Any]
 
 
 def videos(count: int, frames: int = 6) -> list[tuple[str, dict[str, Any], list[Array]]]:
-    """Items `v0`, `v1` and so on."""
+    """Items `v0`, `v1`, …"""
     return [(f"v{n}", {"label": n % 3, "n": n}, [frame(10 * n + k) for k in range(frames)]) for n in range(count)]
 
 

@@ -92,7 +92,7 @@ def test_bushel_reads_it(tmp_path: Path) -> None:
         "x",
     ],
 )
-def test_what_is_no_frame(tmp_path: Path, image: Any) -> None:
+def test_not_a_frame(tmp_path: Path, image: Any) -> None:
     with pytest.raises(ValueError, match="Unsupported img shape"):
         img_to_jpeg_bytes(image)
     chunk = chunk_at(tmp_path)

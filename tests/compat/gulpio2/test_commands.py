@@ -205,7 +205,7 @@ def test_a_packed_list_that_is_cut(tmp_path: Path) -> None:
             commands.gulp2_20bn_json_videos([*(str(tmp_path / name) for name in ("list.json.gz", "", "out"))])
 
 
-def test_what_is_left_out_is_told_by_the_exit_code(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_left_out_items_set_the_exit_code(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(data)
     (data / "images" / "label1" / "0.jpg").write_bytes(b"no image")
     assert commands.gulp2_image_list(["--root_path", "images", "images.txt", "out", "--images_per_chunk", "1"]) == 1
@@ -231,7 +231,7 @@ def test_a_rate_is_positive(rate: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "--frame_rate" in capsys.readouterr().err
 
 
-def test_a_script_tells_errors_in_a_line(adapter: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_prints_errors_in_a_line(adapter: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["2nd", "1st", "out", "--count", "0"]
     assert exit_code_of(lambda: run("my_adapter_module", "NewAdapterClassName", words)) == 2
     assert capsys.readouterr().err == "bushel: the adapter has no items: nothing was found to gulp\n"

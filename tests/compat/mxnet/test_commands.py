@@ -67,7 +67,7 @@ class TestRecordFiles:
         assert sorted(path.name for path in (tmp_path / "lists").glob("*.rec")) == ["a.rec", "b.rec"]
 
     @pytest.mark.parametrize("threads", ["1", "3"])
-    def test_missing_images_are_told_and_counted(
+    def test_missing_images_are_reported_and_counted(
         self, root: Path, tmp_path: Path, threads: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         (tmp_path / "p.lst").write_text("3\t0\tclass0/0002.jpg\n4\t0\tnone.jpg\n5\n6\t0\tclass0/0004.jpg\n")

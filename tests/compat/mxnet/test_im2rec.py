@@ -218,7 +218,7 @@ class TestErrors:
         mx.io.im2rec(damaged, None, {"max_errors": 3}, tmp_path)
         mx.io.im2rec(damaged, None, {"max_errors": 0.6}, tmp_path)
 
-    def test_bytes_that_are_kept_are_only_looked_at_if_asked(self, damaged: Path, tmp_path: Path) -> None:
+    def test_bytes_that_are_kept_are_only_looked_at_if_requested(self, damaged: Path, tmp_path: Path) -> None:
         made = mx.io.im2rec(damaged, None, {"pass_through": True}, tmp_path)
         assert [header.id for header, _ in records(made)] == [7, 30, 4]
         made = mx.io.im2rec(damaged, None, {"pass_through": True, "check": True}, tmp_path)

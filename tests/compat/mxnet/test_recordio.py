@@ -192,7 +192,7 @@ class TestWrongUse:
         with pytest.raises(ValueError, match="Invalid flag x"):
             recordio.MXRecordIO(rec, "x")
 
-    def test_what_is_no_record(self, tmp_path: Path) -> None:
+    def test_not_a_record(self, tmp_path: Path) -> None:
         writer = recordio.MXRecordIO(tmp_path / "a.rec", "w")
         with pytest.raises(TypeError, match="str"):
             writer.write("text")  # type: ignore[arg-type]
@@ -344,7 +344,7 @@ class TestImageRecords:
             assert found is not None
             assert found.shape == shape
 
-    def test_what_is_no_image(self) -> None:
+    def test_not_an_image(self) -> None:
         assert recordio.unpack_img(recordio.pack((0, 1, 2, 3), b"no image"))[1] is None
         with pytest.raises(ImageError):
             recordio.pack_img((0, 1, 2, 3), np.zeros((4, 4), np.float64))

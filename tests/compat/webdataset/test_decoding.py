@@ -90,7 +90,7 @@ def test_handlers_come_in_order_and_may_go_on() -> None:
     assert Decoder([], only="cls txt")({"cls": b"1", "json": b"[]"}) == {"cls": 1, "json": b"[]"}
 
 
-def test_what_is_decoded_is_not_decoded_again_unless_partial() -> None:
+def test_values_are_not_decoded_again_unless_partial() -> None:
     with pytest.raises(wds.DecodingError, match="partial=True"):
         Decoder([])({"cls": 1})
     assert Decoder([], partial=True)({"cls": 1, "txt": b"t"}) == {"cls": 1, "txt": "t"}

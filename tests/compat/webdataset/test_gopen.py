@@ -119,7 +119,7 @@ def test_writing_into_a_command(tmp_path: Path) -> None:
         pipe.close()
 
 
-def test_a_command_that_fails_is_an_error_behind_its_data(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_an_error_after_its_data(tmp_path: Path) -> None:
     shard = write_shards(tmp_path, 1).replace("{0000..0000}", "0000")
     found: list[Any] = []
     with pytest.raises(OSError, match="exit status 7"):
@@ -233,7 +233,7 @@ def test_remote_shards_are_copied_once(tmp_path: Path, monkeypatch: pytest.Monke
         wds.WebDataset(url, shardshuffle=False)
 
 
-def test_what_is_no_archive_is_not_kept(tmp_path: Path) -> None:
+def test_other_bytes_than_an_archive_are_not_kept(tmp_path: Path) -> None:
     cache = FileCache(str(tmp_path / "cache"), allow_commands=True)
     with pytest.raises(FormatError, match="contains b'page"):
         cache.get_file("pipe:echo page")

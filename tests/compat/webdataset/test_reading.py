@@ -131,7 +131,7 @@ def test_two_files_for_one_field(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [512 * 4 * 3, 512 * 4 * 3 + 100, 512 * 4 * 3 + 512 + 100])
-def test_a_cut_shard_is_an_error_behind_its_whole_samples(tmp_path: Path, cut: int) -> None:
+def test_a_cut_shard_is_an_error_after_its_whole_samples(tmp_path: Path, cut: int) -> None:
     """The original ends a shard in silence when it is cut, or damaged, at a header."""
     (tmp_path / "cut.tar").write_bytes(archive([(n, d * 200) for n, d in numbered(0, 9)])[:cut])
     (tmp_path / "whole.tar").write_bytes(archive(numbered(50, 52)))

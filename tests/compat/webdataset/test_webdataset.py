@@ -89,7 +89,7 @@ def test_repeating(tmp_path: Path) -> None:
     assert list(dataset(str(tmp_path / "empty.tar"), empty_check=False).repeat()) == []
 
 
-def test_a_length_is_said_and_pickles(tmp_path: Path) -> None:
+def test_a_length_is_set_and_pickled(tmp_path: Path) -> None:
     plain = dataset(write_shards(tmp_path, 1))
     assert not hasattr(plain, "__len__")
     with pytest.warns(UserWarning, match="only sets the value of __len__"):

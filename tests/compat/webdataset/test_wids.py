@@ -237,7 +237,7 @@ def test_info_and_sample(index: str, capsysbinary: pytest.CaptureFixture[bytes])
         main(["sample", index, "0", "-c", ".jpg"])
 
 
-def test_info_of_what_lacks_sizes_and_of_what_is_no_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_without_sizes_and_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"wids_version": 1, "shardlist": [{"url": "x.tar", "nsamples": 3}]}))
     main(["info", "-t", str(path)])

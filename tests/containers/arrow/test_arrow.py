@@ -60,7 +60,7 @@ def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Pat
     check_damaged(data, tmp_path / "x.arrow", 0, "arrow again")
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "x.arrow").write_bytes(b"no stream of Arrow")
     with pytest.raises(FormatError, match="metadata of a message takes"):
         bushel.open(tmp_path / "x.arrow")

@@ -283,7 +283,7 @@ def test_refs_are_decoded_as_msgpack_does(data: st.DataObject) -> None:
             assert column.count.tolist() == [count for _, count in wanted]
 
 
-def test_types_that_only_their_author_knows_are_bytes(tmp_path: Path) -> None:
+def test_types_that_only_their_author_has_are_bytes(tmp_path: Path) -> None:
     files = {"a.bag": b"xy" + table(2), "refs.bag": refs_bag([0]), "spec.json": b'{"a": "my type!"}'}
     _, index = index_of(dataset(tmp_path, files))
     assert index.fields["a"].field == Field("a", "my type!")

@@ -70,7 +70,7 @@ def test_paths_come_back_in_the_order_of_records(parts: list[list[str]]) -> None
 
 
 @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "./a", "a/../b", "..", "a\0b", "/".join("a" * 101)])
-def test_what_is_no_path(path: str) -> None:
+def test_not_a_path(path: str) -> None:
     with pytest.raises(SpecError, match="not a path"):
         FolderTree().add(path)
 

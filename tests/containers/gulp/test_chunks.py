@@ -359,7 +359,7 @@ def test_a_pickled_chunk_is_not_continued(tmp_path: Path, pickled: bytes) -> Non
         CONTAINER.reopen(layout, shard, index, Staging(tmp_path, shard.name))
 
 
-def test_new_chunks_are_numbered_behind_those_there(tmp_path: Path) -> None:
+def test_new_chunks_are_numbered_after_those_there(tmp_path: Path) -> None:
     alone = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True, single=True))
     assert CONTAINER.shard(tmp_path, alone, (), None).files == ("data_0.gulp", "meta_0.gmeta")
     layout = CONTAINER.layout(parse_spec(VIDEO), WriteOptions(keyed=True))

@@ -119,7 +119,7 @@ def test_only_the_packets_from_the_keyframe_on_are_read(tmp_path: Path) -> None:
     assert max(len(each[CAMERA]) for each in stored) < size // 15  # LeRobot writes a keyframe every other frame
 
 
-def test_a_server_is_asked_for_tables_and_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_and_packets_are_requested_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("av")
     local = bushel.open(copy("lerobot", tmp_path, "robot"), index="memory")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))

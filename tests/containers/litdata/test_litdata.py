@@ -102,7 +102,7 @@ def test_tokens(tmp_path: Path) -> None:
     assert [each["tokens"].tolist() for each in ds] == [each.tolist() for each in documents]
 
 
-def test_pickles_only_if_asked_for(tmp_path: Path) -> None:
+def test_pickles_only_if_requested(tmp_path: Path) -> None:
     path = write(tmp_path / "x", {"p": "pickle"}, [[[pickle.dumps({1, 2})]]])
     with pytest.warns(UntrustedWarning, match="pickle=True"):
         assert bushel.open(path)[0]["p"] == pickle.dumps({1, 2})
@@ -126,7 +126,7 @@ def test_pickles_only_if_asked_for(tmp_path: Path) -> None:
         ({"data_spec": json.dumps([1, dict_of(**{"a.b": LEAF, "a": dict_of(b=LEAF)})])}, "the same name"),
     ],
 )
-def test_what_is_refused(config: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_refusals(config: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x", FORMATS, [ROWS], **config)
     with pytest.raises(FormatError, match=message):
         bushel.open(path)

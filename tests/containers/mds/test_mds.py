@@ -81,7 +81,7 @@ def test_all_encodings(tmp_path: Path) -> None:
     assert ds[1]["u"] == []
 
 
-def test_pickles_only_if_asked_for(tmp_path: Path) -> None:
+def test_pickles_only_if_requested(tmp_path: Path) -> None:
     path = write(tmp_path / "x", {"p": "pkl"}, [[{"p": pickle.dumps({1, 2})}]])
     with pytest.warns(UntrustedWarning, match="pickle=True"):
         assert bushel.open(path)[0]["p"] == pickle.dumps({1, 2})

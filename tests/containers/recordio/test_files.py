@@ -267,7 +267,7 @@ class TestDamage:
             (FOUR_REC + b"\0", None, "header is cut", 48),
         ],
     )
-    def test_what_is_said(
+    def test_what_is_reported(
         self, rec: bytes, idx: bytes | None, match: str | None, offset: int | None, tmp_path: Path
     ) -> None:
         if match is None:

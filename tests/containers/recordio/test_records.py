@@ -19,7 +19,7 @@ MAGIC = bytes.fromhex("0a23d7ce")
 
 
 @given(st.lists(st.lists(st.sampled_from([MAGIC, b"abcd", b"x"])).map(b"".join), min_size=1))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, records: list[bytes]) -> None:
+def test_a_written_dataset_is_read(tmp_path_factory: pytest.TempPathFactory, records: list[bytes]) -> None:
     path = tmp_path_factory.mktemp("records") / "a.rec"
     sink = RecordSink(path)
     places = [sink.append(record) for record in records]

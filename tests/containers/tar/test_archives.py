@@ -189,7 +189,7 @@ SAMPLES = st.lists(
 
 
 @given(samples=SAMPLES)
-def test_what_is_written_is_read_without_the_index(
+def test_a_written_dataset_is_read_without_the_index(
     samples: list[tuple[str, dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     for key, _ in samples:
@@ -248,7 +248,7 @@ def test_an_archive_of_the_original_is_continued(tmp_path: Path) -> None:
     same_table(ours, CONTAINER.index(progress.shard, ReadOptions()))
 
 
-def test_members_behind_the_last_sample_survive_continuing(tmp_path: Path) -> None:
+def test_members_after_the_last_sample_survive_continuing(tmp_path: Path) -> None:
     shard_of(tmp_path, archive([("a.txt", b"1"), ("README", bytes(2000))]), "x.tar")
     progress = ShardInProgress(CONTAINER, tmp_path, {"txt": "utf8"}, single=True, name="x.tar")
     progress.reopen()
@@ -442,7 +442,7 @@ def test_two_members_for_one_field_are_an_error(tmp_path: Path, names: tuple[str
         (["x-99.tar"], "x-99_000100.tar"),
     ],
 )
-def test_new_shards_sort_behind_the_old(tmp_path: Path, there: list[str], name: str) -> None:
+def test_new_shards_sort_after_the_old(tmp_path: Path, there: list[str], name: str) -> None:
     before = [Shard(tmp_path, old, (old,)) for old in there]
     layout = CONTAINER.layout(parse_spec({"txt": "utf8"}), WriteOptions(keyed=True))
     assert CONTAINER.shard(tmp_path, layout, before, None).name == name
@@ -466,7 +466,7 @@ def test_shards_are_tar_files_only(tmp_path: Path) -> None:
     assert CONTAINER.shards(tmp_path / "empty") is None
 
 
-def test_archives_behind_other_paths_are_scanned_in_windows() -> None:
+def test_archives_at_other_paths_are_scanned_in_windows() -> None:
     upath = pytest.importorskip("upath")
     folder = upath.UPath("memory://bushel-tar")
     folder.mkdir(exist_ok=True)

@@ -69,7 +69,7 @@ def test_an_empty_archive_has_no_files(tmp_path: Path) -> None:
         (512 * 3 + 100, 1, "end of the file|ends inside|beyond"),  # in data
     ],
 )
-def test_what_is_whole_comes_before_the_error(tmp_path: Path, cut: int, whole: int, message: str) -> None:
+def test_whole_samples_come_before_the_error(tmp_path: Path, cut: int, whole: int, message: str) -> None:
     files = [("a.x", b"1"), ("a.y", b"2" * 600), ("a.z", b"3")]
     path = tmp_path / "cut.tar"
     path.write_bytes(archive(files)[:cut])

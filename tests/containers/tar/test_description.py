@@ -93,7 +93,7 @@ def test_fields_named_like_extensions_need_none(tmp_path: Path) -> None:
     assert (tmp_path / "y.tar").read_bytes() == bytes(10240)  # a record without a member after it would be an error
 
 
-def test_new_names_of_classes_are_said_again(tmp_path: Path) -> None:
+def test_new_names_of_classes_are_reported_again(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tar")
     first = path.read_bytes()
     with bushel.Writer(path, mode="append", sync=False) as writer:

@@ -79,7 +79,7 @@ def test_another_machine_has_a_lease(store: Kept) -> None:
 
 
 @pytest.mark.parametrize("left", [b"", b"{}", b"[1"])
-def test_what_is_no_claim_has_a_lease_too(store: Kept, left: bytes) -> None:
+def test_an_invalid_claim_has_a_lease_too(store: Kept, left: bytes) -> None:
     store.objects[KEY] = left, store.now
     with pytest.raises(bushel.InUseError):
         Claim(PATH, "target")

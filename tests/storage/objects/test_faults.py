@@ -143,7 +143,7 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch, url: str, cause: str) -> 
         bushel.open(f"{url}/x.tar")
 
 
-def test_a_long_retry_is_said_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_retry_is_reported_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     monkeypatch.setattr(retries, "_SILENT_SECONDS", 0.0)

@@ -113,7 +113,7 @@ def test_the_token_goes_to_the_hub_only(hub: Hub, tmp_path: Path, monkeypatch: p
     assert b"hf_abc" not in pickle.dumps(from_file)
 
 
-def test_a_busy_hub_is_asked_again(hub: Hub) -> None:
+def test_a_busy_hub_is_tried_again(hub: Hub) -> None:
     write(hub.folder / "train", "tar", None)
     hub.busy = 2
     assert len(bushel.open(f"{URL}/train/")) == 40

@@ -96,7 +96,7 @@ def test_stamps() -> None:
     "url",
     ["https://me:SECRET@host/x.tar", "s3://AK:SECRET@bucket/x", "https://host/x.tar?X-Amz-Signature=SECRET#SECRET"],
 )
-def test_secrets_in_urls_are_refused_and_not_told(url: str) -> None:
+def test_secrets_in_urls_are_refused_and_not_shown(url: str) -> None:
     with pytest.raises(bushel.UnsupportedError, match="credentials") as caught:
         as_path(url)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))

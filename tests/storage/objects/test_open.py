@@ -150,7 +150,7 @@ def test_gather_and_crc(server: Server) -> None:
     assert parts == [samples[number]["data"] for number in (5, 3, 5)]
 
 
-def test_damage_is_told_with_the_url(server: Server) -> None:
+def test_damage_is_reported_with_the_url(server: Server) -> None:
     samples = write(server.folder / "set", "tar", None)
     remote = bushel.open(f"{server.url}/set", verify=True)
     file, offset = remote.location(4, "data")

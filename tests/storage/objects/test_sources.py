@@ -204,7 +204,7 @@ class TestLists:
 
 
 class TestFetching:
-    def test_what_is_missing_is_the_error_of_its_sample(self, buckets: Buckets, tmp_path: Path) -> None:
+    def test_a_missing_object_is_the_error_of_its_sample(self, buckets: Buckets, tmp_path: Path) -> None:
         _, remote = both(tmp_path, FILES)
         source = sources.Files(remote)
         remove(remote / "cat/1.jpg")

@@ -78,7 +78,7 @@ def dripping(count: int) -> Fault:
     return fault
 
 
-def test_drips_are_given_up_and_asked_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drips_are_given_up_and_tried_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.random.default_rng(0).bytes(100_000)
     (server.folder / "x").write_bytes(data)
     monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.1")

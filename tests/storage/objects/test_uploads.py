@@ -55,7 +55,9 @@ def test_a_stopped_upload_does_not_wait_for_a_dead_server(
             going.result(timeout=60)  # patience has no end here
 
 
-def test_what_ends_an_upload_is_told_when_it_cannot_be_aborted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_ends_an_upload_is_reported_when_it_cannot_be_aborted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "x").write_bytes(bytes(40 << 20))
     stop = threading.Event()
 

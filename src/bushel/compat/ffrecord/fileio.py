@@ -202,7 +202,7 @@ class FileReader:
             raise RecordIndexError(f"index {index} is out of range: the {self.n} records are 0 to {self.n - 1}")
 
     def validate(self) -> None:
-        """Read the headers again and compare them with their checksums; a `DamagedFileError` says which is damaged."""
+        """Read the headers again and compare them with their checksums; a `DamagedFileError` names the damaged one."""
         with as_runtime_errors():
             for shard in self._shards:
                 index_all_records(shard)

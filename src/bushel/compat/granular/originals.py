@@ -193,7 +193,7 @@ def _refuse_video(value: Any) -> NoReturn:
 
 
 AS_IN_THE_ORIGINAL = frozenset({"bytes", "utf8"})
-"""Types for which no codec is asked."""
+"""Types for which no codec is called."""
 
 _PLAIN: Mapping[str, Pair] = {
     "bytes": (_unchanged, _unchanged),

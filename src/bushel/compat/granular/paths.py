@@ -52,7 +52,7 @@ class ForeignPath:
         return ForeignPath(self._path.parent)
 
     def is_dir(self) -> bool:
-        """Return whether it is a folder; if the other library does not know, whether it contains anything."""
+        """Return whether it is a folder; if the other library has no folders, whether it contains anything."""
         known = getattr(self._path, "is_dir", None) or getattr(self._path, "isdir", None)
         return bool(known()) if known else self.exists() and next(self.iterdir(), None) is not None
 

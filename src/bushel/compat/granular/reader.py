@@ -47,7 +47,7 @@ class Key:
     decode: Callable[[bytes], Any] | None
 
     def read(self, row: int, mask: Any = True) -> Any:
-        """Return the value of a datapoint, or the elements of a sequence that the mask wants."""
+        """Return the value of a datapoint, or the elements of a sequence that the mask selects."""
         if self.starts is None:
             value = self.records.one(row)
             return value if self.decode is None else self.decode(value)
@@ -67,7 +67,7 @@ class Key:
 
 
 class _Names:
-    """The keys that a sample has under `__key__`, which Granular sees as a field like any other."""
+    """The keys that a sample has under `__key__`, which is a field like any other in Granular."""
 
     held = True
 

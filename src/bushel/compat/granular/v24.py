@@ -326,7 +326,7 @@ class ShardedDatasetWriter(NewShards):
 
 
 class Loader(loader.BatchLoader):
-    """Makes batches of the steps 0, 1, 2 and so on of a source, without end.
+    """Makes batches of the steps 0, 1, 2, …, of a source, without end.
 
     The source is callable with a step, or has `[index]`. Workers are threads, or processes of the context `mp`.
     """

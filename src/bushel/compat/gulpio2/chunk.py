@@ -43,7 +43,7 @@ def extract_input_for_getitem(element: Element) -> tuple[str, Any]:
 
 
 class DataFile(Sink):
-    """A data file under construction, with what programs ask of the file object of a chunk."""
+    """A data file under construction, with the methods of the file object of a chunk that programs use."""
 
     closed = False
 

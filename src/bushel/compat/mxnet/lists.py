@@ -145,7 +145,7 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
     """Divide images into lists.
 
     Returns:
-        End of the list's name (`""`, `_0`, `_train`, `_0_train` and so on) to its images.
+        End of the list's name (`""`, `_0`, `_train`, `_0_train`, …) to its images.
     """
     lines = _ordered(lines, plan)
     size = -(-len(lines) // plan.chunks)

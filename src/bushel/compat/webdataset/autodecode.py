@@ -61,7 +61,7 @@ class Continue:
 
 
 class DecodingError(Exception):
-    """A field could not be decoded: field `k` of the sample `key` in the shard `url`; `__cause__` says why."""
+    """A field could not be decoded: field `k` of the sample `key` in the shard `url`; `__cause__` is the reason."""
 
     def __init__(
         self, url: str | None = None, key: str | None = None, k: str | None = None, sample: dict[str, Any] | None = None

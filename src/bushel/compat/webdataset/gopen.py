@@ -62,7 +62,7 @@ class Pipe:
         self.stream = cast("IO[bytes]", self._process.stdout if reading else self._process.stdin)
         self._checked = False
         if fed and self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as sink:  # its status says why
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as sink:  # its status has the reason
                 sink.write(fed)
 
     @property
@@ -107,7 +107,7 @@ class Pipe:
         if self.stream.closed:
             return
         if self.mode == "wb":
-            with contextlib.suppress(BrokenPipeError):  # the program has ended; its status says why
+            with contextlib.suppress(BrokenPipeError):  # the program has ended; its status has the reason
                 self.stream.close()
             self._check()
         else:

@@ -1,4 +1,4 @@
-"""Permission to run commands and to load pickles, which data may ask for. Both are off by default."""
+"""Permission to run commands and to load pickles, which data may contain. Both are off by default."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["NotAllowedError", "check_commands", "check_pickle", "refuse_if_secur
 
 
 class NotAllowedError(UnsupportedError, ValueError):
-    """Data asked for something that is not allowed. The original raises a `ValueError` under `WDS_SECURE`."""
+    """Data contain a command or a pickle that is not allowed. The original raises a `ValueError` under `WDS_SECURE`."""
 
 
 def secure() -> bool:
-    """Return whether `utils.enforce_security` or `WDS_SECURE=1` forbids commands and pickles, whatever else is said."""
+    """Return whether `utils.enforce_security` or `WDS_SECURE=1` forbids all commands and pickles."""
     return utils.enforce_security or os.environ.get("WDS_SECURE", "0") not in ("", "0")
 
 

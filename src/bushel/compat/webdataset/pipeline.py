@@ -91,7 +91,7 @@ class DataPipeline(IterableDataset, PipelineStage):
         return result
 
     def with_length(self, n: int, silent: bool = False) -> Self:
-        """Set the `len` of this pipeline, which some trainers ask for. The samples stay the same."""
+        """Set the `len` of this pipeline, which some trainers need. The samples stay the same."""
         if not silent:
             warnings.warn(
                 ".with_length() only sets the value of __len__ for compatibility with some training environments. "

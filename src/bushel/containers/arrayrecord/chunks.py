@@ -31,7 +31,7 @@ def place_of(position: int) -> int:
 
 
 def position_of(offset: int) -> int:
-    """Return the position of the first byte at or behind an offset that is not in a header."""
+    """Return the position of the first byte at or after an offset that is not in a header."""
     block, inside = divmod(offset, BLOCK)
     return block * ROOM + max(inside - HEADER, 0)
 
@@ -71,7 +71,7 @@ class Chunk(NamedTuple):
 
 
 def _chunk_at(reader: Reader, position: int) -> tuple[Chunk, int]:
-    """Return the chunk at a position, and the position behind it.
+    """Return the chunk at a position, and the position after it.
 
     Raises:
         FormatError: It is not inside the file.
@@ -95,7 +95,7 @@ def chunks_of(reader: Reader) -> Iterator[Chunk]:
     """Yield the chunks that have records, up to the footer.
 
     Raises:
-        FormatError: The end of the file does not say where the footer is, or the chunks do not lead to it.
+        FormatError: The end of the file has no position of the footer, or the chunks do not lead to it.
     """
     footer, position = _footer(reader), 0
     while position < footer:

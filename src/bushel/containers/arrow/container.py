@@ -1,7 +1,7 @@
 """Files and streams of Arrow IPC, and what `save_to_disk` of Hugging Face writes, read where they lie.
 
 A row is a sample, and a column a field. Buffers that are not compressed hold values as they are, so binaries, texts and
-lists of numbers are extents of the file. docs/format-arrow.md says what becomes what.
+lists of numbers are extents of the file. See docs/format-arrow.md for the types.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _listed(path: AnyPath, there: Collection[str]) -> list[str]:
     """Return the files that `state.json` lists, in order.
 
     Raises:
-        FormatError: It is damaged, lists a file that is not there, or says that another file selects the rows.
+        FormatError: It is damaged, lists a file that is not there, or another file selects its rows.
     """
     place = path / _STATE
     try:

@@ -86,7 +86,7 @@ class Schema:
     Attributes:
         columns: Its columns.
         metadata: Its metadata.
-        end: Where the message behind it begins.
+        end: Where the next message begins.
     """
 
     columns: tuple[Column, ...]

@@ -82,7 +82,7 @@ class Table(RowTable):
     Args:
         file: The file.
         schema: Its schema.
-        features: What Hugging Face's metadata says of columns.
+        features: Hugging Face's metadata of columns.
     """
 
     __slots__ = ("_columns", "_compressed", "_dictionaries", "_features", "_file", "_schema", "rows")

@@ -53,7 +53,7 @@ _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
 _LONGEST_NAME = 255 - len(".bag")
 _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
-"""Types that Granular does not know, and the types of the same values that it knows."""
+"""Types that Granular lacks, and its types of the same values."""
 _RECORD = "record"
 """The field of a bag file that is opened on its own."""
 
@@ -121,7 +121,7 @@ class Bag:
         return next((name for name in shard.files if name.rpartition("/")[2] == "refs.bag"), None)
 
     def type_of(self, codec: str) -> str:
-        """Return the type that Granular knows for values of a codec."""
+        """Return Granular's type for values of a codec."""
         return _KNOWN_TYPES.get(codec, codec)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:

@@ -110,7 +110,7 @@ def _split(
 def _with_refs(
     shard: Shard, files: list[File], spec: Mapping[str, Field], number: Mapping[str, int], fault: Fault
 ) -> Recovered:
-    """Recover generations A and B: `refs.bag` says which records belong to a sample."""
+    """Recover generations A and B: `refs.bag` lists the records of a sample."""
     samples = _records_of_plain_fields(spec, files, number)
     sequences = [field.sequence for field in spec.values()]
     entries = _inline(files[-2], samples, partial(_is_ref, sequences), fault)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["BagWriter", "copy_records", "generation_of", "plan_layout", "stored_codec"]
 
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
-"""Types of the package `bags` that Granular knows under another name."""
+"""Types of the package `bags` that have another name in Granular."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_NAME = 255 - len(".bag")
 

@@ -147,7 +147,7 @@ class FFRecord:
 
 
 def index_all_records(shard: Shard) -> ShardIndex:
-    """Return the index of one file as FFRecord's `FileReader` sees it: every record is a sample with the field `data`.
+    """Return the index of one file as FFRecord's `FileReader` reads it: every record is a sample with the field `data`.
 
     The table of a packed folder counts as a record, too, and maps are not parsed.
 

@@ -79,7 +79,7 @@ class FolderTree:
         folders: Folders that are kept although they hold no file.
 
     Raises:
-        SpecError: The paths contradict each other; the message says how.
+        SpecError: The paths contradict each other; the message names them.
     """
 
     def __init__(self, paths: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
@@ -94,7 +94,7 @@ class FolderTree:
         """Return the parts of a path that can be added.
 
         Raises:
-            SpecError: The path cannot be added; the message says why.
+            SpecError: The path cannot be added; the message names the reason.
         """
         *folders, name = parts = _parts(path)
         folder = self._folder(path, folders)

@@ -98,7 +98,7 @@ class FFRecordWriter:
         return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
-        """Write many plain values: records lie one after another, and the table says where each begins."""
+        """Write many plain values: records lie one after another, and the table lists their offsets."""
         if self._form != "plain":
             return 0
         [(name, values)] = columns.items()

@@ -30,7 +30,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class _Item(msgspec.Struct, gc=False):
-    """An entry whose metadata stay text, since the index needs to know where that text lies."""
+    """An entry whose metadata stay text, since the index stores the position of that text."""
 
     frame_info: list[tuple[_Count, _Count, _Count]]
     meta_data: list[msgspec.Raw]

@@ -1,6 +1,6 @@
-"""The frames of a camera as values of a block file: the packets that are needed, behind what a decoder must know.
+"""The frames of a camera as values of a block file: the decoder's configuration, then the packets that are needed.
 
-Pure: no I/O. `codecs.video_frame` says what a value consists of. Packets of all videos of a camera are numbered
+Pure: no I/O. `codecs.video_frame` describes the parts of a value. Packets of all videos of a camera are numbered
 together.
 """
 
@@ -135,7 +135,7 @@ class Regions:
         return np.repeat(np.arange(len(self.first)), np.diff(self.before))
 
     def _of_packets(self, name: str) -> I64:
-        """Return what the videos say of the packets in all regions, one after another."""
+        """Return one column of the packet tables for the packets in all regions, one after another."""
         every = np.concatenate([np.zeros(0, np.int64), *(getattr(one.packets, name) for one in self.videos)])
         return every[self._packet].astype(np.int64)
 
@@ -160,7 +160,7 @@ class Regions:
 
     @cached_property
     def _config_ends(self) -> I64:
-        """Where the configurations end in the table, each behind its length."""
+        """Where the configurations end in the table; each follows its length."""
         return np.cumsum([0, *(4 + len(each) for each in self._configs)], dtype=np.int64)
 
     @cached_property

@@ -1,7 +1,7 @@
 """LeRobot's datasets, version 3, read where they lie: a frame is a sample.
 
 A shard is a Parquet file with rows, and the videos that have the pictures of its rows (`table`).
-docs/format-lerobot.md says what is read.
+See docs/format-lerobot.md for what is read.
 """
 
 from __future__ import annotations

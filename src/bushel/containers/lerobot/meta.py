@@ -80,7 +80,7 @@ class Meta:
         cameras: The features that are stored as videos.
         episodes: The episodes.
         tasks: Number of a task to its text.
-        files: The files of `meta` that say so.
+        files: The files of `meta` with these facts.
         data_path: Template of the names of files with rows.
         video_path: Template of the names of videos.
     """
@@ -117,7 +117,7 @@ def load_meta(root: AnyPath) -> Meta | None:
         return None
     names = [INFO, *([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
     files = [open_file(below(root, name)) for name in names]
-    if not all(file.mtime_ns for file in files):  # nothing says whether a file is the same as before
+    if not all(file.mtime_ns for file in files):  # a file may have changed unnoticed
         return _meta(names, files)
     stamps = tuple((name, file.size, file.mtime_ns) for name, file in zip(names, files, strict=True))
     return _kept(str(root), stamps)

@@ -1,4 +1,4 @@
-"""The packets of the video in an MP4 file, from the tables in its box `moov`, which is all that is read of the file.
+"""The packets of the video in an MP4 file, from the tables in its box `moov`. Nothing else is read.
 
 ISO/IEC 14496-12. Every count and offset is checked before memory is taken for it.
 """
@@ -48,7 +48,7 @@ class _Box:
     path: str
 
     def boxes(self, skip: int = 0) -> Iterator[tuple[bytes, _Box]]:
-        """Yield the boxes inside it, behind `skip` bytes."""
+        """Yield the boxes inside it, after `skip` bytes."""
         at = skip
         while at + 8 <= len(self.data):
             size, kind = int.from_bytes(self.data[at : at + 4]), bytes(self.data[at + 4 : at + 8])
@@ -92,7 +92,7 @@ class _Box:
 
 
 def read_packets(file: File) -> ClipPackets:
-    """Return the packets of the first video of an MP4 file, and what a decoder must know.
+    """Return the packets of the first video of an MP4 file, and the configuration of its decoder.
 
     Raises:
         FormatError: The file is incomplete or damaged, or its video is stored in a way that is not read.
@@ -206,7 +206,7 @@ def _offsets(stbl: _Box, lengths: I64) -> I64:
 
 
 def _edits(trak: _Box, moov: _Box, scale: int) -> tuple[int, int]:
-    """Return what is added to the times of frames, and the time of the first that is shown."""
+    """Return the offset to add to the times of frames, and the time of the first frame that is shown."""
     if (box := trak.find(b"edts", b"elst")) is None:
         return 0, -(1 << 62)
     [version] = box.numbers(">B", 0)

@@ -163,7 +163,7 @@ def _fields(
 
 
 def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:
-    """Return the field of a leaf and the codec of its stored bytes, as its format says.
+    """Return the field of a leaf and the codec of its stored bytes, by its format.
 
     Raises:
         FormatError: The format is unknown, or the name cannot be that of a field.

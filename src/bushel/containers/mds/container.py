@@ -160,7 +160,7 @@ def _opened(shard: Shard, entry: Entry) -> tuple[File, Blocks | None]:
 
 
 def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field:
-    """Return the field of a column, as its encoding says or as the caller declares it.
+    """Return the field of a column, by its encoding or as the caller declares it.
 
     Raises:
         FormatError: The encoding is unknown.

@@ -2,7 +2,7 @@
 
 Byte arrays are extents of the file, or of blocks where pages are compressed. Lists of numbers are extents of blocks.
 Scalars are columns of the table. What has no extents (nested values, rarer encodings) is decoded by pyarrow and kept in
-the table. docs/format-parquet.md says what becomes what. The row groups of a remote file are its sections.
+the table. See docs/format-parquet.md for the types. The row groups of a remote file are its sections.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Groups:
     Attributes:
         first: Number of the first one in the file.
         footer: The footer with only these.
-        features: What Hugging Face's metadata says of columns.
+        features: Hugging Face's metadata of columns.
         fields: The fields of the file.
     """
 

@@ -1,4 +1,4 @@
-"""What a Parquet file says of its columns beyond the schema: Hugging Face's features."""
+"""The metadata of columns in a Parquet file beyond the schema: Hugging Face's features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CODECS = {"Image": "image"}
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What Hugging Face's metadata says of a column.
+    """Hugging Face's metadata of a column.
 
     Attributes:
         codec: Codec of its values, or of the elements of a list; None if it follows from the values.

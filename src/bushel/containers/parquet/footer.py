@@ -1,7 +1,7 @@
 """The footer of a Parquet file: its schema, its row groups, and where the chunk of each leaf lies.
 
 https://github.com/apache/parquet-format (README.md, parquet.thrift). A footer is checked as it is read; nothing above
-it meets a number of the wrong type.
+it reads a number of the wrong type.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _footer(parsed: Struct, size: int) -> Footer:
 def _node(
     elements: list[Struct], at: int, above: tuple[str, ...], leaf: int, definition: int, repeats: int
 ) -> tuple[Node, int, int]:
-    """Return the element at a place of the schema, the place behind it, and the number of the next leaf."""
+    """Return the element at a place of the schema, the place after it, and the number of the next leaf."""
     if at >= len(elements) or len(above) > 64:
         raise ValueError("the schema ends inside a group, or is nested too deep")
     element = elements[at]

@@ -24,7 +24,7 @@ class Table(RowTable):
     Args:
         file: The file.
         footer: Its footer, with those row groups.
-        features: What Hugging Face's metadata says of columns.
+        features: Hugging Face's metadata of columns.
         first: Number of the first row group in the file.
     """
 

@@ -1,4 +1,4 @@
-"""The types of the fields of a Parquet file, as far as its footer and the first bytes of a column tell."""
+"""The types of the fields of a Parquet file, from its footer and the first bytes of its columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4))
 """Encodings whose values have extents, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
 _HEAD = 64 << 10
 _EXPANDED = 16 << 20
-"""Bytes that are read to see the first value of a column; and of a compressed page, if need be."""
+"""Bytes that are read for the first value of a column; and of a compressed page, if need be."""
 
 
 def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:
@@ -58,7 +58,7 @@ def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
 
 
 def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
-    """Return the first bytes of the first byte array; none if that takes too many bytes to see."""
+    """Return the first bytes of the first byte array; none if that takes too many bytes."""
     group = next((each for each in footer.groups if each.rows), None)
     if group is None or leaf.physical != _BYTE_ARRAY:
         return b""

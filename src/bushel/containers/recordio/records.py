@@ -112,7 +112,7 @@ class RecordSink:
             self._file.flush()
         except OSError as error:
             name_file(error, self._path)
-            with suppress(OSError):  # the first error says more than one from truncating
+            with suppress(OSError):  # the first error has more details than one from truncating
                 self._file.truncate(self._end)
                 self._file.seek(self._end)
             raise

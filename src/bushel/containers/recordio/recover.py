@@ -84,7 +84,7 @@ def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
 
 
 def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int) -> bool:
-    """Return whether a record ends where it says, although no valid record follows there.
+    """Return whether a record ends at the end in its header, although no valid record follows there.
 
     Either its length is wrong, or the header after it. The `.idx` decides, or bytes that still look like a header.
     """
@@ -94,7 +94,7 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
         return _may_end(file, offset, span)
     head = file.read(end, 8)
     magic, word = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
-    if magic == MAGIC:  # a later part, if the first one says that it is whole; those are multiples of four
+    if magic == MAGIC:  # a later part, if the first one is marked as whole; those are multiples of four
         return word >> 29 not in _LATER_PARTS or span % 4 != 0
     if listed is not None and (listed > offset).any():
         return False
@@ -107,7 +107,7 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
 
 
 def _may_end(file: File, offset: int, span: int) -> bool:
-    """Return whether the last record may end where it says: no if it holds a JPEG that ends with the file instead."""
+    """Return whether the end in the last record's header is valid: no if it holds a JPEG that ends with the file."""
     start, end = offset + 8 + IMAGE_HEADER, offset + 8 + span
     if start + 3 > file.size or file.read(start, 3) != b"\xff\xd8\xff":
         return True

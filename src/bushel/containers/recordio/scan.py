@@ -143,7 +143,7 @@ class Images:
 
     Attributes:
         flag: int64[n], number of values of the label vector, 0 for a single label.
-        codec: Codec of the images: `jpg` if all are JPEG, and so on; `image` if they differ.
+        codec: Codec of the images, such as `jpg` if all are JPEGs; `image` if they differ.
     """
 
     flag: I64

@@ -1,4 +1,4 @@
-"""What an archive that Bushel wrote says of its fields: their names and types, and the names of classes.
+"""The description in an archive that Bushel wrote: names and types of its fields, and names of classes.
 
 It is a comment for the whole archive (a global PAX record), which other readers of archives pass over. Names and
 types are those of a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted: what cannot
@@ -32,7 +32,7 @@ _log = logging.getLogger("bushel")
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The fields of an archive, as it says itself.
+    """The fields of an archive, by its own description.
 
     Attributes:
         spec: Its fields, without codecs that run code (`spec_from_file`).
@@ -69,7 +69,7 @@ class _Saved(msgspec.Struct, omit_defaults=True):
 
 
 def description_in(comment: bytes, path: str) -> Description:
-    """Return what the comment of an archive says; an empty description for a comment of another program.
+    """Parse the comment of an archive. A comment of another program gives an empty description.
 
     Args:
         comment: The text of the comment.
@@ -108,7 +108,7 @@ def _described(saved: _Saved) -> Description:
 
 
 def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> bytes:
-    """Return the comment of an archive; empty if its members' extensions say all.
+    """Return the comment of an archive; empty if its members' extensions imply all fields.
 
     Args:
         fields: Each field, the extension of its members, and the codec of their bytes.
@@ -136,7 +136,7 @@ def _text(spec: dict[str, str], labels: Labels) -> bytes:
 
 
 def _is_plain(own: Field, extension: str, codec: str) -> bool:
-    """Return whether a reader that knows only the extension finds this field, with values of the same type."""
+    """Return whether the extension alone implies this field, with values of the same type."""
     place = Naming()(extension)
     return not own.sequence and place.field.name == own.name and place.codec == codec
 

@@ -20,7 +20,7 @@ _RECORD_LIMIT = 1 << 20
 _SIZE_LIMIT = (1 << 63) - 1
 _CHUNK = 1 << 20
 _WITHOUT_DATA = b"123456"
-"""Types (links, devices, folders, pipes) that consist of a header only, whatever their size field says."""
+"""Types (links, devices, folders, pipes) that consist of a header only, whatever their size field is."""
 
 
 @dataclass(frozen=True, slots=True)

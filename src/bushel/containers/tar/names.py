@@ -183,7 +183,7 @@ def check_key(key: str) -> None:
     """Refuse a key that the name of a tar member cannot hold unchanged.
 
     Raises:
-        SpecError: The key is unsuitable; the message says why, and what to use.
+        SpecError: The key is unsuitable; the message names the reason, and what to use.
     """
     folder, _, base = key.rpartition("/")
     reason = (

@@ -21,7 +21,7 @@ _WINDOW, _LARGEST = 1 << 18, 1 << 23
 
 
 class _Windows:
-    """Reads the pieces that a scanner asks for, and reads ahead when it asks for adjacent pieces."""
+    """Reads the pieces that a scanner needs, and reads ahead when they are adjacent."""
 
     def __init__(self, file: File) -> None:
         self._file, self._size = file, _WINDOW

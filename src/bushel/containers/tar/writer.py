@@ -63,7 +63,7 @@ def header_of(name: str, size: int) -> bytes:
 def _header_of_comment(comment: bytes) -> bytes:
     """Return the blocks of a global PAX record with a comment, for the members after it.
 
-    The name in its header is the usual one, without a dot, by which readers that do not know such records skip it.
+    The name in its header is the usual one. It has no dot, so readers without support for such records skip it.
     """
     size = len(comment) + len(" comment=\n")
     digits = len(str(size + len(str(size))))

@@ -1,6 +1,6 @@
 """Claims: the right to write a dataset, for one writer at a time.
 
-A claim is a file, or an object of a store, that exists while a writer is open and says who has it (`holder`). `files`
+A claim is a file, or an object of a store, that exists while a writer is open and names its process (`holder`). `files`
 takes one in a file system, `objects` in an object store, and `claim` keeps it until it is released.
 """
 

@@ -1,7 +1,7 @@
 """Claims in a file system.
 
-A claim is a file that appears with its content, by a hard link, and that its holder has locked (`flock`). Whoever gets
-the lock of a claim on the same machine knows that its holder has ended. Locks do not reach other machines everywhere,
+A claim is a file that appears with its content, by a hard link, and that its holder has locked (`flock`). If another
+process of the machine gets the lock, the holder of the claim has ended. Locks do not reach other machines everywhere,
 so the holder also renews the file's modification time, and other machines wait until that has been old for a while.
 """
 

@@ -105,9 +105,9 @@ def is_gone(holder: Holder, *, locked: bool | None, silent: float) -> bool:
 
     Args:
         holder: The holder of a claim that was not released.
-        locked: Whether this process got the lock of the claim's file, which the holder has on this machine as long as
-            it lives; None if the storage has no locks.
-        silent: Seconds since the holder's last sign of life, by the clock of the storage.
+        locked: Whether this process got the lock of the claim's file, which the holder has on this machine until
+            it ends; None if the storage has no locks.
+        silent: Seconds since the holder last renewed the claim, by the clock of the storage.
     """
     machine, boot, namespace = _machine()
     same_host = holder.host == socket.gethostname() and holder.machine == machine

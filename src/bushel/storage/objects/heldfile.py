@@ -19,7 +19,7 @@ __all__ = ["HeldFile"]
 class HeldFile(RemoteFile):
     """A remote object. `hold` reads a range, which the cache of expanded blocks keeps: later reads take it from there.
 
-    What the cache has dropped is requested again, in the ranges that are asked for.
+    What the cache has dropped is requested again, in the ranges that are read.
 
     Attributes:
         first: First byte of the range.

@@ -95,7 +95,7 @@ class HubPath(ObjectPath):
 
     def _read_once(self, give_up: threading.Event | None = None) -> bytes:
         if known_listing(self.root, self.key) is not None:
-            self.stat()  # a file that the listing lacks is not asked for
+            self.stat()  # a file that the listing lacks is not requested
         return super()._read_once(give_up)
 
     def _below(self) -> list[str]:

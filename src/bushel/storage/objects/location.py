@@ -35,7 +35,7 @@ _AT_ONCE = 64
 _READING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
 
 _PAGE = 1000
-"""Objects that a listing asks for at a time: a hundred thousand objects take a hundred requests."""
+"""Objects that a listing requests at a time: a hundred thousand objects take a hundred requests."""
 
 _KEYS_ELSEWHERE = "credentials come from the environment and from the files of each store's tools"
 

@@ -1,4 +1,4 @@
-"""Retries of failed requests, and the errors of object stores in words that say what to do next.
+"""Retries of failed requests, and errors of object stores with hints on what to do next.
 
 Requests are retried here rather than by obstore, for three reasons: a truncated answer counts as a failure too, one
 time limit holds for everything, and Ctrl-C waits for running requests only. obstore retries by the same policy where a
@@ -58,7 +58,7 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
     """Make a request until it succeeds, with growing pauses, while its errors are transient and time is left.
 
     If nobody listens at an address that has never answered, it is probably wrong, and a second is enough. If retrying
-    takes long, a warning says so.
+    takes long, a warning is given.
 
     Args:
         url: The URL that errors name, or an object whose text is the URL.
@@ -66,7 +66,7 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
         stop: When another thread sets it, a failed request is not made again.
 
     Raises:
-        OSError: As `translated` says; `ConnectionError` after `BUSHEL_NETWORK_PATIENCE` seconds of failures.
+        OSError: See `translated`; `ConnectionError` after `BUSHEL_NETWORK_PATIENCE` seconds of failures.
         BushelError: What `request` raised.
     """
     begin = time.monotonic()

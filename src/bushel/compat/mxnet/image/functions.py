@@ -1,4 +1,4 @@
-"""Functions of single images: HxWxC arrays, colours in the order RGB unless said otherwise.
+"""Functions of single images: HxWxC arrays, colours in the order RGB unless noted otherwise.
 
 Random functions draw from the module `random`, as in the original, so `random.seed` makes them reproducible.
 """

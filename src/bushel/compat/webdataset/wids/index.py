@@ -21,7 +21,7 @@ KIND = "wids-shard-index-v1"
 
 
 def open_shard(path: str) -> bushel.Dataset:
-    """Open an archive, whose index stays in memory. Its fields are the extensions of its members, whatever it says.
+    """Open an archive with the extensions of its members as fields. The index stays in memory.
 
     Raises:
         MalformedError: The archive is damaged or compressed.
