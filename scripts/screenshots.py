@@ -21,6 +21,16 @@ import bushel
 CLASSES = ("apple", "lemon", "lime", "orange", "plum")
 COLOURS = ((190, 48, 44), (238, 206, 62), (120, 176, 60), (236, 138, 44), (96, 56, 120))
 SAMPLES = 600
+LASSO = """(() => {
+    const canvas = document.getElementById('points'), box = canvas.getBoundingClientRect();
+    const send = (kind, x, y) => canvas.dispatchEvent(new PointerEvent(kind, {
+        pointerId: 1, clientX: box.left + x * box.width, clientY: box.top + y * box.height }));
+    canvas.setPointerCapture = () => {};
+    send('pointerdown', .5, .02);
+    for (let step = 1; step < 40; step++)
+        send('pointermove', .5 - .28 * Math.sin(step / 40 * 6.28), .3 - .28 * Math.cos(step / 40 * 6.28));
+    send('pointerup', .5, .02);
+})()"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ def datasets(root: Path) -> tuple[Path, Path, Path]:
     """Write the datasets of the screenshots: one, one with damage and other bytes, and an annotated one."""
     rng = np.random.default_rng(7)
     spec = {"image": "jpg(88)", "label": "int", "caption": "utf8", "embedding": "array", "meta": "json"}
+    middles = rng.normal(size=(len(CLASSES), 12, 24)).astype(np.float32) * 0.7
     for name in ("fruit", "fruit-edited"):
         drawn = np.random.default_rng(11)
         with bushel.Writer(root / name, spec, container="tar", shard_samples=12) as writer:
@@ -79,7 +90,7 @@ def datasets(root: Path) -> tuple[Path, Path, Path]:
                         "image": np.asarray(image),
                         "label": label,
                         "caption": f"a bowl of {CLASSES[label]}s, number {number}",
-                        "embedding": rng.normal(size=(12, 24)).astype(np.float32),
+                        "embedding": middles[label] + rng.normal(size=(12, 24)).astype(np.float32),
                         "meta": meta,
                     },
                     key=f"{CLASSES[label]}/{number:05d}",
@@ -126,6 +137,7 @@ def take(folder: Path) -> None:
         ("annotations", "/d/2", "light", ""),
         ("shards", "/d/1/shards", "light", "document.getElementById('run').click()"),
         ("training", "/d/0/training?batch=24&world=4&rank=3&step=2&transform=train+224%2C+colours", "dark", ""),
+        ("map", "/d/0/map", "light", LASSO),
         ("compare", "/d/0/compare?left=0:image&right=1:image", "dark", ""),
     )
     place = os.environ.get("CHROMIUM") or shutil.which("chromium")

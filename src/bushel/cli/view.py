@@ -61,6 +61,14 @@ def command(
             "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May be repeated.",
         ),
     ] = None,
+    embeddings: Annotated[
+        list[str] | None,
+        Option(
+            "--embeddings",
+            help="A .npy file with an array (samples, numbers): a vector for each sample, of which the viewer draws a "
+            "map. May be repeated.",
+        ),
+    ] = None,
     container: Kind = None,
     pickle: Pickle = False,
 ) -> None:
@@ -77,6 +85,7 @@ def command(
       bushel view before/ after/
       bushel view train/ --tags reviewed.json
       bushel view coco/ --overlay objects=xywh
+      bushel view train/ --embeddings clip.npy
       bushel view train/ --transforms my_training:augment
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
@@ -98,7 +107,15 @@ def command(
     named = {name: transforms_named(name) for name in transforms or ()}
     kept = None if tags is None else Path(tags).expanduser()
     declared = pairs(overlay, "--overlay")
-    shelf = make_shelf(sources, transforms=named, tags=kept, overlays=declared, container=container, pickle=pickle)
+    shelf = make_shelf(
+        sources,
+        transforms=named,
+        tags=kept,
+        overlays=declared,
+        embeddings=[Path(file).expanduser() for file in embeddings or ()],
+        container=container,
+        pickle=pickle,
+    )
     token = None if token_file is None else kept_token(Path(token_file).expanduser())
     with Viewer(shelf, host=host or "127.0.0.1", port=port or 0, token=token) as viewer:
         viewer.ready()

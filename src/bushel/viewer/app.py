@@ -8,6 +8,7 @@ from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
 from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import App, Door, Guard
+from bushel.viewer.map_pages import MapPages
 from bushel.viewer.overlay_pages import OverlayPages
 from bushel.viewer.quality_pages import QualityPages
 from bushel.viewer.samples import SamplePages
@@ -40,7 +41,17 @@ def make_pages(shelf: Shelf) -> App:
     ]
     tags = TagPages(site)
     routes.append(Route("/api/{d:int}/tags", site.answering(tags.change), methods=["POST"]))
-    parts = (SamplePages, ColumnPages, TrainingPages, DuplicatePages, ComparePages, QualityPages, OverlayPages)
+    parts = (
+        SamplePages,
+        ColumnPages,
+        TrainingPages,
+        DuplicatePages,
+        ComparePages,
+        QualityPages,
+        OverlayPages,
+        MapPages,
+    )
+    routes.append(Route("/api/{d:int}/lasso", site.answering(MapPages(site).lasso), methods=["POST"]))
     for part in (shards, tags, *(each(site) for each in parts)):
         routes += [Route(path, site.answering(handler)) for path, handler in part.routes().items()]
     pages: App = Starlette(routes=routes)

@@ -17,13 +17,15 @@ from bushel.viewer.quality import MEASURES
 from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import QUALITY, Shown, plain_text
+from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
 
 __all__ = ["SamplePages"]
 
 _BLOCK = 1 << 18
 _HEX = 4096
+_LIKES = 2
+"""Number of fields of vectors by which a page offers to look for similar samples."""
 
 
 class SamplePages:
@@ -74,6 +76,7 @@ class SamplePages:
             info=shown.dataset.info,
             columns=columns,
             overlaid=overlays["picture"] is not None,
+            likeness=_likeness(Query.of(request.query_params)),
             measured=[f"{QUALITY}{name}" for name in MEASURES] if shown.number in self._site.shelf.measures else [],
             start=json.dumps(start),
         )
@@ -103,6 +106,7 @@ class SamplePages:
             raw_key=key,
             fields=fields,
             overlays=_overlay_names(self._site, shown),
+            likes=self._site.shelf.vector_names(shown)[:_LIKES],
             before=before[0] if before else None,
             after=after[0] if after else None,
             row=row,
@@ -195,6 +199,12 @@ class SamplePages:
         if values is None or element >= len(values):
             raise KeyError("this sample has no such value")
         return values[element]
+
+
+def _likeness(query: Query) -> str:
+    """Return the column of likenesses to one sample that a query sorts by; empty if it sorts by another."""
+    name = query.sort.removeprefix("-")
+    return name if name.startswith(LIKE) else ""
 
 
 def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from bushel.viewer.guard import Door, kept_token, new_token
 from bushel.viewer.overlays import checked_overlay
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 from bushel.viewer.tags import TagFile, Tags
+from bushel.viewer.vectors import Vectors, vectors_of_file
 
 __all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
 
@@ -50,6 +51,7 @@ def make_shelf(
     transforms: Mapping[str, Any] | None = None,
     tags: Path | None = None,
     overlays: Mapping[str, str] | None = None,
+    embeddings: Sequence[Path] = (),
     **options: Any,
 ) -> Shelf:
     """Open datasets for the viewer.
@@ -59,12 +61,14 @@ def make_shelf(
         transforms: Transforms that the training page offers, by name.
         tags: The file that keeps the tags; None if they end with the viewer.
         overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
+        embeddings: Files `.npy` with a vector for each sample of one of the datasets.
         options: Arguments of `bushel.open`.
 
     Raises:
         BushelError: As `bushel.open`.
         OSError: As `bushel.open`.
-        ValueError: The file of the tags holds something else, or a declaration of an overlay is malformed.
+        ValueError: The file of the tags or of vectors holds something else, a declaration of an overlay is malformed,
+            or a file has another number of vectors than each dataset has samples.
         KeyError: No dataset has the field of an overlay.
     """
     shown = []
@@ -84,7 +88,20 @@ def make_shelf(
     file = None
     if tags is not None:
         file = TagFile(tags, {plain_text(str(each.source)): one for each, one in zip(shown, own, strict=True)})
-    return Shelf(tuple(shown), dict(transforms or {}), own, file, overlays=dict(overlays or {}))
+    declared, vectors = dict(overlays or {}), _vectors_in(embeddings, shown)
+    return Shelf(tuple(shown), dict(transforms or {}), own, file, overlays=declared, vectors=vectors)
+
+
+def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], Vectors]:
+    """Return the vectors in files, by number of the dataset and name of the file."""
+    found = {}
+    for path in files:
+        fitting = {each.number: vectors_of_file(path, len(each.dataset)) for each in shown}
+        if not any(fitting.values()):
+            counts = ", ".join(f"{each.name} has {len(each.dataset):,} samples" for each in shown)
+            raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
+        found.update({(number, path.name): own for number, own in fitting.items() if own is not None})
+    return found
 
 
 def transforms_named(name: str) -> list[Any]:
@@ -256,6 +273,7 @@ def view(
     token_file: str | Path | None = None,
     tags: str | Path | None = None,
     overlays: Mapping[str, str] | None = None,
+    embeddings: str | Path | Sequence[str | Path] = (),
 ) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 
@@ -273,6 +291,8 @@ def view(
         overlays: How fields annotate pictures, where their names and values do not say. By field: `"xyxy"`, `"xywh"`
             or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or `",pixels"` if need be; `"mask"`,
             `"caption"` or `"none"`.
+        embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each sample, of which the
+            viewer draws a map. One of two numbers is drawn as it is.
 
     Returns:
         The running viewer.
@@ -280,8 +300,8 @@ def view(
     Raises:
         MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
         TypeError: No dataset is given.
-        ValueError: The file of the token or of the tags holds something else, or other users can read it; or an overlay
-            is malformed.
+        ValueError: The file of the token, of the tags or of embeddings holds something else, other users can read that
+            of the token, or an overlay is malformed.
         KeyError: No dataset has the field of an overlay.
 
     Examples:
@@ -294,7 +314,14 @@ def view(
         raise TypeError("view() needs a dataset or a path")
     require_extra()
     token = None if token_file is None else kept_token(Path(token_file))
-    shelf = make_shelf(sources, transforms=transforms, tags=None if tags is None else Path(tags), overlays=overlays)
+    files = [embeddings] if isinstance(embeddings, str | Path) else embeddings
+    shelf = make_shelf(
+        sources,
+        transforms=transforms,
+        tags=None if tags is None else Path(tags),
+        overlays=overlays,
+        embeddings=[Path(file) for file in files],
+    )
     viewer = Viewer(shelf, port=port, framed=True, token=token)
     viewer.ready()
     return viewer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,6 +21,7 @@ from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields
 from bushel.viewer.quality import MEASURES, Measures
 from bushel.viewer.tags import TagFile, Tags
+from bushel.viewer.vectors import Vectors, read_more, similarities, vectors_of_field
 
 __all__ = ["ByteCache", "Shelf", "Shown", "plain_text"]
 
@@ -29,6 +31,8 @@ _PICTURE_BYTES = 48 << 20
 _SELECTION_BYTES = 48 << 20
 QUALITY = "quality."
 """Beginning of the names of columns that are measures of pictures."""
+LIKE = "like."
+"""Beginning of the names of columns that say how near the vectors of samples are to that of one."""
 _NAMED = 3
 """Number of damaged shards that each page names."""
 
@@ -141,6 +145,12 @@ class Shown:
         return min(self.fields, key=lambda each: order.index(each.kind), default=None)
 
     @cached_property
+    def vector_fields(self) -> tuple[str, ...]:
+        """The fields whose arrays may be vectors, such as embeddings; those whose names say so come first."""
+        found = [each.name for each in self.fields if each.kind == "array" and not each.sequence]
+        return tuple(sorted(found, key=lambda name: re.search("embed|vector|feature|latent", name.lower()) is None))
+
+    @cached_property
     def picture(self) -> str | None:
         """The image field whose pictures are measured; None if there is none."""
         return next((each.name for each in self.fields if each.kind == "image"), None)
@@ -161,6 +171,7 @@ class Shelf:
         tag_file: The file that keeps the tags; None if they end with the viewer.
         measures: The measures of pictures so far, by number of the dataset.
         overlays: How fields annotate pictures, by field, as they were declared.
+        vectors: Vectors of samples that were asked for, by number of the dataset and field or file.
         pictures: Thumbnails that were made.
         selections: Positions that filters found, as integer arrays.
     """
@@ -171,6 +182,7 @@ class Shelf:
     tag_file: TagFile | None = None
     measures: dict[int, Measures] = field(default_factory=dict)
     overlays: Mapping[str, str] = field(default_factory=dict)
+    vectors: dict[tuple[int, str], Vectors] = field(default_factory=dict)
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )
@@ -192,13 +204,45 @@ class Shelf:
         """Return the measures of the pictures of a dataset, as far as they are known."""
         return self.measures.setdefault(shown.number, Measures.empty(len(shown.dataset)))
 
+    def vector_names(self, shown: Shown) -> list[str]:
+        """Return the fields and files that may have vectors of a dataset's samples: files first."""
+        files = [name for number, name in self.vectors if number == shown.number and name not in shown.dataset.spec]
+        return [*files, *shown.vector_fields]
+
+    def vectors_of(self, shown: Shown, name: str) -> Vectors:
+        """Return the vectors of a field, or of a file of vectors, as far as they were read.
+
+        Raises:
+            KeyError: There is no such field or file.
+            ValueError: It has no vectors.
+        """
+        key = (shown.number, name)
+        if key not in self.vectors:
+            self.vectors[key] = vectors_of_field(shown.dataset, shown.field(name).name)
+        return self.vectors[key]
+
+    def _likeness(self, shown: Shown, name: str) -> Part:
+        """Return how similar the vectors of samples are to that of one: the column `like.FIELD.POSITION`."""
+        of, _, position = name.removeprefix(LIKE).rpartition(".")
+        vectors = self.vectors_of(shown, of)
+        read_more(shown.dataset, vectors, float("inf"))
+        number = int(np.searchsorted(vectors.rows, int(position)))
+        if number >= len(vectors.rows) or vectors.rows[number] != int(position):
+            raise KeyError(f"{name}: there is no vector of the sample {position}")
+        values = np.full(len(shown.dataset), np.nan)
+        values[vectors.rows] = similarities(vectors.values, number)
+        return values, np.isnan(values)
+
     def column(self, shown: Shown, name: str) -> Part:
-        """Return values and missing ones of a column of the index, or of a measure of pictures.
+        """Return values and missing ones of a column of the index, of a measure of pictures, or of a likeness.
 
         Raises:
             KeyError: There is no such column, or no picture was measured.
+            ValueError: The column is a likeness of vectors that there are not.
             FormatError: An index is damaged.
         """
+        if name.startswith(LIKE) and name.rpartition(".")[2].isdecimal() and name not in shown.dataset.columns:
+            return self._likeness(shown, name)
         measure = name.removeprefix(QUALITY)
         if measure == name or measure not in MEASURES or name in shown.dataset.columns:
             return column_of_view(shown.dataset, name)

@@ -128,6 +128,8 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     pages.append(("duplicates", "/duplicates"))
     if shown.picture is not None:
         pages.append(("quality", "/quality"))
+    if shelf.vector_names(shown):
+        pages.append(("map", "/map"))
     if len(shelf.datasets) > 1 or sum(field.visual for field in shown.fields) > 1:
         pages.append(("compare", "/compare"))
     return pages

@@ -1,0 +1,181 @@
+"""The map: the vectors of samples in the plane of their main directions, with a lasso."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._pictures.palette import class_colours
+from bushel._pictures.pixels import colours
+from bushel.viewer.column_choices import column_choices
+from bushel.viewer.rows import keys_of, line_of
+from bushel.viewer.selection import Query, select
+from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer
+from bushel.viewer.tags import checked_name
+from bushel.viewer.vectors import Vectors, inside, read_more
+
+__all__ = ["MapPages"]
+
+Legend = list[tuple[int, str, str]]
+"""Colour number, text and colour."""
+
+_SECONDS = 1.0
+"""Time of one request in which vectors are read; the page asks again."""
+_CLASSES = 250
+_STEPS = 16
+_ABSENT, _OTHER = 255, 254
+"""Colour numbers of samples without a value, and of those that the filters do not list."""
+_CORNERS = 2000
+_SHOWN = 12
+
+
+class MapPages:
+    """The handlers of the map.
+
+    Args:
+        site: Keeps the vectors and the selections.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path, without that of the lasso."""
+        return {
+            "/d/{d:int}/map": self.page,
+            "/api/{d:int}/map": self.status,
+            "/api/{d:int}/points": self.points,
+            "/api/{d:int}/colours": self.colours,
+        }
+
+    def page(self, request: Any) -> Any:
+        """The map of a field."""
+        shown, parameters = self._site.shown(request), request.query_params
+        names = self._site.shelf.vector_names(shown)
+        name = parameters.get("field") or next(iter(names), "")
+        if name not in names:
+            raise KeyError(f"there are no vectors {name!r}: known are {', '.join(names) or 'none'}")
+        columns = column_choices(shown)
+        colour = parameters.get("colour", next((each for each in columns if each in shown.dataset.spec), ""))
+        query = Query.of(parameters)
+        return self._site.page(
+            request, "map.html", shown, here="map", names=names, name=name, columns=columns, colour=colour, query=query
+        )
+
+    def status(self, request: Any) -> Any:
+        """How many vectors were read; each request reads some more."""
+        shown, vectors = self._vectors(request)
+        read_more(shown.dataset, vectors, _SECONDS)
+        total = len(vectors.rows)
+        known = {
+            "done": vectors.done,
+            "total": total,
+            "samples": len(shown.dataset),
+            "numbers": vectors.values.shape[1],
+        }
+        if vectors.done < total:
+            return as_json_answer(known)
+        points = vectors.settle()
+        step = int(vectors.rows[1]) if total > 1 else 1
+        missing = int(np.count_nonzero(np.isnan(points[:, 0])))
+        return as_json_answer(known | {"step": step, "missing": missing, "explained": vectors.explained})
+
+    def points(self, request: Any) -> Any:
+        """The places of all vectors: float32 x and y, one after another, little-endian."""
+        _, vectors = self._vectors(request)
+        if vectors.done < len(vectors.rows):
+            raise ValueError("the vectors are not read yet: ask /map until done is total")
+        return bytes_answer(vectors.settle().astype("<f4").tobytes(), "application/octet-stream")
+
+    def colours(self, request: Any) -> Any:
+        """A colour number for each vector, and what the numbers stand for."""
+        shown, vectors = self._vectors(request)
+        parameters = request.query_params
+        name = parameters.get("colour", "")
+        numbers: npt.NDArray[np.uint8] = np.zeros(len(vectors.rows), np.uint8)
+        legend: Legend = [(0, "all samples", "#2d6a4f")]
+        if name:
+            values, missing = self._site.shelf.column(shown, name)
+            numbers, legend = _numbers(shown, name, values, missing, vectors.rows)
+        selection = select(self._site.shelf, shown, Query.of(parameters))
+        if selection.positions is not None:
+            listed = np.zeros(len(shown.dataset), np.bool_)
+            listed[selection.positions] = True
+            numbers[~listed[vectors.rows]] = _OTHER
+        counts = np.bincount(numbers, minlength=256)
+        legend += [(_OTHER, "not listed", "#c9c4b8"), (_ABSENT, "no value", "#8a8579")]
+        known = [[number, text, colour, int(counts[number])] for number, text, colour in legend if counts[number]]
+        return as_json_answer({"legend": known, "numbers": base64.b64encode(numbers.tobytes()).decode()})
+
+    def lasso(self, request: Any) -> Any:
+        """Count the listed samples in a polygon, and give them a tag or take it away.
+
+        Parameters: `polygon`, x and y of its corners on the map, separated by commas; `name` and `do`, as for tags.
+        """
+        shown, vectors = self._vectors(request)
+        parameters = request.query_params
+        if vectors.done < len(vectors.rows):
+            raise ValueError("the vectors are not read yet")
+        within: npt.NDArray[Any] = vectors.rows[inside(vectors.settle(), _polygon(parameters.get("polygon", "")))]
+        selection = select(self._site.shelf, shown, Query.of(parameters))
+        if selection.positions is not None:
+            listed: npt.NDArray[np.bool_] = np.isin(within, selection.positions)
+            within = within[listed]
+        if parameters.get("name"):
+            do = parameters.get("do", "")
+            if do not in ("add", "remove"):
+                raise ValueError(f"do={do}: expected add or remove")
+            self._site.shelf.tag(shown, checked_name(parameters["name"]), within, add=do == "add")
+        first = within.tolist()[:: max(1, len(within) // _SHOWN)][:_SHOWN]
+        keys = [plain_text(key) for key in keys_of(shown.dataset, first)] if first else []
+        tags = self._site.shelf.tags[shown.number].counts()
+        return as_json_answer({"count": len(within), "some": list(zip(first, keys, strict=True)), "tags": tags})
+
+    def _vectors(self, request: Any) -> tuple[Shown, Vectors]:
+        shown = self._site.shown(request)
+        return shown, self._site.shelf.vectors_of(shown, request.query_params.get("field", ""))
+
+
+def _polygon(text: str) -> npt.NDArray[np.float64]:
+    try:
+        numbers = np.array([float(each) for each in text.split(",")], np.float64)
+    except ValueError:
+        numbers = np.zeros(0)
+    if len(numbers) < 6 or len(numbers) % 2 or len(numbers) > 2 * _CORNERS or not np.isfinite(numbers).all():
+        raise ValueError(f"the polygon has {len(numbers)} numbers: expected x and y of 3 to {_CORNERS:,} corners")
+    return numbers.reshape(-1, 2)
+
+
+def _numbers(
+    shown: Shown, name: str, values: npt.NDArray[Any], missing: Any, rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint8], Legend]:
+    """Return a colour number for each vector, and the legend: number, text, colour."""
+    own = np.ma.getdata(values)[rows]
+    lost = np.zeros(len(rows), np.bool_) if missing is None else np.asarray(missing)[rows].copy()
+    if own.dtype.kind == "f":
+        lost |= np.isnan(own)
+    there = np.flatnonzero(~lost)
+    numbers = np.full(len(rows), _ABSENT, np.uint8)
+    if not len(there):
+        return numbers, []
+    kinds, which, counts = np.unique(own[there], return_inverse=True, return_counts=True)
+    if len(kinds) <= 64 or own.dtype.kind not in "iuf" or name in shown.labels:
+        order = np.argsort(-counts, kind="stable")[:_CLASSES]
+        place = np.full(len(kinds), _OTHER, np.uint8)
+        place[order] = np.arange(len(order))
+        numbers[there] = place[which]
+        hues = class_colours()
+        return numbers, [
+            (number, line_of(shown, name, kinds[kind].item()), "#" + bytes(hues[1 + number]).hex())
+            for number, kind in enumerate(order.tolist())
+        ]
+    edges = np.quantile(own[there].astype(np.float64), np.linspace(0, 1, _STEPS + 1))
+    numbers[there] = np.searchsorted(edges[1:-1], own[there], side="right")
+    shades = colours(np.arange(_STEPS, dtype=np.float64)[None])[0]
+    return numbers, [
+        (step, f"{edges[step]:.4g} to {edges[step + 1]:.4g}", "#" + bytes(shades[step]).hex()) for step in range(_STEPS)
+    ]

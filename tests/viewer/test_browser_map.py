@@ -1,0 +1,78 @@
+"""The map of vectors in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.viewer.browsing import Page, chromium, until, violations
+from tests.viewer.placed import write_vectors
+
+import bushel
+
+pytestmark = pytest.mark.browser
+
+COLOURED = """() => {
+    const canvas = document.getElementById('points'), copy = document.createElement('canvas');
+    copy.width = canvas.width; copy.height = canvas.height;
+    const context = copy.getContext('2d');
+    return new Promise((go) => {
+        document.getElementById('points').dispatchEvent(new KeyboardEvent('keydown', { key: '0' }));
+        requestAnimationFrame(() => {
+            context.drawImage(canvas, 0, 0);
+            const data = context.getImageData(0, 0, copy.width, copy.height).data;
+            const found = new Set();
+            for (let at = 0; at < data.length; at += 4)
+                if (data[at + 3] > 250) found.add(data.slice(at, at + 3).join());
+            go(found.size);
+        });
+    });
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.parametrize(("kind", "query"), [("WebGL", ""), ("2D", "?plain=1")])
+def test_points_are_drawn_chosen_and_tagged(browser: Any, tmp_path: Path, kind: str, query: str) -> None:
+    path = write_vectors(tmp_path / "data")
+    bushel.index(path, columns="auto").close()
+    with bushel.view(path) as viewer:
+        tab = Page(browser, viewer.url)
+        page = tab.open(f"/d/0/map{query}")
+        page.wait_for_selector(f"#points[data-drawn='{kind}']")
+        assert "39 points; 1 sample has no such vector" in page.locator("#told").inner_text()
+        assert page.locator("#legend li").count() == 2
+        assert page.evaluate(COLOURED) >= 2
+        box = page.locator("#points").bounding_box()
+        page.mouse.move(box["x"] + 5, box["y"] + 5)  # around the left half
+        page.mouse.down()
+        for x, y in ((0.5, 0.01), (0.5, 0.99), (0.01, 0.99), (0.01, 0.01)):
+            page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=4)
+        page.mouse.up()
+        until(page, "/^(19|20) samples chosen/.test(document.getElementById('chosen').textContent)")
+        page.click("[data-do=add]")
+        until(page, "/(19|20) have the tag/.test(document.getElementById('chosen').textContent)")
+        page.locator("#points").focus()
+        page.keyboard.press("+")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("0")
+        page.click("[data-do=view]")
+        until(page, "document.getElementById('chosen').textContent.startsWith('39 samples chosen')")
+        assert violations(page) == []
+        page.set_viewport_size({"width": 320, "height": 640})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.click("#list")
+        until(page, "/^(19|20) of 40 samples/.test(document.getElementById('count').textContent)")
+        page.locator(".tile a").first.click()
+        page.click("text=More like this")
+        until(page, "document.getElementById('count').textContent === '40 samples'")
+        assert page.input_value("select[name=sort]").startswith("-like.embedding.")
+        assert tab.errors == []
+        tab.close()
