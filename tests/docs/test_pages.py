@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.containers.read_in_place import FOREIGN
-from tests.docs.pages import blocks, commands_of, run
+from tests.docs.pages import blocks, commands_of, run, run_session
 from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
 from tests.testing.shelves import PACKAGE, write_shelf
@@ -233,6 +233,7 @@ def test_joins() -> None:
             writer.append({"jpg": np.zeros((48, 64, 3), np.uint8), "cls": 1 - number}, key=f"cat/{number}")
     np.save("embeddings.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
     assert run_page("docs/joins.md", {}) == 10
+    assert [run_session(block) for block in blocks("docs/joins.md", "console")] == [1]
 
 
 def test_references() -> None:

@@ -181,7 +181,7 @@ def _joined_of(own: Names, their: Names, found: I64, how: str) -> Joined:
     lone = np.ones(len(their.samples), np.bool_)
     lone[found[found >= 0]] = False
     alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
-    examples = (_shown(own, alone[0]), tuple(reader_of(their.dataset).keys(their.samples[alone[1][:_SHOWN]])))
+    examples = _shown(own, alone[0]), _shown(their, alone[1])
     on = own.on if their.on in (own.on, KEY) else their.on if own.on == KEY else f"{own.on} = {their.on}"
     lost = len(alone[0]), len(alone[1])
     return Joined("key" if on == KEY else on, how, len(found) - lost[0], lost, examples)

@@ -27,6 +27,7 @@ _COMMANDS = {
     "verify": "Check a dataset: structure, index, checksums, keys.",
     "remove": "Remove samples from a dataset, or take that back.",
     "views": "List the views that are saved beside a dataset, or delete one.",
+    "join": "Join datasets whose samples belong together, and count those without a partner.",
     "diff": "Compare two datasets: samples that only one has, and fields that changed.",
     "repair": "Write the intact samples of a damaged dataset to a new one.",
     "bench": "Measure how fast a dataset loads, and what limits it.",

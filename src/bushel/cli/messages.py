@@ -32,6 +32,7 @@ _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>
 """Arguments of Python functions in error messages. Commands show them as options."""
 _AS_OPTIONS = {"bushel.sources.Files": "--kind files", "suffixes=": "--exts", "root=": "--root ", "file=": "--file "}
 """Other things in error messages that Python and the commands call differently."""
+_NEW_NAME = re.compile(r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or )?(.*)names=\{'(.+?)': '(.+?)'\}")
 
 FOUND, WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -108,7 +109,7 @@ def _describe(error: Exception) -> str:
     hint = error.hint if isinstance(error, FormatError) else None
     first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
     lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
-    text = _ARGUMENT.sub(_as_option, "\n".join(lines))
+    text = _NEW_NAME.sub(r"\1--rename \2=\3", _ARGUMENT.sub(_as_option, "\n".join(lines)))
     for python, option in _AS_OPTIONS.items():
         text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
     return text

@@ -1,0 +1,112 @@
+"""`bushel join`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import click
+
+from bushel.cli.command import Argument, Option, Several
+from bushel.cli.options import OutputOptions, new_containers, pairs
+
+if TYPE_CHECKING:
+    from bushel import Dataset
+
+__all__ = ["command"]
+
+
+def command(
+    first: Annotated[str, Argument(help="The first dataset, whose keys and order the samples keep.")],
+    others: Annotated[list[str], Argument(help="Datasets with more fields of these samples.", several=True)],
+    *,
+    on: Annotated[
+        str,
+        Option(
+            "--on",
+            help="What partners have in common: key; a field whose values are equal, or name keys or paths of the "
+            "other dataset; or photo=id, a field of the first dataset and one of the others.",
+        ),
+    ] = "key",
+    how: Annotated[
+        str,
+        Option(
+            "--how",
+            help="inner: leave out samples without a partner; left: keep those of the first dataset.",
+            values=lambda: ("inner", "left"),
+        ),
+    ] = "inner",
+    rename: Annotated[
+        list[str] | None, Option("--rename", help="Another name for a field of the others, such as cls=kind.")
+    ] = None,
+    save_view: Annotated[
+        str | None, Option("--save-view", help="Save the samples that have partners as a view of the first dataset.")
+    ] = None,
+    keys: Annotated[
+        str | None, Option("--keys", help="File to write the keys to, one a line; - for the output.")
+    ] = None,
+    out: Annotated[str | None, Option("--out", help="Write the joined samples to this new dataset.")] = None,
+    container: Annotated[
+        str | None,
+        Option("--container", "-c", help="Container of --out. [default: by its suffix]", values=new_containers),
+    ] = None,
+    shown: OutputOptions,
+) -> None:
+    """Join datasets whose samples belong together, such as photos and captions, and count those without a partner.
+
+    Without --save-view, --keys and --out nothing is written: the command says what would be joined. `bushel.join` does
+    the same in Python. The exit code is 1 if no sample has a partner.
+
+    Examples:
+      bushel join captions.jsonl photos.tar --on image
+      bushel join photos/ labels.csv --on key=id --save-view labelled
+      bushel join captions.jsonl photos.tar --on image --out pairs.tar
+    """
+    if how not in ("inner", "left"):
+        raise click.BadParameter(f"{how!r}: expected inner or left", param_hint="--how")
+    if save_view is not None and how != "inner":
+        raise click.BadParameter("it saves samples that have partners: leave --how left out", param_hint="--save-view")
+    if container is not None and out is None:
+        raise click.BadParameter("it is for --out", param_hint="--container")
+    import bushel
+    from bushel.cli.output import count, print_json, print_text, progress_bar, say
+
+    own, equals, their = on.partition("=")
+    others = list(others) if isinstance(others, Several) else [cast("str", others)]
+    opened = [bushel.open(path) for path in (first, *others)]
+    joined = bushel.join(
+        opened,
+        on=(own, their) if equals else on,
+        how=cast('Literal["inner", "left"]', how),
+        names=pairs(rename, "--rename"),
+    )
+    if save_view is not None:
+        opened[0]._view(joined._selection.positions, made=f"with partners in {', '.join(others)}").save(save_view)
+        say(f"saved: bushel.open({first!r}, view={save_view!r})", quiet=shown.quiet or shown.as_json)
+    if keys is not None:
+        _write_keys(joined, keys)
+    if out is not None:
+        with progress_bar("writing", quiet=shown.quiet) as report:
+            bushel.convert(joined, out, container=container, progress=report)
+    found = joined.info.joins
+    if shown.as_json:
+        said = {
+            "samples": len(joined),
+            "fields": {name: field.codec for name, field in joined._selection.fields.items()},
+        }
+        print_json({"paths": [first, *others], **said, "joins": [asdict(each) for each in found]})
+    elif not shown.quiet and keys != "-":
+        print_text(f"{count(len(joined), 'sample')} with {', '.join(joined.spec)}")
+        for path, each in zip(others, found, strict=True):
+            print_text(f"{path}: {count(each.matched, 'sample')} of {first} matched by {each.on}")
+            if each.misses:
+                print_text(f"  {each.misses}")
+        if out is not None:
+            print_text(f"written to {out}")
+    raise click.exceptions.Exit(0 if any(each.matched for each in found) else 1)
+
+
+def _write_keys(joined: Dataset, path: str) -> None:
+    lines = "".join(f"{key}\n" for key in joined.keys)
+    with click.open_file(path, "w", encoding="utf-8", atomic=path != "-") as file:
+        file.write(lines)
