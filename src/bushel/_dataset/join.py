@@ -19,7 +19,7 @@ from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.public import public
 from bushel.spec import KEY
 
-__all__ = ["join"]
+__all__ = ["join", "samples_in"]
 
 I64 = npt.NDArray[np.int64]
 On = str | tuple[str, str]
@@ -93,6 +93,12 @@ def join(
     for other, own in zip(rest, new, strict=True):
         whole = _joined(whole, named._view(whole._selection.positions), other, _resolved(named, other, on), how, own)
     return whole
+
+
+def samples_in(joined: Dataset, first: Dataset) -> Dataset:
+    """Return the samples of the first dataset of a join that the join has, as a view of that dataset."""
+    made = f"samples with a partner by {', '.join(dict.fromkeys(each.on for each in joined.info.joins))}"
+    return first._view(joined._selection.positions, made=made)
 
 
 def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:

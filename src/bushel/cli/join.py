@@ -52,7 +52,7 @@ def command(
     ] = None,
     shown: OutputOptions,
 ) -> None:
-    """Join datasets whose samples belong together, such as photos and captions, and count those without a partner.
+    """Join datasets whose samples belong together, and count those without a partner.
 
     Without --save-view, --keys and --out nothing is written: the command says what would be joined. `bushel.join` does
     the same in Python. The exit code is 1 if no sample has a partner.
@@ -69,6 +69,7 @@ def command(
     if container is not None and out is None:
         raise click.BadParameter("it is for --out", param_hint="--container")
     import bushel
+    from bushel._dataset.join import samples_in
     from bushel.cli.output import count, print_json, print_text, progress_bar, say
 
     own, equals, their = on.partition("=")
@@ -81,7 +82,7 @@ def command(
         names=pairs(rename, "--rename"),
     )
     if save_view is not None:
-        opened[0]._view(joined._selection.positions, made=f"with partners in {', '.join(others)}").save(save_view)
+        samples_in(joined, opened[0]).save(save_view)
         say(f"saved: bushel.open({first!r}, view={save_view!r})", quiet=shown.quiet or shown.as_json)
     if keys is not None:
         _write_keys(joined, keys)
@@ -92,7 +93,7 @@ def command(
     if shown.as_json:
         said = {
             "samples": len(joined),
-            "fields": {name: field.codec for name, field in joined._selection.fields.items()},
+            "fields": dict(joined.spec),
         }
         print_json({"paths": [first, *others], **said, "joins": [asdict(each) for each in found]})
     elif not shown.quiet and keys != "-":
