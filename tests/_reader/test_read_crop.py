@@ -15,9 +15,9 @@ from tests.integrity.small import flip, reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
+from bushel._index.jpeg_tables import Segments
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
-from bushel._index.table import Segments
 from bushel._reader import crops
 from bushel.containers import get_writable
 from bushel.errors import CodecError, CorruptError

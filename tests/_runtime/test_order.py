@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests._runtime.order_by_document import derive_by_document, hash32, mix64, permute_by_document
 
-from bushel._runtime.order import Blocks, Exact, Mixed, Order, Permutation, Sequential, Weighted, derive
+from bushel._runtime.order import Blocks, Exact, Mixed, Order, Sequential, Weighted
+from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, Scheduled
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.loader.bucketed import Bucketed, bucketed_order

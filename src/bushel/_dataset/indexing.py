@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.open import checked_spec, each_shard, files_named, remaining_of
+from bushel._dataset.open import checked_spec, files_named, remaining_of
 from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import find_incomplete, lists_all, manifest_path, marker_path
@@ -22,6 +22,7 @@ from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.file_spec import spec_from_file
 from bushel._index.sidecar import find_manifest
+from bushel._reader.each_shard import each_shard
 from bushel._reader.key_file import has_old_key_file, write_key_file
 from bushel._reader.labels import labels_beside
 from bushel._reader.listed import write_manifest
@@ -30,7 +31,8 @@ from bushel._reader.shards import union_of_fields
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.containers import get_container
-from bushel.containers.base import PromisesChecksums, ReadOptions
+from bushel.containers.abilities import PromisesChecksums
+from bushel.containers.base import ReadOptions
 from bushel.errors import SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, is_object, make_folder

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from bushel._dataset.dataset import Dataset
 from bushel._discovery.asked import AS_FILES_SAY, Asked, warn_withheld
@@ -25,7 +25,8 @@ from bushel._runtime.public import public
 from bushel.codecs import get_codec
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, needs_index, with_episodes
-from bushel.containers.base import KeepsNames, ReadOptions, Shard
+from bushel.containers.abilities import KeepsNames
+from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError
 from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import is_local, is_object
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = [
     "IndexPolicy",
     "checked_spec",
-    "each_shard",
     "files_named",
     "open",
     "open_any",
@@ -50,9 +50,6 @@ IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
 keep it in memory only (`memory`); or refuse (`require`)."""
 
-_REMOTE_WORKERS = 8
-"""Number of remote shards that are indexed at once. Each may have 64 MiB of requests in flight."""
-
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
 are compared shard by shard, when a shard is first read."""
@@ -62,8 +59,6 @@ _HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
 without a sidecar may have."""
 
 _FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(attrgetter, ("fields", "codec", "damage", "labels", "section"))
-
-T = TypeVar("T")
 
 
 @public()
@@ -360,6 +355,8 @@ def open_shards(
         opened += work(shard) if one is None else [one]
         here += 1
     if here < len(shards):
+        from bushel._reader.each_shard import each_shard
+
         opened += chain.from_iterable(each_shard(shards[here:], work))
     keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
     if keeps and not any(map(_LABELS, opened)):
@@ -382,48 +379,6 @@ def _is_quick(shard: Shard) -> bool:
             if size > _HERE_BYTES:
                 return False
     return True
-
-
-def each_shard(
-    shards: Sequence[Shard],
-    work: Callable[[Shard], T],
-    *,
-    workers: int | None = None,
-    finished: Callable[[T], None] | None = None,
-    engine: Any = None,
-) -> list[T]:
-    """Call a function with every shard in threads or on an engine, and return the results in order.
-
-    Args:
-        shards: The shards.
-        work: The function.
-        workers: Number of threads.
-        finished: Called with each result, from this thread.
-        engine: Where the function is called instead; it can be pickled then.
-
-    Raises:
-        BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
-    """
-    if engine is not None:
-        from bushel._runtime.tasks.drive import map_on_engine
-        from bushel.engines import connect
-
-        return map_on_engine(work, shards, connect(engine), finished=finished and (lambda _, result: finished(result)))
-    each: Iterable[T]
-    if len(shards) <= 1:
-        each = map(work, shards)
-    else:
-        from bushel._runtime.parallel import parallel_map
-        from bushel._runtime.threads import cpu_count
-
-        usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
-        each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
-    results: list[T] = []
-    for result in each:
-        results.append(result)
-        if finished is not None:
-            finished(result)
-    return results
 
 
 def _open_one(

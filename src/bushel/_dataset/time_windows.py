@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bushel._reader.windows import PAD
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
-from bushel.containers.base import HasRate
+from bushel.containers.abilities import HasRate
 from bushel.errors import SpecError
 
 if TYPE_CHECKING:

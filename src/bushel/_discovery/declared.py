@@ -10,7 +10,8 @@ import numpy as np
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.containers import get_container
-from bushel.containers.base import ReadOptions, Shard, StoresText
+from bushel.containers.abilities import StoresText
+from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.references import names_files
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec

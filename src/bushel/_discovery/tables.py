@@ -25,7 +25,8 @@ from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers import get_container
-from bushel.containers.base import HasOwnIndex, IndexesPart, ReadOptions
+from bushel.containers.abilities import HasOwnIndex, IndexesPart
+from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError
 from bushel.kernels import ExtentError, crc32
 from bushel.storage import AnyPath, Extents, File, below, is_local, is_object, open_file, read_many

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.clip_frames import ClipFrames, joined
-from bushel._index.table import FieldExtents, SeekTables, Segments
+from bushel._index.jpeg_tables import SeekTables, Segments
+from bushel._index.table import FieldExtents
 from bushel._index.value_scan import ValueScan, chunks_of, present_rows
 from bushel._runtime.parallel import parallel_map
 from bushel.codecs import holds_clip, holds_image

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.clip_frames import frames_of
-from bushel._index.table import FieldExtents, FileStamp, Keys, SeekTables, Segments, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array
@@ -322,6 +321,18 @@ def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int) -> 
         absent = arrays.optional(f"{name}.absent", np.bool_, samples)
     segment_starts = arrays.optional(f"{name}.segment_starts", np.int64, rows + 1)
     seek_starts = arrays.optional(f"{name}.seek_starts", np.int64, rows + 1)
+    segments = seek = frames = None
+    if segment_starts is not None or seek_starts is not None:
+        from bushel._index.jpeg_tables import SeekTables, Segments
+
+        if segment_starts is not None:
+            segments = Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32))
+        if seek_starts is not None:
+            seek = SeekTables(seek_starts, arrays.get(f"{name}.seek_words", np.uint64))
+    if f"{name}.frame_starts" in arrays.named:
+        from bushel._index.clip_frames import frames_of
+
+        frames = frames_of(name, rows, arrays.get)
     return FieldExtents(
         field,
         from_file(entry.codec),
@@ -331,9 +342,9 @@ def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int) -> 
         arrays.optional(f"{name}.crc32", np.uint32, rows),
         starts,
         absent,
-        None if segment_starts is None else Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32)),
-        frames_of(name, rows, arrays.get) if f"{name}.frame_starts" in arrays.named else None,
-        None if seek_starts is None else SeekTables(seek_starts, arrays.get(f"{name}.seek_words", np.uint64)),
+        segments,
+        frames,
+        seek,
     )
 
 

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
-from bushel._index.jpeg_tables import SeekTables, Segments
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -30,6 +29,7 @@ from bushel.storage.names import below, leads_out
 if TYPE_CHECKING:
     from bushel._index.clip_frames import ClipFrames
     from bushel._index.columns import Column
+    from bushel._index.jpeg_tables import SeekTables, Segments
     from bushel.storage import AnyPath
     from bushel.storage.blocks import Blocks
 
@@ -41,8 +41,6 @@ __all__ = [
     "IndexedShard",
     "Keys",
     "Place",
-    "SeekTables",
-    "Segments",
     "Shard",
     "ShardIndex",
     "is_url",

@@ -9,7 +9,8 @@ from bushel._index.class_names import Labels, join_labels
 from bushel._index.sidecar import Manifest
 from bushel._reader.shards import OpenShard
 from bushel.containers import get_container
-from bushel.containers.base import KeepsNames, Shard
+from bushel.containers.abilities import KeepsNames
+from bushel.containers.base import Shard
 from bushel.spec import Spec
 
 __all__ = ["labels_beside", "labels_in", "labels_of"]

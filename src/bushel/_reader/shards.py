@@ -16,9 +16,9 @@ from bushel._discovery.asked import AS_FILES_SAY, Asked
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.read_plan import Group
 from bushel._index.sidecar import ManifestShard, load_index
-from bushel._index.table import FileStamp, Keys, ShardIndex
+from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel.containers import get_container, register_container, registered_here
-from bushel.containers.base import PromisesChecksums, Shard
+from bushel.containers.abilities import PromisesChecksums
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_object, open_known

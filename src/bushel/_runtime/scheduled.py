@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import LIMIT, ORDER_VERSION, PART, Order, Permutation, check_order, check_positions, derive
+from bushel._runtime.order import ORDER_VERSION, PART, Order, check_order, check_positions
+from bushel._runtime.permutation import LIMIT, Permutation, derive
 
 __all__ = ["BLOCK", "Point", "SampleOrder", "Scheduled", "evenly", "parting", "scheduled_of", "share_block"]
 

@@ -10,7 +10,8 @@ from bushel._reader.shards import OpenShard, union_of_fields
 from bushel._writer.journal import read_head
 from bushel._writer.shard_plan import labels_in, spec_in
 from bushel._writer.target import Target
-from bushel.containers.base import KeepsNames, WritableContainer
+from bushel.containers.abilities import KeepsNames
+from bushel.containers.base import WritableContainer
 from bushel.errors import FormatError, SpecError, StateError
 from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, write_whole

@@ -17,7 +17,8 @@ from bushel._writer.sample_values import SampleEncoder
 from bushel._writer.shard_plan import ShardPlan
 from bushel._writer.shard_writer import ShardInProgress
 from bushel._writer.target import Target, check_same_fields
-from bushel.containers.base import HasGenerations, KeepsFolders, Layout, Shard, Stored, WriteOptions
+from bushel.containers.abilities import HasGenerations, KeepsFolders
+from bushel.containers.base import Layout, Shard, Stored, WriteOptions
 from bushel.errors import SpecError
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath

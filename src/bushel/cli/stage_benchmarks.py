@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.stream import StreamDataset
-from bushel._runtime.order import LIMIT, Exact
+from bushel._runtime.order import Exact
+from bushel._runtime.permutation import LIMIT
 from bushel._runtime.shuffle import Shuffle
 from bushel.loader.collate import Sample
 from bushel.loader.loader import Loader

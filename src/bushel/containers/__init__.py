@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.public import lazy_names
-from bushel.containers.base import (
+from bushel.containers.abilities import (
     ChangesTypes,
     ChecksStored,
-    Container,
     HasFileNames,
     HasGenerations,
     HasOwnIndex,
@@ -19,17 +18,20 @@ from bushel.containers.base import (
     KeepsFolders,
     KeepsNames,
     KeepsReferences,
-    Layout,
-    LayoutField,
     MendsKeys,
     PromisesChecksums,
-    ReadOptions,
     Recovers,
     ReportsFaults,
+    StoresText,
+)
+from bushel.containers.base import (
+    Container,
+    Layout,
+    LayoutField,
+    ReadOptions,
     Shard,
     ShardWriter,
     Stored,
-    StoresText,
     WritableContainer,
     WriteOptions,
     WritesColumns,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bushel.containers.base import ReadOptions, Recovers, Shard
+from bushel.containers.abilities import Recovers
+from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.registry import get_container
 from bushel.errors import FormatError, SpecError

@@ -16,7 +16,8 @@ from typing import cast
 
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
-from bushel.containers.base import Container, HasFileNames, WritableContainer
+from bushel.containers.abilities import HasFileNames
+from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
 
 __all__ = [

@@ -9,7 +9,8 @@ from typing import Any
 from bushel._index.file_spec import asked_for
 from bushel.codecs import get_codec
 from bushel.codecs.registry import content_codec
-from bushel.containers.base import ChangesTypes, Container, LayoutField
+from bushel.containers.abilities import ChangesTypes
+from bushel.containers.base import Container, LayoutField
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field, Spec, parse_spec
 

@@ -12,7 +12,8 @@ from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
-from bushel.containers.base import KeepsFolders, WritableContainer, WriteOptions
+from bushel.containers.abilities import KeepsFolders
+from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError
 from bushel.ingest.images import Rewriting, image_fields
 from bushel.ingest.own_source import refuse_own_source

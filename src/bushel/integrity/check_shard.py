@@ -18,7 +18,8 @@ from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardInd
 from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
 from bushel.containers import Container
-from bushel.containers.base import ChecksStored, KeepsReferences, ReadOptions, ReportsFaults, Shard
+from bushel.containers.abilities import ChecksStored, KeepsReferences, ReportsFaults
+from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files

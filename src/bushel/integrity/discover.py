@@ -13,7 +13,8 @@ from bushel._discovery.folders import shard_of_entry
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
-from bushel.containers.base import HasFileNames, Shard
+from bushel.containers.abilities import HasFileNames
+from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import AnyPath

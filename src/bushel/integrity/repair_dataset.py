@@ -28,7 +28,7 @@ from bushel.containers import (
     get_container,
     get_writable,
 )
-from bushel.containers.base import HasGenerations, MendsKeys
+from bushel.containers.abilities import HasGenerations, MendsKeys
 from bushel.engines import connect
 from bushel.errors import FormatError
 from bushel.ingest import convert

@@ -20,7 +20,8 @@ from bushel._index.table import I64, MISSING, FileStamp, Keys, ShardIndex
 from bushel._reader.labels import labels_beside
 from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions, ReportsFaults
+from bushel.containers.abilities import ReportsFaults
+from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.containers.recovery import Bools

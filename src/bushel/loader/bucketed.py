@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._runtime.order import BUCKETS, LIMIT, ORDER_VERSION, TOGETHER, Permutation, derive
+from bushel._runtime.order import BUCKETS, ORDER_VERSION, TOGETHER
+from bushel._runtime.permutation import LIMIT, Permutation, derive
 
 __all__ = ["BatchSizes", "Bucketed", "EpochOfBatches", "TooLongError", "bucketed_order"]
 

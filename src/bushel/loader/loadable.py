@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,13 +13,13 @@ import numpy.typing as npt
 from bushel._dataset.batch_reader import BatchReader
 from bushel._dataset.dataset import Dataset
 from bushel.errors import BushelError, CodecError, MissingPackageError
-from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once
+from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
 from bushel.loader.collate import Sample
 
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Loadable", "Source", "describe", "failure_of", "source_of"]
+__all__ = ["Loadable", "Source", "describe", "excluded_positions", "failure_of", "source_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -180,3 +181,20 @@ def describe(dataset: Loadable, sample: int, failure: Failure, error: Exception,
         file, offset = dataset.location(sample, failure.field or first)
     key = failure.key or dataset.keys[sample]
     return BadSample(sample, key, failure.field, file, offset, failure.cause or cause_of(error))
+
+
+def excluded_positions(
+    dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | int | BadSample]
+) -> frozenset[int]:
+    """Return the positions of the samples that `exclude=` of a loader names: in a file, by position, key or report.
+
+    Raises:
+        ValueError: It names a sample that the dataset does not have.
+    """
+    if isinstance(exclude, str | os.PathLike):
+        exclude = read_errors(exclude)
+    try:
+        named = (one.key if isinstance(one, BadSample) else one for one in exclude)
+        return frozenset(one if isinstance(one, int) else dataset.position(one) for one in named)
+    except KeyError as error:
+        raise ValueError(f"exclude= names a sample that the dataset does not have: {error.args[0]}") from error

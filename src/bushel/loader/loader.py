@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,12 +12,12 @@ from bushel._dataset.mapped import Mapped
 from bushel._runtime.public import public
 from bushel.codecs.image import ImageReading
 from bushel.errors import StateError
-from bushel.loader.bad_samples import BadSample, ErrorReport, read_errors, write_errors
+from bushel.loader.bad_samples import ErrorReport, read_errors, write_errors
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
 from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.future import accept_future
-from bushel.loader.loadable import Loadable, source_of
+from bushel.loader.loadable import Loadable, excluded_positions, source_of
 from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
 from bushel.loader.pack_options import shape_of
@@ -187,7 +187,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         fields, windows = random_windows(
             self.fields, source, self._plan.order.seed, packed=self.pack_by or self.chunk_by
         )
-        excluded = _positions(source, self.exclude)
+        excluded = excluded_positions(source, self.exclude)
         skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
         check_whole_batches(self, leaves_out=skips.get(self.on_error))
         return Pipeline(
@@ -445,13 +445,3 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         progress = self._progress
         is_over = self._started and progress.samples and self._plan.at(progress.epoch).is_over(progress.samples)
         return Progress.at(progress.epoch + 1) if is_over else progress
-
-
-def _positions(dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | int | BadSample]) -> frozenset[int]:
-    if isinstance(exclude, str | os.PathLike):
-        exclude = read_errors(exclude)
-    try:
-        named = (one.key if isinstance(one, BadSample) else one for one in exclude)
-        return frozenset(one if isinstance(one, int) else dataset.position(one) for one in named)
-    except KeyError as error:
-        raise ValueError(f"exclude= names a sample that the dataset does not have: {error.args[0]}") from error

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._runtime.order import ORDER_VERSION, PACKS, Permutation, Sequential, derive
+from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
 from bushel._runtime.parallel import map_all
+from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.threads import cpu_count
 from bushel.loader.rows import WHOLE

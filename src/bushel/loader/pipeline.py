@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import LIMIT, Balanced, Weighted
+from bushel._runtime.permutation import LIMIT
 from bushel.errors import BushelError
 from bushel.loader.bad_samples import ErrorReport, Failure, OnError, named
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.collate import Batch, Collate, Sample, collate
 from bushel.loader.loadable import Source, describe, failure_of
 from bushel.loader.micro_batch import MicroBatch, count_bytes, generator, micro_batches, stored_bytes
-from bushel.loader.plan import BatchPlan
+from bushel.loader.plan import BatchPlan, draws_of
 from bushel.loader.replacing import decoded_one_by_one, following, nothing_left, one_by_one
 from bushel.loader.row_batches import collate_rows
 from bushel.loader.rows import RowShape
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bushel.loader.random_window import RandomWindows
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "draws_of", "raise_first", "transformed"]
+__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first", "transformed"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -436,12 +436,6 @@ def transformed(call: Call | None, batch: Any, seed: int, plan: BatchPlan) -> An
     if batch is None:
         raise TypeError(f"the batch_transform {named(call.function)} returned None: return the batch")
     return batch
-
-
-def draws_of(order: AnyOrder, plan: BatchPlan) -> I64 | None:
-    """Return the positions that seed the random numbers of transforms, if samples repeat within an epoch."""
-    own = getattr(order, "base", order)
-    return plan.positions if isinstance(own, Weighted | Balanced) else None
 
 
 def raise_first(decoded: Iterable[Any]) -> None:

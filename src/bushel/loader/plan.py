@@ -14,10 +14,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.order import Balanced, Weighted
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.rows import Rows
 
-__all__ = ["BatchPlan", "Pad", "Plan", "check_plan"]
+__all__ = ["BatchPlan", "Pad", "Plan", "check_plan", "draws_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -172,3 +173,9 @@ class Plan:
     def _share(self, left: int) -> tuple[int, int]:
         """Return this rank's part of a last global batch that is not full."""
         return left * self.rank // self.world_size, left * (self.rank + 1) // self.world_size
+
+
+def draws_of(order: object, plan: BatchPlan) -> I64 | None:
+    """Return the positions that seed the random numbers of transforms, if samples repeat within an epoch."""
+    own = getattr(order, "base", order)
+    return plan.positions if isinstance(own, Weighted | Balanced) else None

@@ -21,8 +21,8 @@ from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.collate import Sample
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Clock, Finished, Pipeline, draws_of
-from bushel.loader.plan import BatchPlan
+from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.plan import BatchPlan, draws_of
 
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, ReadAhead

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.stream import StreamDataset, check_again
-from bushel._runtime.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
+from bushel._runtime.order import ORDER_VERSION, Exact, Sequential
+from bushel._runtime.permutation import LIMIT, derive
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.loader.bad_samples import ErrorReport, Failure
