@@ -8,14 +8,13 @@ Nothing waits for the disk. FFRecord is not on PyPI: it takes part if it is buil
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
+from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, options_parser, save, show
 
 SCRIPT = Path(__file__).resolve().parent / "peers" / "append_records.py"
 ENVIRONMENTS = {
@@ -55,9 +54,7 @@ def writing(package: str, python: Path, form: str, count: int, length: int) -> C
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Writing samples from memory.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="a tenth of the samples, fewer rounds")
+    parser = options_parser("Writing samples from memory.", "a tenth of the samples, fewer rounds")
     parser.add_argument("--rounds", type=int)
     options = parser.parse_args()
     part, rounds = (10, 3) if options.small else (1, 7)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from measure import ROOT, SCRATCH, Rate, Timing, in_turns, save, show
+from measure import ROOT, SCRATCH, Rate, Timing, in_turns, options_parser, save, show
 
 SAMPLE_VIDEOS = ROOT.parent / "shared" / "data" / "videos"
 READER = Path(__file__).resolve().parent / "peers" / "read_clips.py"
@@ -96,12 +96,10 @@ def contest(
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Reading 16 frames of stored clips.")
+    parser = options_parser("Reading 16 frames of stored clips.", "fewer clips and rounds")
     parser.add_argument("--videos", type=Path, default=SAMPLE_VIDEOS, metavar="FOLDER", help="where to take clips from")
     parser.add_argument("--torchcodec", type=Path, metavar="PYTHON", help="an interpreter with TorchCodec")
     parser.add_argument("--decord", type=Path, metavar="PYTHON", help="an interpreter with decord")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="fewer clips and rounds")
     options = parser.parse_args()
     pythons: dict[str, Path | None] = {
         "bushel": Path(sys.executable),

@@ -12,7 +12,6 @@ delays every answer. `cloud_epochs.py` measures whole epochs.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from measure import Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
+from measure import Rate, Timing, console, how_to_make, in_turns, interpreter, options_parser, save, show
 from object_server import BUCKET, LENGTH, SHARDS, Record, delayed, empty, fill, running_server
 
 BATCH = 128
@@ -37,10 +36,8 @@ PEERS = {
 
 def main() -> None:
     """Write the dataset, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
+    parser = options_parser(__doc__, "a few seconds, for a look")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
-    parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     count, rounds, batches = (800, 3, 2) if options.small else (8000, 9, 4)
     results: dict[str, dict[str, Rate]] = {}

@@ -12,17 +12,15 @@ The peers need `python interop/environments.py mds`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import bushel
 from bushel.storage.objects.client import library
 from bushel.storage.objects.location import ObjectPath
-from measure import Rate, Timing, how_to_make, in_turns, interpreter, save, show
+from measure import Rate, Timing, how_to_make, in_turns, interpreter, options_parser, save, show
 from object_server import BUCKET, LENGTH, SHARDS, delayed, empty, fill, running_server
 from served import PEERS
 
@@ -38,14 +36,12 @@ CONTESTANTS = {
 
 def main() -> None:
     """Write the datasets, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
+    parser = options_parser(__doc__, "a few seconds, for a look")
     parser.add_argument("--rounds", type=int, help="epochs of each contestant")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
     parser.add_argument("--length", type=int, default=LENGTH, help="bytes of a record")
     parser.add_argument("--count", type=int, help="number of records")
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, metavar="NAME", help="measure these contestants")
-    parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     count, rounds = (800, 1) if options.small else (4000, 3)
     count, rounds = options.count or count, options.rounds or rounds

@@ -10,7 +10,6 @@ packages interop/requirements/columns.txt lists.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import ROOT, SCRATCH, InEnvironment, Timing, console, how_to_make, in_turns, save, show
+from measure import ROOT, SCRATCH, InEnvironment, Timing, console, how_to_make, in_turns, options_parser, save, show
 from served import PEERS, remember
 
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -177,9 +176,7 @@ def measure(kind: Kind, pythons: dict[str, Path], rounds: int, skipped: dict[str
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Loading numbers.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="a tenth of the samples, fewer rounds")
+    parser = options_parser("Loading numbers.", "a tenth of the samples, fewer rounds")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--only", choices=("tokens", "records"), help="load only these")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH", help="interpreter of a peer")

@@ -12,7 +12,6 @@ memory (`make ceiling` builds it). It has the boxes of the Loader.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import shutil
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ import bushel
 import plot
 from images import enlarged
 from images import photos as read_photos
-from measure import SCRATCH, console, machine, save
+from measure import SCRATCH, console, machine, options_parser, save
 from photos import Contestant, Epoch, Result, Serving, median
 
 FRAMES = 16
@@ -149,11 +148,11 @@ def show(case: Case, images: int, results: dict[str, Result]) -> None:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Loading of crops of JPEGs, plain, tiled and with seek tables.")
+    parser = options_parser(
+        "Loading of crops of JPEGs, plain, tiled and with seek tables.", "a tenth of the images, fewer rounds"
+    )
     parser.add_argument("--photos", type=Path, help="a folder of JPEG files")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--plot", type=Path, help="SVG file for a drawing of them")
-    parser.add_argument("--small", action="store_true", help="a tenth of the images, fewer rounds")
     options = parser.parse_args()
     skipped: dict[str, str] = {}
     results: dict[str, Any] = {}

@@ -11,7 +11,6 @@ do not exist, measures, and prints a line of JSON per case: name, items, seconds
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import SCRATCH, Rate, Timing, how_to_make, in_turns, interpreter, save, show
+from measure import SCRATCH, Rate, Timing, how_to_make, in_turns, interpreter, options_parser, save, show
 
 PEERS = Path(__file__).resolve().parent / "peers"
 
@@ -108,10 +107,8 @@ def _ratio(rates: Mapping[str, Rate], original: str) -> float:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Drop-ins against the originals.")
+    parser = options_parser("Drop-ins against the originals.", "less data, fewer rounds")
     parser.add_argument("names", nargs="*", help="only these")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="less data, fewer rounds")
     options = parser.parse_args()
     known = {drop_in.name: drop_in for drop_in in DROP_INS}
     if unknown := set(options.names) - set(known):

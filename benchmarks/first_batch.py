@@ -9,7 +9,6 @@ until they have ended. `PYTHONDONTWRITEBYTECODE` must not be set, or each of the
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -22,16 +21,14 @@ from rich.table import Table
 
 import bushel
 from bushel.transforms import RandomResizedCrop
-from measure import SCRATCH, Timing, console, in_turns, save
+from measure import SCRATCH, Timing, console, in_turns, options_parser, save
 
 BATCH, SAMPLES = 64, 1000
 
 
 def main() -> None:
     """Write the dataset, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
-    parser.add_argument("--out", type=Path, help="write the results as JSON")
+    parser = options_parser(__doc__, "a few seconds, for a look")
     options = parser.parse_args()
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         console.print("PYTHONDONTWRITEBYTECODE is set: worker processes compile what they import")

@@ -9,7 +9,6 @@ and its children. The packages are those of `python interop/environments.py fore
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, save, show
+from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, options_parser, save, show
 
 KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain")
 SCRIPT = Path(__file__).resolve().parent / "peers" / "peer_foreign.py"
@@ -60,11 +59,9 @@ def cat(folder: Path, _: int) -> Timing:
 
 def main() -> int:
     """Measure, and print or save."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="a tenth of the samples, and fewer rounds")
+    parser = options_parser(__doc__, "a tenth of the samples, and fewer rounds")
     parser.add_argument("--rounds", type=int, help="default: 5")
     parser.add_argument("--only", action="append", choices=KINDS)
-    parser.add_argument("--out", type=Path, help="file for the results as JSON")
     options = parser.parse_args()
     python = interpreter(ENVIRONMENT)
     if not python.exists():

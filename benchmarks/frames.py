@@ -8,7 +8,6 @@ called with the same bytes, which are in memory already. The rest is finding, re
 
 from __future__ import annotations
 
-import argparse
 import io
 import shutil
 import time
@@ -21,16 +20,14 @@ from rich.table import Table
 
 import bushel
 from bushel import kernels
-from measure import SCRATCH, Timing, console, in_turns, save
+from measure import SCRATCH, Timing, console, in_turns, options_parser, save
 
 CLIPS, LENGTH, FRAMES = 40, 60, 16
 
 
 def main() -> None:
     """Write the dataset, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
-    parser.add_argument("--out", type=Path, help="write the results as JSON")
+    parser = options_parser(__doc__, "a few seconds, for a look")
     options = parser.parse_args()
     dataset = bushel.open(_write(SCRATCH / "frames"))
     stored = [sample["frames"] for sample in dataset.read(range(CLIPS), decode=False)]

@@ -9,7 +9,6 @@ Each contestant decodes the same boxes of the same JPEGs, which are in memory, t
 
 from __future__ import annotations
 
-import argparse
 import io
 import time
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from bushel.jpeg import tile
 from bushel.kernels import decode_jpeg, decode_jpegs, jpeg_header, splice_jpeg
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 from bushel.transforms.fused import plan_decode
-from measure import ROOT, Rate, Timing, in_turns, save, show
+from measure import ROOT, Rate, Timing, in_turns, options_parser, save, show
 
 SIDE, BATCH = 224, 128
 SAMPLE_PHOTOS = ROOT.parent / "shared" / "data" / "photos"
@@ -189,10 +188,8 @@ def sizes(work: Work) -> dict[str, float]:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Decoding of random resized crops.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser = options_parser("Decoding of random resized crops.", "fewer photos, fewer rounds")
     parser.add_argument("--photos", type=Path, help="a folder of JPEGs")
-    parser.add_argument("--small", action="store_true", help="fewer photos, fewer rounds")
     parser.add_argument("--rounds", type=int)
     options = parser.parse_args()
     rounds = options.rounds or (2 if options.small else 7)

@@ -6,15 +6,13 @@ python benchmarks/loading.py --small                   a tenth of them, fewer ro
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 import bushel
-from measure import Timing, in_turns, save, show
+from measure import Timing, in_turns, options_parser, save, show
 from served import bushel_readers
 
 LENGTH, BATCH = 200, 256
@@ -46,9 +44,7 @@ def _reading(dataset: bushel.Dataset) -> Callable[[int], Timing]:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="The loader's own work.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")
+    parser = options_parser("The loader's own work.", "a tenth of the records, fewer rounds")
     options = parser.parse_args()
     path = bushel_readers("bushel", "", ("bag",))[0].fill(100_000 if options.small else 1_000_000, LENGTH)
     dataset = bushel.open(path)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -56,6 +59,14 @@ class Rate:
     rounds: int
 
 
+def options_parser(description: str | None, small: str) -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark: `--out`, and `--small`, which `small` describes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument("--small", action="store_true", help=small)
+    return parser
+
+
 def interpreter(environment: str | None) -> Path:
     """Return the path of the Python of an environment in `.interop`, which may not exist; of this one for None."""
     return Path(sys.executable) if environment is None else ROOT / ".interop" / environment / "bin" / "python"
@@ -89,6 +100,17 @@ def installed(environments: Mapping[str, str]) -> tuple[dict[str, Path], dict[st
     pythons = {name: interpreter(environment) for name, environment in environments.items()}
     there = {name: python for name, python in pythons.items() if python.exists()}
     return there, {name: how_to_make(one) for name, one in environments.items() if name not in there}
+
+
+def run_packer(command: Sequence[str], out: Path) -> dict[str, Any]:
+    """Run a packer that writes `out`, remove that, and return the JSON in the last line that it printed."""
+    shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
+    os.sync()  # data of other programs that are not written yet would take time of this one
+    done: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    )
+    shutil.rmtree(out) if out.is_dir() else out.unlink()
+    return done
 
 
 def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:

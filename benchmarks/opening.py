@@ -12,7 +12,6 @@ the first batch of a shuffled epoch, continues in the middle of one, and looks u
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -34,7 +33,7 @@ from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._reader.key_file import NAME as KEYS
 from bushel._reader.key_file import write_key_file
 from bushel.spec import parse_spec
-from measure import SCRATCH, Timing, console, in_turns, save
+from measure import SCRATCH, Timing, console, in_turns, options_parser, save
 from reads import usable
 from served import OTHERS, Reader, bushel_readers, serving
 
@@ -267,9 +266,7 @@ def many_keys(shards: int, rounds: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Opening a dataset.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")
+    parser = options_parser("Opening a dataset.", "a tenth of the records, fewer rounds")
     parser.add_argument("--shards", type=int, help="open a dataset of so many shards, and nothing else")
     parser.add_argument("--keys", action="store_true", help="with --shards: look up keys, and nothing else")
     options = parser.parse_args()

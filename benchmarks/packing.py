@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import ROOT, SCRATCH, Rate, Timing, console, in_turns, installed, save, show
+from measure import ROOT, SCRATCH, Rate, Timing, console, in_turns, installed, options_parser, run_packer, save, show
 from served import CONTAINERS
 
 SAMPLE_PHOTOS = ROOT.parent / "shared" / "data" / "photos"
@@ -57,10 +54,8 @@ def generated() -> Path:
 
 def options_and_photos(description: str) -> tuple[argparse.Namespace, Path]:
     """Return the options of the command line, and a folder of photos."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser = options_parser(description, "480 photos, fewer rounds")
     parser.add_argument("--photos", type=Path, metavar="FOLDER", help="where to take photos from")
-    parser.add_argument("--small", action="store_true", help="480 photos, fewer rounds")
     options = parser.parse_args()
     source = options.photos or (SAMPLE_PHOTOS if SAMPLE_PHOTOS.is_dir() else generated())
     return options, copies(source, 480 if options.small else 2400)
@@ -69,11 +64,8 @@ def options_and_photos(description: str) -> tuple[argparse.Namespace, Path]:
 def _packing(packer: str, python: Path, folder: Path, sync: bool) -> Callable[[int], Timing]:
     def measure(number: int) -> Timing:
         out = SCRATCH / "packed"
-        shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
-        os.sync()  # what others left to be written is not this one's burden
         command = [str(python), str(PACKERS), packer, str(folder), str(out), *(["--sync"] if sync else [])]
-        done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        shutil.rmtree(out) if out.is_dir() else out.unlink()
+        done = run_packer(command, out)
         return Timing(done["images"], done["wall"], done["cpu"])
 
     return measure

@@ -10,7 +10,6 @@ during the epochs, so shared pages count once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from typing import Any
 from rich.table import Table
 
 import plot
-from measure import ROOT, SCRATCH, InEnvironment, console, machine, save
+from measure import ROOT, SCRATCH, InEnvironment, console, machine, options_parser, save
 from served import PEERS
 
 CLOCK = os.sysconf("SC_CLK_TCK")
@@ -228,11 +227,9 @@ def _show(results: dict[str, Result], count: int) -> None:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Loaders of photos against each other.")
+    parser = options_parser("Loaders of photos against each other.", "500 photos, fewer rounds")
     parser.add_argument("--photos", type=Path, required=True, help="a folder of JPEG files")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--plot", type=Path, help="SVG file for a drawing of them")
-    parser.add_argument("--small", action="store_true", help="500 photos, fewer rounds")
     parser.add_argument("--only", nargs="+", help="names of peers")
     options = parser.parse_args()
     count, rounds = (500, 2) if options.small else (5000, 3)

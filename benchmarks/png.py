@@ -8,7 +8,6 @@ depth, and areas of 22 even values for masks. Pixels of both are compared first.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import io
 import time
@@ -21,17 +20,15 @@ import numpy as np
 from PIL import Image
 
 from bushel.codecs import get_codec
-from measure import Timing, console, in_turns, save, show
+from measure import Timing, console, in_turns, options_parser, save, show
 
 KINDS = ("RGB", "RGB and alpha", "grey", "palette", "16 bits", "mask", "mask with a palette")
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_parser(__doc__, "fewer photos and rounds")
     parser.add_argument("--photos", type=Path, required=True, help="a folder of JPEGs, also in folders")
-    parser.add_argument("--small", action="store_true", help="fewer photos and rounds")
-    parser.add_argument("--out", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     photos = sorted(options.photos.rglob("*.jpg"))[: 8 if options.small else 40]
     isal = importlib.util.find_spec("isal") is not None

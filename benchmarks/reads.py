@@ -10,12 +10,11 @@ into `.bench/`.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from measure import Rate, Timing, in_turns, save, show
+from measure import Rate, Timing, in_turns, options_parser, save, show
 from served import COLD_LIMITS, OTHERS, WARM_LIMITS, Reader, Served, bushel_readers, forget, remember, serving
 
 BATCH = 256
@@ -73,10 +72,8 @@ def _reading_cold(reader: Reader, path: Path, count: int) -> Callable[[int], Tim
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Random batched reads.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser = options_parser("Random batched reads.", "a tenth of the records, fewer rounds")
     parser.add_argument("--cold", action="store_true", help="drop the page cache before each round")
-    parser.add_argument("--small", action="store_true", help="a tenth of the records, fewer rounds")
     parser.add_argument("--rounds", type=int)
     options = parser.parse_args()
     rounds = options.rounds or (3 if options.small else 7)

@@ -6,15 +6,13 @@ python benchmarks/resizing.py --small                    480, fewer rounds
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import SCRATCH, Timing, in_turns, installed, save, show
+from measure import SCRATCH, Timing, in_turns, installed, run_packer, save, show
 from packing import options_and_photos
 
 PEER = Path(__file__).resolve().parent / "peers" / "pack_resized.py"
@@ -39,11 +37,7 @@ def classes(photos: Path) -> Path:
 def _packing(packer: str, python: Path, folder: Path, written: dict[str, int]) -> Callable[[int], Timing]:
     def measure(number: int) -> Timing:
         out = SCRATCH / "resized"
-        shutil.rmtree(out, ignore_errors=True)
-        os.sync()  # what others left to be written is not this one's burden
-        command = [str(python), str(PEER), packer, str(folder), str(out)]
-        done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        shutil.rmtree(out)
+        done = run_packer([str(python), str(PEER), packer, str(folder), str(out)], out)
         written[packer] = done["bytes"]
         return Timing(done["images"], done["wall"], done["cpu"])
 

@@ -30,7 +30,7 @@ from rich.table import Table
 import bushel
 import crops
 from bushel.transforms import EachFrame, RandomHorizontalFlip, RandomResizedCrop
-from measure import SCRATCH, Rate, Timing, console, in_turns, save
+from measure import SCRATCH, Rate, Timing, console, in_turns, options_parser, save
 
 PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
 KINDS = ("photos", "tokens", "clips")
@@ -167,9 +167,7 @@ def _cores() -> str:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Scaling of the Loader over processors.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="a tenth of the data, fewer rounds")
+    parser = options_parser("Scaling of the Loader over processors.", "a tenth of the data, fewer rounds")
     parser.add_argument(
         "--kinds", nargs="+", choices=("photos", "tokens", "clips"), default=["photos", "tokens", "clips"]
     )

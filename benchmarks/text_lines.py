@@ -10,7 +10,6 @@ of files. Rates are bytes of the file by CPU time, so that other work on the mac
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from measure import SCRATCH, Timing, in_turns, save, show
+from measure import SCRATCH, Timing, in_turns, options_parser, save, show
 
 FILES = {"text.jsonl": 300, "short.jsonl": 8, "rows.csv": 8}
 """Files, and the words of text in each of their lines."""
@@ -114,9 +113,7 @@ def measured(way: str, path: Path, memory: dict[str, Any], number: int) -> Timin
 
 def main() -> None:
     """Measure all files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--out", type=Path)
+    parser = options_parser(__doc__, "fewer rounds")
     parser.add_argument("--one", nargs=2, metavar=("WAY", "FILE"), help="only this measurement")
     options = parser.parse_args()
     if options.one:

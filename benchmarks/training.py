@@ -13,7 +13,6 @@ The networks are made here, so torch is all that is needed; their weights start 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import site
@@ -32,7 +31,7 @@ from torch import nn
 import bushel
 import crops
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
-from measure import console, machine, save
+from measure import console, machine, options_parser, save
 from served import PEERS
 
 site.addsitedir(str(PEERS))  # of which crop.py is one, for the processes of the DataLoader too
@@ -239,13 +238,11 @@ def show(network: str, results: dict[str, Training]) -> None:
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Training that a Loader feeds.")
+    parser = options_parser("Training that a Loader feeds.", "few small steps, to try the program")
     parser.add_argument("--photos", type=Path, help="a folder of JPEG files")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument("--trace", type=Path, help="JSON file for a timeline of ten steps with the Loader")
     parser.add_argument("--networks", nargs="+", choices=tuple(NETWORKS), default=tuple(NETWORKS))
     parser.add_argument("--batch", type=int, help="images per batch (default: 256, small: 4)")
-    parser.add_argument("--small", action="store_true", help="few small steps, to try the program")
     options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     skipped = (

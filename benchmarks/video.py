@@ -10,10 +10,7 @@ names until there are enough. GulpIO2 needs an installed `ffmpeg`.
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +18,19 @@ from pathlib import Path
 import numpy as np
 
 from bushel.codecs import get_codec
-from measure import ROOT, SCRATCH, Timing, console, how_to_make, in_turns, interpreter, save, show
+from measure import (
+    ROOT,
+    SCRATCH,
+    Timing,
+    console,
+    how_to_make,
+    in_turns,
+    interpreter,
+    options_parser,
+    run_packer,
+    save,
+    show,
+)
 
 SAMPLE_VIDEOS = ROOT.parent / "shared" / "data" / "videos"
 PACKER = Path(__file__).resolve().parent / "peers" / "pack_videos.py"
@@ -56,10 +65,7 @@ def packing(packer: str, python: Path, folder: Path, frames: dict[str, int]) -> 
 
     def measure(number: int) -> Timing:
         out = SCRATCH / "packed-videos"
-        shutil.rmtree(out, ignore_errors=True)
-        command = [str(python), str(PACKER), packer, str(folder), str(out)]
-        done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        shutil.rmtree(out)
+        done = run_packer([str(python), str(PACKER), packer, str(folder), str(out)], out)
         frames[packer] = done["frames"]
         return Timing(done["frames"], done["wall"], done["cpu"])
 
@@ -68,10 +74,8 @@ def packing(packer: str, python: Path, folder: Path, frames: dict[str, int]) -> 
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Packing videos as frames.")
+    parser = options_parser("Packing videos as frames.", "12 clips, fewer rounds")
     parser.add_argument("--videos", type=Path, metavar="FOLDER", help="where to take clips from")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
-    parser.add_argument("--small", action="store_true", help="12 clips, fewer rounds")
     options = parser.parse_args()
     folder = clips(options.videos, 12 if options.small else 48)
     frames: dict[str, int] = {}

@@ -10,7 +10,6 @@ it had before and the size of the pixels.
 
 from __future__ import annotations
 
-import argparse
 import io
 import itertools
 import json
@@ -28,7 +27,7 @@ from PIL import Image
 
 from bushel.kernels import decode_jpeg, jpeg_seek_table, tile_jpeg
 from images import encoded, photos
-from measure import SCRATCH, Rate, Timing, in_turns, save, show
+from measure import SCRATCH, Rate, Timing, in_turns, options_parser, save, show
 
 SIZES = {3: (2048, 1536), 12: (4000, 3000), 24: (6000, 4000), 100: (11648, 8736)}
 """Megapixels to width and height."""
@@ -124,10 +123,8 @@ def contest(
 
 def main() -> None:
     """Run the benchmark with the options of the command line."""
-    parser = argparse.ArgumentParser(description="Decoding of whole JPEGs of 3 to 100 megapixels.")
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser = options_parser("Decoding of whole JPEGs of 3 to 100 megapixels.", "fewer sizes, fewer rounds")
     parser.add_argument("--photos", type=Path, help="a folder of JPEGs")
-    parser.add_argument("--small", action="store_true", help="fewer sizes, fewer rounds")
     parser.add_argument("--rounds", type=int)
     options = parser.parse_args()
     rounds = options.rounds or (2 if options.small else 7)

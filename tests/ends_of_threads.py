@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from threading import Thread
 
-__all__ = ["check_fork", "in_threads", "wait_for_none"]
+__all__ = ["check_fork", "drop_in_cycle", "in_threads", "wait_for_none"]
 
 
 def check_fork(iterator: Iterator[object]) -> None:
@@ -22,6 +24,20 @@ def check_fork(iterator: Iterator[object]) -> None:
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@contextmanager
+def drop_in_cycle(held: list[object]) -> Iterator[None]:
+    """Empty a list, but leave its items in a cycle, which the garbage collector does not touch during the block."""
+    cycle: list[object] = held.copy()
+    cycle.append(cycle)
+    held.clear()
+    gc.disable()
+    try:
+        del cycle
+        yield
+    finally:
+        gc.enable()
 
 
 def wait_for_none(threads: Callable[[], Collection[str]]) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
-__all__ = ["interruptible"]
+from tests.paths import ROOT
+
+__all__ = ["interruptible", "started"]
 
 
 def interruptible() -> dict[str, str]:
@@ -14,3 +18,14 @@ def interruptible() -> dict[str, str]:
     that moment leaves it held for ever.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
+
+def started(program: str) -> subprocess.Popen[str]:
+    """Start a program that a test interrupts, and wait until it prints "going"."""
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=interruptible()
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "going\n"
+    return child

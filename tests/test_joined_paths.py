@@ -49,7 +49,7 @@ EXCEPTIONS = {
         ingest/run_folder.py:RunFolder.note_errors ingest/run_folder.py:RunFolder._names
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
         storage/objects/hub_api.py:_kept storage/staging.py:Staging.discard storage/whole.py:create_whole
-        compat/granular/v24.py:ShardedDatasetWriter.__init__ compat/granular/writer.py:Shards._begin
+        compat/granular/v24.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin
         compat/gulpio2/fileio.py:GulpDirectory.new_chunks compat/gulpio2/utils.py:temp_dir_for_bursting
         compat/gulpio2/utils.py:find_images_in_folder compat/gulpio2/utils.py:get_single_video_path
     """,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.containers.read_in_place import FOREIGN
 from tests.storage.objects.datasets import write
-from tests.storage.objects.range_server import Server, serving
+from tests.storage.objects.range_server import Server, served
 
 import bushel
 from bushel.errors import FormatError
@@ -21,10 +21,7 @@ PARQUET = FOREIGN / "hf-parquet/data/train-00000-of-00001.parquet"
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
-    (tmp_path / "served").mkdir()
-    with serving(tmp_path / "served") as state:
-        yield state
+    yield from served(tmp_path, monkeypatch, 5)
 
 
 def test_the_index_of_a_folder_that_is_read_only(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ends_of_threads import check_fork, wait_for_none
+from tests.ends_of_threads import check_fork, drop_in_cycle, wait_for_none
 
 from bushel._runtime.parallel import for_each, map_all, parallel_map
 from bushel._runtime.threads import SpareThreads, Threads
@@ -239,18 +240,12 @@ def test_the_garbage_collector_ends_the_threads_in_one_of_them() -> None:
             collected.set()
         return number
 
-    results = parallel_map(work, range(100), workers=2)
-    next(results)
-    cycle: list[object] = [results]
-    cycle.append(cycle)
-    gc.disable()
-    try:
-        del results, cycle
+    held: list[Any] = [parallel_map(work, range(100), workers=2)]
+    next(held[0])
+    with drop_in_cycle(held):
         dropped.set()
         assert collected.wait(30)
         wait_for_none(threads)
-    finally:
-        gc.enable()
 
 
 def test_work_in_progress_is_finished_at_the_end_of_the_program() -> None:

@@ -13,29 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from bushel.codecs import get_codec, image
+from bushel.codecs import codec_names, get_codec, holds_image, image
 from bushel.errors import CodecError
 
 FAST = settings(max_examples=30, deadline=None)
 SIDES = st.integers(1, 9)
-ALL = [
-    "jpg",
-    "jpeg",
-    "png",
-    "webp",
-    "webp(80)",
-    "ppm",
-    "pgm",
-    "pbm",
-    "bmp",
-    "tif",
-    "tiff",
-    "gif",
-    "avif",
-    "heic",
-    "jxl",
-    "image",
-]
+ALL = [*(name for name in codec_names() if holds_image(name)), "webp(80)"]
 
 
 def pixels(*channels: int, dtype: str = "u1") -> st.SearchStrategy[npt.NDArray[Any]]:

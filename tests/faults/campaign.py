@@ -30,7 +30,7 @@ from typing import Any
 
 from tests.faults.crash import LOSSES, Disk, lose_unsynced
 from tests.faults.jobs import JOBS, Job, checkpoint_every, data_path
-from tests.faults.shim import Shim, start
+from tests.faults.shim import Shim, ran_with_library
 from tests.faults.whole import check_state, comparable, note_samples
 
 import bushel
@@ -274,10 +274,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="folder for the trials; those that fail are left there")
     parser.add_argument("--quiet", action="store_true", help="print only the summary")
     given = parser.parse_args(arguments)
-    if "LD_PRELOAD" not in os.environ:
-        done = start("tests.faults.campaign", *(sys.argv[1:] if arguments is None else arguments))
-        print(done.stdout, end="")
-        return done.returncode
+    if (code := ran_with_library("tests.faults.campaign", arguments)) is not None:
+        return code
     shim, failed = Shim(), False
     memory = Path("/dev/shm")  # a disk would only make it slower: the shim knows what is synced
     parent = given.folder or (memory if os.access(memory, os.W_OK) else None)

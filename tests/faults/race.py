@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.jobs import SUFFIXES
-from tests.faults.shim import Shim, start
+from tests.faults.shim import Shim, ran_with_library
 from tests.faults.whole import comparable
 
 import bushel
@@ -297,10 +297,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--targets", default=",".join(TARGETS), help=f"with commas (default: {','.join(TARGETS)})")
     parser.add_argument("--seed", default="0", help="seed of the choice (default: 0)")
     given = parser.parse_args(arguments)
-    if "LD_PRELOAD" not in os.environ:
-        done = start("tests.faults.race", *(sys.argv[1:] if arguments is None else arguments))
-        print(done.stdout, end="")
-        return done.returncode
+    if (code := ran_with_library("tests.faults.race", arguments)) is not None:
+        return code
     rng = random.Random(given.seed)
     memory = Path("/dev/shm")
     base = Path(tempfile.mkdtemp(prefix="bushel-races-", dir=memory if os.access(memory, os.W_OK) else None))

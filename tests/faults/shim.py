@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.paths import ROOT
 
-__all__ = ["CALLS", "Shim", "compiler", "shim_library", "start"]
+__all__ = ["CALLS", "Shim", "compiler", "ran_with_library", "shim_library", "start"]
 
 _SOURCE = Path(__file__).with_name("shim.c")
 
@@ -51,6 +52,15 @@ def start(module: str, *arguments: str, timeout: float | None = None) -> subproc
     return subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False, timeout=timeout
     )
+
+
+def ran_with_library(module: str, arguments: Sequence[str] | None) -> int | None:
+    """Run the module in a process with the library and return its exit code; None if this process has the library."""
+    if "LD_PRELOAD" in os.environ:
+        return None
+    done = start(module, *(sys.argv[1:] if arguments is None else arguments))
+    print(done.stdout, end="")
+    return done.returncode
 
 
 class Shim:

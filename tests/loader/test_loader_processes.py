@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from tests.descriptors import descriptors
 from tests.ends_of_threads import check_fork
-from tests.interrupts import interruptible
+from tests.interrupts import started
 from tests.loader.memory_dataset import (
     MemoryDataset,
     die,
@@ -291,16 +291,7 @@ from tests.loader.memory_dataset import MemoryDataset, slow, widen
 for batch in Loader(MemoryDataset(100_000), 64, processes=2, transforms={"number": [slow], "vector": [widen]}):
     print("going", flush=True)
 """
-    trainer = subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=interruptible(),
-    )
-    assert trainer.stdout is not None
-    assert trainer.stdout.readline() == "going\n"
+    trainer = started(program)
     workers = children(trainer.pid)
     assert len(workers) == 2
     trainer.send_signal(victim)

@@ -3,16 +3,14 @@
 import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ends_of_threads import wait_for_none
-from tests.interrupts import interruptible
+from tests.ends_of_threads import drop_in_cycle, wait_for_none
+from tests.interrupts import started
 from tests.loader.memory_dataset import MemoryDataset
 
 from bushel.loader import Loader
@@ -84,17 +82,11 @@ def test_garbage_collection_in_a_worker_ends_them_too() -> None:
             gc.collect()
         return number
 
-    iterator = iter(Loader(MemoryDataset(400), 4, workers=2, prefetch=4, transforms={"number": [collect]}))
-    next(iterator)
-    cycle: list[Any] = [iterator]
-    cycle.append(cycle)
-    gc.disable()
-    try:
-        del iterator, cycle
+    held: list[Any] = [iter(Loader(MemoryDataset(400), 4, workers=2, prefetch=4, transforms={"number": [collect]}))]
+    next(held[0])
+    with drop_in_cycle(held):
         dropped.set()
         wait_for_none(threads)
-    finally:
-        gc.enable()
 
 
 def test_no_more_batches_are_ahead_than_prefetch() -> None:
@@ -165,17 +157,7 @@ def slow(number):
 for batch in Loader(MemoryDataset(100_000), 64, workers=2, transforms={"number": [slow]}):
     print("going", flush=True)
 """
-    root = Path(__file__).parents[2]
-    child = subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=interruptible(),
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "going\n"
+    child = started(program)
     child.send_signal(signal.SIGINT)
     _, errors = child.communicate(timeout=60)
     assert child.returncode == -signal.SIGINT

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.storage.objects.range_server import Handler, Server, serving
+from tests.storage.objects.range_server import Handler, Server, served
 
 import bushel
 from bushel.loader import Blocks, ahead_plan, read_ahead
@@ -23,10 +23,7 @@ KEPT = {"decode": False, "collate": list}
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "60")
-    (tmp_path / "served").mkdir()
-    with serving(tmp_path / "served") as state:
-        yield state
+    yield from served(tmp_path, monkeypatch, 60)
 
 
 @pytest.fixture

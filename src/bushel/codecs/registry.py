@@ -48,21 +48,8 @@ _MODULES: Mapping[str, Collection[str]] = {
     "arrays": ("array", "npy", "npz", "tenbin"),
     "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
     "image": (
-        "jpg",
-        "jpeg",
-        "png",
-        "webp",
-        "ppm",
-        "pgm",
-        "pbm",
-        "bmp",
-        "tif",
-        "tiff",
-        "gif",
-        "avif",
-        "heic",
-        "jxl",
-        "image",
+        *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp"),
+        *("tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
     ),
     "video": ("mp4", "webm"),
     "video_frame": ("frame", "frames"),
@@ -235,8 +222,7 @@ def holds_image(name: str) -> bool:
         >>> holds_image("png"), holds_image("mp4")
         (True, False)
     """
-    base = name.partition("(")[0]
-    return base in _MODULES["image"] and base not in _registered
+    return _is_built_in(name, _MODULES["image"])
 
 
 def holds_clip(name: str) -> bool:
@@ -247,8 +233,7 @@ def holds_clip(name: str) -> bool:
         >>> holds_clip("mp4"), holds_clip("jpg")
         (True, False)
     """
-    base = name.partition("(")[0]
-    return base in _MODULES["video"] and base not in _registered
+    return _is_built_in(name, _MODULES["video"])
 
 
 def holds_sound(name: str) -> bool:
@@ -259,8 +244,7 @@ def holds_sound(name: str) -> bool:
         >>> holds_sound("flac"), holds_sound("mp4")
         (True, False)
     """
-    base = name.partition("(")[0]
-    return base in _MODULES["audio"] and base not in _registered
+    return _is_built_in(name, _MODULES["audio"])
 
 
 def holds_elements(name: str) -> bool:
@@ -279,8 +263,12 @@ def holds_elements(name: str) -> bool:
 
 def holds_array(name: str) -> bool:
     """Return whether a codec stores arrays, whose rows can be decoded. False if a user has replaced the codec."""
+    return _is_built_in(name, _ARRAYS)
+
+
+def _is_built_in(name: str, names: Collection[str]) -> bool:
     base = name.partition("(")[0]
-    return base in _ARRAYS and base not in _registered
+    return base in names and base not in _registered
 
 
 _CACHED = (get_codec, holds_image, runs_code, from_file)

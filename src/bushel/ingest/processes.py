@@ -8,7 +8,6 @@ from __future__ import annotations
 import pickle
 import queue
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from bushel._runtime.pickles import pickle_for_worker, portable
@@ -47,9 +46,7 @@ class WorkerPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.containers.read_in_place import FOREIGN, PARQUET, expected
-from tests.storage.objects.range_server import Server, serving
+from tests.storage.objects.range_server import Server, served
 
 import bushel
 from bushel.containers import Shard, get_container
@@ -28,11 +28,8 @@ each_dataset = pytest.mark.parametrize("name", PARQUET)
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
-    (tmp_path / "served").mkdir()
     expansion_cache().clear()
-    with serving(tmp_path / "served") as state:
-        yield state
+    yield from served(tmp_path, monkeypatch, 5)
 
 
 def _served(server: Server, name: str) -> tuple[list[str], bushel.Dataset]:

@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.storage.objects.range_server import Server, serving
+from tests.storage.objects.range_server import Server, served
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "60")
     monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "30")
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with serving(folder) as state:
-        yield state
+    yield from served(tmp_path, monkeypatch, 60)

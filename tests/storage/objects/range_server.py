@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)?")
 _SUFFIX = re.compile(r"bytes=-(\d+)")
 Fault = Callable[["Handler", bytes], bool]
@@ -168,3 +170,11 @@ def serving(folder: Path) -> Iterator[Server]:
     server.state = Server(f"http://127.0.0.1:{server.server_address[1]}", folder)
     with running(server, server.state.wake):
         yield server.state
+
+
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: int) -> Iterator[Server]:
+    """Serve a new folder to a process that retries requests for `patience` seconds: the body of a fixture."""
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", str(patience))
+    (tmp_path / "served").mkdir()
+    with serving(tmp_path / "served") as state:
+        yield state

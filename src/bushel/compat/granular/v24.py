@@ -308,16 +308,7 @@ class ShardedDatasetWriter(NewShards):
     _writer = DatasetWriter
     _drops_empty = False  # the next writer continues it
 
-    def __init__(
-        self,
-        directory: Any,
-        spec: Mapping[str, str],
-        encoders: Codecs,
-        shardlen: int | None = None,
-        shardstart: int = 0,
-        shardstep: int = 1,
-    ) -> None:
-        super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)
+    def _resume(self) -> None:
         while (self._path / f"{self.shardnum:06}" / "spec.json").exists():
             self._begin()
             if not self._full():

