@@ -21,6 +21,8 @@ import bushel
 CLASSES = ("apple", "lemon", "lime", "orange", "plum")
 COLOURS = ((190, 48, 44), (238, 206, 62), (120, 176, 60), (236, 138, 44), (96, 56, 120))
 SAMPLES = 600
+STEPS = """for (let k = 0; k < 20; k++)
+    document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }))"""
 LASSO = """(() => {
     const canvas = document.getElementById('points'), box = canvas.getBoundingClientRect();
     const send = (kind, x, y) => canvas.dispatchEvent(new PointerEvent(kind, {
@@ -71,8 +73,8 @@ def fruit(number: int, rng: np.random.Generator) -> Fruit:
     return Fruit(image.filter(ImageFilter.GaussianBlur(0.8)), label, boxes, mask)
 
 
-def datasets(root: Path) -> tuple[Path, Path, Path]:
-    """Write the datasets of the screenshots: one, one with damage and other bytes, and an annotated one."""
+def datasets(root: Path) -> tuple[Path, ...]:
+    """Write the datasets of the screenshots: one, one with damage and other bytes, an annotated one, and a sequence."""
     rng = np.random.default_rng(7)
     spec = {"image": "jpg(88)", "label": "int", "caption": "utf8", "embedding": "array", "meta": "json"}
     middles = rng.normal(size=(len(CLASSES), 12, 24)).astype(np.float32) * 0.7
@@ -104,7 +106,21 @@ def datasets(root: Path) -> tuple[Path, Path, Path]:
         file.seek(offset + 4000)
         file.write(bytes(64))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    return root / "fruit", root / "fruit-edited", annotated(root / "fruit-annotated")
+    return root / "fruit", root / "fruit-edited", annotated(root / "fruit-annotated"), moving(root / "camera")
+
+
+def moving(path: Path) -> Path:
+    """Write two cameras that move over a picture, and the places where they are."""
+    still = np.asarray(fruit(3, np.random.default_rng(5)).image.resize((480, 360)))
+    with bushel.Writer(path, {"left": "jpg(88)[]", "right": "jpg(88)[]", "place": "array"}, container="bag") as writer:
+        steps = np.linspace(0, 1, 60)
+        x, y = 80 + 70 * np.sin(6.28 * steps), 60 + 50 * np.cos(9.4 * steps)
+        views = [
+            [still[int(b) :, int(a + shift) :][:240, :320] for a, b in zip(x, y, strict=True)] for shift in (0, 10)
+        ]
+        place = np.stack([x, y, 0.5 * x + y], axis=1).astype(np.float32)
+        writer.append({"left": views[0], "right": views[1], "place": place}, key="pan")
+    return path
 
 
 def annotated(path: Path) -> Path:
@@ -135,8 +151,14 @@ def take(folder: Path) -> None:
         ("grid", "/d/0?where=image.width+%3E+300&sort=label", "light", ""),
         ("sample", "/d/0/s/17", "light", ""),
         ("annotations", "/d/2", "light", ""),
+        ("play", "/d/3/play/0", "light", STEPS),
         ("shards", "/d/1/shards", "light", "document.getElementById('run').click()"),
-        ("training", "/d/0/training?batch=24&world=4&rank=3&step=2&transform=train+224%2C+colours", "dark", ""),
+        (
+            "training",
+            "/d/0/training?batch=24&world=4&rank=3&step=2&transform=train+224%2C+colours&beside=1",
+            "dark",
+            "",
+        ),
         ("map", "/d/0/map", "light", LASSO),
         ("compare", "/d/0/compare?left=0:image&right=1:image", "dark", ""),
     )

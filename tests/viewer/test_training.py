@@ -78,6 +78,13 @@ def test_the_page(client: Any) -> None:
         assert Image.open(io.BytesIO(answer.content)).size == (16, 16)
 
 
+def test_stored_pictures_are_shown_beside(client: Any) -> None:
+    text = client.get("/d/0/training?batch=4&beside=1").text
+    assert text.count("as it is stored") == 4
+    assert client.get("/d/0/training?batch=4").text.count("as it is stored") == 0
+    assert client.get("/d/0/training?beside=2").status_code == 400
+
+
 def test_a_step_after_the_last_is_reported(client: Any) -> None:
     text = client.get("/d/0/training?batch=4&world=3&rank=0&step=9").text
     assert "there is no step 9" in text

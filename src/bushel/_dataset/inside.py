@@ -14,6 +14,8 @@ from bushel._reader.windows import Windows
 from bushel.errors import UnsupportedError
 
 __all__ = [
+    "elements_of_window",
+    "keys_at",
     "column_of_view",
     "is_whole",
     "reader_of",
@@ -33,6 +35,28 @@ def reader_of(dataset: Samples) -> Reader:
 def windows_of(dataset: Samples) -> Windows | None:
     """Return the windows that the samples of a view are; None if they are no windows."""
     return dataset._reader.windows
+
+
+def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the elements of its sample that a window has, of each field that has some; empty if it is no window.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    reader, found = dataset._reader, dataset._selection.at(position)
+    if not isinstance(reader, WindowReader):
+        return {}
+    return {name: own.of(0) for name, own in reader.ranges(np.array([found], np.int64)).items()}
+
+
+def keys_at(dataset: Samples, positions: npt.NDArray[np.int64]) -> list[str]:
+    """Return the keys of samples of a view, windows included: text of their positions in the dataset if it has no keys.
+
+    Args:
+        dataset: A dataset or a view.
+        positions: int64[n], positions in it, each at least 0 and below its length.
+    """
+    return dataset._reader.keys(dataset._selection.absolute(positions))
 
 
 def refuse_windows(dataset: Samples, instead: str) -> None:

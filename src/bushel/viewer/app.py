@@ -10,6 +10,7 @@ from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import App, Door, Guard
 from bushel.viewer.map_pages import MapPages
 from bushel.viewer.overlay_pages import OverlayPages
+from bushel.viewer.play_pages import PlayPages
 from bushel.viewer.quality_pages import QualityPages
 from bushel.viewer.samples import SamplePages
 from bushel.viewer.shards import ShardPages
@@ -50,6 +51,7 @@ def make_pages(shelf: Shelf) -> App:
         QualityPages,
         OverlayPages,
         MapPages,
+        PlayPages,
     )
     routes.append(Route("/api/{d:int}/lasso", site.answering(MapPages(site).lasso), methods=["POST"]))
     for part in (shards, tags, *(each(site) for each in parts)):

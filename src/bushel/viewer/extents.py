@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_position
+from bushel._dataset.inside import elements_of_window, reader_of, whole_position
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING
 from bushel.kernels import crc32
@@ -87,9 +87,9 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     column, row = group.index.fields[name], int(group.rows[0])
     if column.absent is not None and column.absent[row]:
         return None
-    rows = range(row, row + 1)
+    rows: Sequence[int] = range(row, row + 1)
     if column.starts is not None:
-        rows = range(int(column.starts[row]), int(column.starts[row + 1]))
+        rows = _in_window(dataset, position, name, range(int(column.starts[row]), int(column.starts[row + 1])))
     elif column.length[row] == MISSING:
         return None
     shard = reader.shards[group.number]
@@ -104,6 +104,12 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
         extent = Extent(file, place.offset, length, known, column.codec, pieces)
         values.append(Stored(extent, length, _reading(dataset, group.number, column.file, offset)))
     return values
+
+
+def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Sequence[int]:
+    """Return those of the rows of a sequence's elements that a window has; all of a sample that is no window."""
+    own = elements_of_window(dataset, position).get(name)
+    return rows if own is None else [rows[element] for element in own.tolist()]
 
 
 def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:

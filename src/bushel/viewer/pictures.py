@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bushel._pictures.pixels import displayable
+from bushel._dataset.inside import elements_of_window
+from bushel._pictures.pixels import array_pixels, displayable
 from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
-from bushel._pictures.values import value_picture, value_pixels
+from bushel._pictures.values import arrays_in, value_picture, value_pixels
 from bushel.errors import CodecError
 from bushel.viewer.extents import stored_values
 from bushel.viewer.shelf import Shelf, Shown
@@ -73,6 +74,10 @@ def _picture(shown: Shown, position: int, name: str, side: int, element: int | N
             small = [value_pixels(value.extent.codec, value.read(), 2 * half) for value in chosen]
             return encoded(mosaic(small, half, 2))
     [value] = values
+    if field.kind == "array" and name in elements_of_window(shown.dataset, position):
+        for array in arrays_in(shown.dataset[position, [name]][name]).values():
+            if (drawn := array_pixels(array, side)) is not None:
+                return encoded(shrunk(drawn[0], side))
     return value_picture(value.extent.codec, value.read(), side)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_positions
+from bushel._dataset.inside import elements_of_window, keys_at, windows_of
 from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY
@@ -17,7 +17,7 @@ from bushel.viewer.column_choices import column_choices
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown, plain_text
 
-__all__ = ["MOST_ROWS", "add_columns", "keys_of", "line_of", "rows_of"]
+__all__ = ["MOST_ROWS", "add_columns", "keys_of", "line_of", "rows_of", "window_text"]
 
 MOST_ROWS = 500
 """Largest number of rows of one request."""
@@ -80,6 +80,9 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
         }
         for number, (position, key) in enumerate(zip(positions, keys_of(dataset, positions), strict=True))
     ]
+    if windows_of(dataset) is not None:
+        for row in rows:
+            row["values"] = [["window", window_text(dataset, row["position"])]]
     short = [each.name for each in shown.fields if each.short]
     by_fields: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(positions)):
@@ -106,7 +109,15 @@ def add_columns(shown: Shown, rows: Sequence[dict[str, Any]], positions: Sequenc
 
 def keys_of(dataset: Dataset, positions: Sequence[int]) -> list[str]:
     """Return the keys of samples, or their positions as text if they have none."""
-    return reader_of(dataset).keys(whole_positions(dataset, np.array(positions, np.int64)))
+    return keys_at(dataset, np.array(positions, np.int64))
+
+
+def window_text(dataset: Dataset, position: int) -> str:
+    """Return which elements of its sample a window has, such as `frames 12 to 19 (8)`; empty if it is no window."""
+    parts = []
+    for name, elements in elements_of_window(dataset, position).items():
+        parts.append(f"{name} {elements[0]} to {elements[-1]} ({len(elements)})" if len(elements) else f"{name}: none")
+    return ", ".join(parts)
 
 
 def _seen_as(field: ShownField) -> str:
@@ -126,4 +137,4 @@ def _add_values(
             _add_values(shown, rows, [position], [number], names)
         return
     for number, sample in zip(numbers, samples, strict=True):
-        rows[number]["values"] = [[name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY]
+        rows[number]["values"] += [[name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY]

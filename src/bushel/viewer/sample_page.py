@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.info import readable_size
-from bushel._dataset.inside import whole_position
+from bushel._dataset.inside import elements_of_window, whole_position
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import ArrayFacts, array_facts, array_pixels
 from bushel._pictures.values import arrays_in
@@ -138,7 +138,7 @@ def _field(shown: Shown, position: int, field: ShownField) -> FieldView:
             _show_sequence(shown, view, read)
         else:
             [(value, data)] = read
-            _show(shown, view, value, data)
+            _show(shown, view, position, value, data)
     except (BushelError, OSError, ValueError, LookupError, MemoryError, RecursionError) as error:
         view.error = plain_text(str(error) or type(error).__name__)
     return view
@@ -170,7 +170,7 @@ def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, b
     view.shape, view.content = "lines", lines
 
 
-def _show(shown: Shown, view: FieldView, value: Stored, data: bytes | None) -> None:
+def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: bytes | None) -> None:
     kind = view.field.kind
     if kind == "frame":
         view.shape = "drawn"
@@ -195,6 +195,9 @@ def _show(shown: Shown, view: FieldView, value: Stored, data: bytes | None) -> N
         view.more = max(0, value.size - _HEX)
         return
     decoded = get_codec(value.extent.codec).decode(data)
+    if kind == "array" and view.field.name in elements_of_window(shown.dataset, position):
+        decoded = shown.dataset[position, [view.field.name]][view.field.name]
+        view.note = "the elements of this window; the bytes below are those of the whole value"
     if isinstance(decoded, str):
         view.shape, view.content = "text", plain_text(decoded[:_TEXT])
         view.note = f"{len(decoded):,} characters"

@@ -14,11 +14,12 @@ from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.overlay_pages import overlays_of
 from bushel.viewer.pictures import kept_picture, picture_of, side_for
 from bushel.viewer.quality import MEASURES
-from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of
+from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
+from bushel.viewer.tracks import is_played
 
 __all__ = ["SamplePages"]
 
@@ -106,6 +107,8 @@ class SamplePages:
             raw_key=key,
             fields=fields,
             overlays=_overlay_names(self._site, shown),
+            played=is_played(shown),
+            window=window_text(shown.dataset, position),
             likes=self._site.shelf.vector_names(shown)[:_LIKES],
             before=before[0] if before else None,
             after=after[0] if after else None,

@@ -59,6 +59,7 @@ class Settings:
         world: Number of ranks.
         rank: The rank.
         step: Number of the batch in the epoch, from 0.
+        beside: Whether the stored picture is shown beside what the loader makes of it.
     """
 
     field: str
@@ -70,6 +71,7 @@ class Settings:
     world: int
     rank: int
     step: int
+    beside: int = 0
 
     @classmethod
     def of(cls, shown: Shown, transforms: Mapping[str, Any], parameters: Mapping[str, str]) -> Settings:
@@ -100,6 +102,7 @@ class Settings:
             world,
             number_in(parameters, "rank", 0, world - 1),
             number_in(parameters, "step", 0, 1 << 48),
+            number_in(parameters, "beside", 0, 1),
         )
 
     def url(self, **changed: Any) -> str:

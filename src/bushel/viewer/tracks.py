@@ -1,0 +1,126 @@
+"""What plays along one play head: the elements of a sample, or the samples of an episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.inside import column_of_view
+from bushel.errors import BushelError
+from bushel.viewer.extents import stored_values
+from bushel.viewer.kinds import ShownField
+from bushel.viewer.rows import keys_of
+from bushel.viewer.shelf import Shown, plain_text
+
+__all__ = ["episode_of", "is_played", "tracks_of"]
+
+_EPISODE, _TIME = "episode_index", "timestamp"
+"""The columns of LeRobot that say to which episode a frame belongs, and when it was taken."""
+_STEPS = 20_000
+"""Samples of an episode that are played at most."""
+_DRAWN, _CHANNELS = 1500, 32
+"""Steps and channels of an array that are drawn."""
+_RATE = 10.0
+
+
+def is_played(shown: Shown) -> bool:
+    """Return whether there is something to play: an episode, a sequence of pictures, a clip, or a sound."""
+    if _EPISODE in shown.dataset.columns:
+        return True
+    return any((each.sequence and each.visual) or each.kind in ("clip", "audio") for each in shown.fields)
+
+
+def episode_of(shown: Shown, position: int) -> range | None:
+    """Return the positions of the samples around one that are of the same episode; None if there are no episodes.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    if _EPISODE not in shown.dataset.columns:
+        return None
+    if not 0 <= position < len(shown.dataset):
+        raise IndexError(f"position {position} is out of range: the dataset has {len(shown.dataset)} samples")
+    numbers, _ = column_of_view(shown.dataset, _EPISODE)
+    ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    place = int(np.searchsorted(ends, position, side="right"))
+    first = int(ends[place - 1]) if place else 0
+    last = int(ends[place]) if place < len(ends) else len(numbers)
+    start = max(first, min(position, last - _STEPS))
+    return range(start, min(last, start + _STEPS))
+
+
+def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
+    """Return what plays together with a sample, as JSON values.
+
+    Returns:
+        `steps`, `rate` (steps in a second), `first` (the position of the first step; None without an episode), `start`
+        (the step to begin with), `title`, `tracks` (each a `field`, a `kind`, which is `pictures`, `channels`, `audio`
+        or `video`, and a `count` of steps), and `errors`, one text for each field that cannot be read.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    episode = episode_of(shown, position)
+    found: dict[str, Any] = {"tracks": [], "errors": [], "rate": _RATE, "first": None, "start": 0}
+    for each in shown.fields:
+        try:
+            track = _of_sample(shown, each, position) if episode is None else _of_episode(shown, each, episode)
+        except (BushelError, OSError, ValueError, LookupError) as error:
+            found["errors"].append(f"{each.name}: {plain_text(str(error))}")
+            continue
+        if track is not None:
+            found["tracks"].append({"field": each.name, **track})
+    if episode is None:
+        counts = [each["count"] for each in found["tracks"] if "count" in each]
+        found["title"], found["steps"] = plain_text(keys_of(shown.dataset, [position])[0]), max(counts, default=1)
+        return found
+    number = int(column_of_view(shown.dataset, _EPISODE)[0][position])
+    found |= {
+        "first": episode.start,
+        "start": position - episode.start,
+        "steps": len(episode),
+        "title": f"episode {number}",
+    }
+    if _TIME in shown.dataset.columns and len(episode) > 1:
+        times = column_of_view(shown.dataset, _TIME)[0][episode.start : episode.stop].astype(np.float64)
+        step = float(np.median(np.diff(times)))
+        found["rate"] = 1 / step if np.isfinite(step) and step > 0 else _RATE
+    return found
+
+
+def _of_sample(shown: Shown, field: ShownField, position: int) -> dict[str, Any] | None:
+    if field.kind in ("clip", "audio") and not field.sequence:
+        there = stored_values(shown.dataset, position, field.name) is not None
+        return {"kind": "video" if field.kind == "clip" else "audio"} if there else None
+    if field.sequence:
+        values = stored_values(shown.dataset, position, field.name) or []
+        return {"kind": "pictures", "count": len(values)} if field.kind == "image" and values else None
+    if field.kind != "array":
+        return None
+    value = shown.dataset[position, [field.name]].get(field.name)
+    array = None if value is None else np.asarray(value)
+    if array is None or array.dtype.kind not in "biuf" or array.ndim not in (1, 2) or len(array) < 2:
+        return None
+    return _channels(array.reshape(len(array), -1))
+
+
+def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, Any] | None:
+    if field.kind in ("image", "frame") and not field.sequence:
+        return {"kind": "pictures", "count": len(episode)}
+    if field.kind == "array" and not field.sequence:
+        step = max(1, -(-len(episode) // _DRAWN))
+        samples = shown.dataset.read(list(episode)[::step], [field.name])
+        values = [np.asarray(each[field.name]).reshape(-1) for each in samples if each.get(field.name) is not None]
+        if len(values) == len(samples) and len({len(each) for each in values}) == 1 and values[0].dtype.kind in "biuf":
+            return _channels(np.stack(values), len(episode))
+    return None
+
+
+def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, Any]:
+    """Return an array (steps, channels) as a track; what is not finite is None."""
+    count = len(array) if count is None else count
+    thin = array[:: max(1, -(-len(array) // _DRAWN)), :_CHANNELS].astype(np.float64)
+    rows = [[float(f"{each:.5g}") if np.isfinite(each) else None for each in row] for row in thin.tolist()]
+    return {"kind": "channels", "count": count, "values": rows, "hidden": max(0, array.shape[1] - _CHANNELS)}
