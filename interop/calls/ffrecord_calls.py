@@ -3,7 +3,7 @@
 # ruff: noqa: E501 calls are easier to read in one line
 from __future__ import annotations
 
-from compare_calls import Documented, Setup
+from original import Setup
 
 SETUP = Setup(
     package="ffrecord",
@@ -212,21 +212,3 @@ TEMPLATES = {
     "dump(<data>, 'outs', <files>)\nsorted(os.listdir('outs'))": 6,
 }
 TABLES["n01"] = ("2", "np.int64(2)")
-GIVES = r'^(?!.*"raises")'
-DOCUMENTED = (
-    Documented("with too few records kills the process", original='"kills"'),
-    Documented(
-        "a killed or failed writer leaves a file", original=r'"raises".*"files": \{"', call="Writer|dump|pack_folder"
-    ),
-    Documented("a killed or failed writer leaves a file", original=r'"0 bytes', call="dump"),
-    Documented("a `FileWriter` removes an old file of the same name at once", call="exists"),
-    Documented("an array is stored as its first `shape[0]` bytes", call="np.arange|write_one"),
-    Documented("More is accepted", original='"raises"', dropin=GIVES),
-    Documented("`get_offsets` and `get_checksums` of a file that is not there", call="get_"),
-    Documented("a negative index reads outside of the tables", original='"kills"'),
-    Documented('`exists("file/x")` is a `TypeError`', call="a.txt/b"),
-    Documented("`dump` to no files", call="dump"),
-    Documented("a list may name folders", call="many", original="is not a file"),
-    Documented("`list` returns files and folders in one order", call="list"),
-    Documented("a wrong checksum is a `RuntimeError`", call="flip"),
-)

@@ -11,11 +11,17 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["PLACE", "statements"]
+__all__ = ["PLACE", "extended", "statements"]
 
 PLACE = re.compile(r"<([a-z_0-9]+)([*#]?)>")
 
 Tables = Mapping[str, Sequence[str]]
+
+
+def extended(*tables: Tables) -> dict[str, Sequence[str]]:
+    """Return tables with the choices of all of `tables`, one after the other."""
+    names = dict.fromkeys(name for each in tables for name in each)
+    return {name: [choice for each in tables for choice in each.get(name, ())] for name in names}
 
 
 def statements(rng: random.Random, templates: Mapping[str, int], tables: Tables) -> Iterator[str]:

@@ -3,7 +3,7 @@
 # ruff: noqa: E501 calls are easier to read in one line
 from __future__ import annotations
 
-from compare_calls import Documented, Setup
+from original import Setup
 
 SETUP = Setup(
     package="gulpio2",
@@ -292,28 +292,3 @@ TEMPLATES = {
     "x = GulpIngestor(Adapter(<count><whole>), <target#>, <per>, <workers>)\ny = x()\nlist(GulpDirectory(<target#>).merged_meta_dict)": 9,
     "command('gulp2_sanity_check', '<folder>')": 4,
 }
-
-DOCUMENTED = (
-    Documented("`gulp2_sanity_check` crashes on two of its three faults", call="gulp2_sanity_check"),
-    Documented("resizing by Pillow-SIMD", call="resize_"),
-    Documented("an empty `.gmeta`: `JSONDecodeError`", call="bad0", original="JSONDecodeError"),
-    Documented('`open("wb")` on a chunk keeps the old entries', call=r"open\('wb'\)", original="gmeta"),
-    Documented('`open("wb")` on a chunk keeps the old entries', call=r"open\('wb'\)", original='"given": '),
-    Documented(
-        'an exception inside `open("wb")` leaves data without a table', call=r"open\('[wa]b'\)", original='"raises"'
-    ),
-    Documented("rows of a frame that are not contiguous in memory", original="C contiguous"),
-    Documented("a frame that cannot be encoded leaves half an item", call="append", original='"raises"'),
-    Documented("a chunk must be open to be read", original="NoneType' object has no attribute 'seek'"),
-    Documented("a chunk without items stays, empty", call="GulpIngestor|write_chunk"),
-    Documented("`GulpIngestor` makes the output folder before", call="GulpIngestor", original='"AssertionError"'),
-    Documented("an id in two chunks: `AssertionError`", original="Duplicate id detected"),
-    Documented("`append` to a chunk that is open for reading", call=r"open\('rb'\)", dropin="UnsupportedOperation"),
-    Documented("ids as numbers in `accepted_ids`", call="accepted_ids"),
-    Documented('`remove_duplicates` takes `7` and `"7"` for two ids', call="remove_|_remove"),
-    Documented("an item without metadata: `IndexError`", original="IndexError", call="bad7"),
-    Documented("reading a pickled table needs GulpIO2", call="pickle_serializer.*ImgInfo"),
-    Documented("a malformed table: whatever the code runs into", call="bad", dropin="Meta|NoTable|Unreadable"),
-    Documented("a malformed table: whatever the code runs into", call="bad", original='"raises"'),
-    Documented("a chunk whose data file is missing", call="iter_all|list", original="FileNotFoundError"),
-)

@@ -3,7 +3,7 @@
 # ruff: noqa: E501 calls are easier to read in one line
 from __future__ import annotations
 
-from compare_calls import Documented, Setup
+from original import Setup
 
 SETUP = Setup(
     package="mxnet",
@@ -380,34 +380,3 @@ TEMPLATES = {
     "command('im2rec', 'set', 'photos', <lists>)": 5,
     "command('im2rec', 'photos', 'photos', <recs>)  # photos.lst\nsorted(os.listdir())": 7,
 }
-GIVES = r'^(?!.*"raises")'
-DOCUMENTED = (
-    Documented("`RandomSampler` gives NumPy's integers", call="RandomSampler"),
-    Documented("`random_size_crop` and its augmenter take any keyword", call="signature", original='"kwargs"'),
-    Documented("`ToTensor` of an image HxW", call="ToTensor", dropin="AxisError"),
-    Documented("`unpack_img` of a truncated JPEG", call="cut.jpg"),
-    Documented("interpolation 5, and boxes without pixels", call="imresize|crop", dropin="SizeError"),
-    Documented("Not covered: modules that need a network library", call="signature", dropin="AttributeError"),
-    Documented(
-        "More is accepted",
-        original='"raises"',
-        dropin=GIVES,
-        call="imresize|imread|imdecode|flag|CreateAugmenter|ImageIter|crop|transforms|resize|Resize|Aug|ArrayDataset",
-    ),
-    Documented("an image record without an image", original="cv2|OpenCV.*empty", dropin=GIVES),
-    Documented("short image record: `struct.error`", original="unpack requires a buffer"),
-    Documented("a record is lost until the file is closed", original='"raises"', call="RecordIO.*'w'"),
-    Documented(
-        "labels after the end of a short dataset are uninitialized",
-        call="ImageIter",
-        original=r'"given"',
-        dropin=r'"given"',
-    ),
-    Documented("a list that does not exist", call="im2rec"),
-    Documented(
-        "several mistakes in one call", original='"raises"', dropin='"raises"', call="ImageIter|CreateAugmenter"
-    ),
-    Documented("`seek` and `read` of threads mix", call="close", dropin="WrongMode"),
-    Documented("missing padding at the end: an error", call="cut.rec", original='"raises"'),
-    Documented("damage: `MXNetError`", dropin="DamagedError|IndexFileError"),
-)

@@ -1,9 +1,9 @@
 """Make calls with an original package or with its drop-in, and write down what each gives.
 
-    run_calls.py SETTINGS FIRST
+    run_calls.py SETTINGS
 
-SETTINGS is the path of a JSON that ``compare_calls.py`` has written; calls before FIRST are left out. The script runs in the
-environment of the original, and in Bushel's: it uses the standard library and NumPy only. Each line of the results is
+SETTINGS is the path of a JSON that ``compare_calls.py`` has written. The script runs in the environment of the original,
+and in Bushel's: it uses the standard library and NumPy only. Each line of the results is
 the outcome of a call: the values of its expressions, what it printed, the files that it left, or the error's classes.
 """
 
@@ -27,6 +27,8 @@ import runpy
 import shutil
 import signal
 import sys
+import time
+import traceback
 import types
 import warnings
 from collections.abc import Iterator, Mapping
@@ -38,6 +40,9 @@ import numpy as np
 MOST = 60
 """Items of an iterator that are looked at."""
 SECONDS = 20
+"""A call is interrupted after this time."""
+PATIENCE = 90.0
+"""Seconds without an outcome after which a process is ended: the call hangs in compiled code."""
 
 
 class Signature(list):  # type: ignore[type-arg]
@@ -249,50 +254,107 @@ def outcome(code: str, names: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+class Runner:
+    """Makes the calls one after the other, each in an empty folder with the files that it names.
+
+    Args:
+        settings: What ``compare_calls.py`` has written.
+        side: Whose names calls can use.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], side: Side) -> None:
+        self.side = side
+        self.calls: list[str] = settings["calls"]
+        self.place = Path(settings["place"]).resolve()
+        self.results = Path(settings["results"])
+        self.results.touch()
+        self.assets = sorted(Path(settings["assets"]).iterdir())
+        self.prelude = compile(settings["prelude"], "<prelude>", "exec")
+
+    def all(self) -> None:
+        """Make all calls, in a child process that is replaced if a call kills it, or hangs in compiled code."""
+        exec(self.prelude, self.side.names())  # imports the packages, once for all children
+        gc.collect()
+        gc.freeze()  # so that the collections after calls pass over them
+        done = 0
+        while done < len(self.calls):
+            child = os.fork()
+            if child == 0:
+                try:
+                    self._from(done)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+                os._exit(0)  # without waiting for what an original left behind
+            code = self._awaited(child)
+            done = len(self.results.read_text("utf-8").splitlines())
+            if code > 0:
+                raise RuntimeError(f"{self.calls[done]!r} could not be made")
+            if done < len(self.calls):
+                self._write({"number": done, "given": [], "kills": code, "files": {}, "printed": ""})
+                done += 1
+        os.chdir("/")
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def _awaited(self, child: int) -> int:
+        """Return the exit code of a process, which is killed if it writes no outcome for `PATIENCE` seconds."""
+        before, since = -1, time.monotonic()
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+            if (size := self.results.stat().st_size) != before:
+                before, since = size, time.monotonic()
+            if time.monotonic() - since > PATIENCE:
+                os.kill(child, signal.SIGKILL)
+
+    def _from(self, first: int) -> None:
+        for number, call in enumerate(self.calls[first:], first):
+            self._write({"number": number, **self._outcome(call)})
+
+    def _write(self, found: Mapping[str, Any]) -> None:
+        with open(self.results, "a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+
+    def _outcome(self, call: str) -> dict[str, Any]:
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.place.mkdir()
+        os.chdir(self.place)
+        for source in self.assets:
+            if re.search(rf"(?<![\w.]){re.escape(source.name)}(?!\w)", call):  # copied if the call names it
+                (shutil.copytree if source.is_dir() else shutil.copy)(source, self.place / source.name)
+        before = files_in(self.place)
+        random.seed(0)
+        np.random.seed(0)
+        module = sys.modules["prelude"] = types.ModuleType("prelude")  # so that its classes pickle
+        names = vars(module)
+        names.update(self.side.names())
+        kept = dict(os.environ)
+        try:
+            exec(self.prelude, names)
+            found = outcome(call, names)
+        finally:
+            os.environ.clear()
+            os.environ.update(kept)
+        del sys.modules["prelude"]
+        names.clear()
+        gc.collect()  # so that an object that kills the process does so here
+        after = files_in(self.place)
+        found["files"] = {name: what for name, what in after.items() if before.get(name) != what}
+        found["removed"] = sorted(before.keys() - after.keys())
+        return found
+
+
 def main() -> None:
-    """Make the calls from FIRST on."""
+    """Write the public names if there are no calls, else the outcomes of the calls."""
     settings = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    first = int(sys.argv[2])
     side = Side(settings)
-    if first < 0:
+    if not settings["calls"]:
         Path(settings["results"]).write_text(json.dumps(side.public()), "utf-8")
         return
     warnings.simplefilter("ignore")
-    place = Path(settings["place"]).resolve()
-    prelude = compile(settings["prelude"], "<prelude>", "exec")
-    with open(settings["results"], "a", encoding="utf-8") as results:
-        for number, call in enumerate(settings["calls"][first:], first):
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
-            os.chdir(place)
-            for source in sorted(Path(settings["assets"]).iterdir()):
-                name = source.name
-                if not re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", call):
-                    continue  # copied if the call names it
-                (shutil.copytree if source.is_dir() else shutil.copy)(source, place / name)
-            before = files_in(place)
-            random.seed(0)
-            np.random.seed(0)
-            prelude_module = sys.modules["prelude"] = types.ModuleType("prelude")  # so that its classes pickle
-            names = vars(prelude_module)
-            names.update(side.names())
-            kept = dict(os.environ)
-            try:
-                exec(prelude, names)
-                found = outcome(call, names)
-            finally:
-                os.environ.clear()
-                os.environ.update(kept)
-            del sys.modules["prelude"]
-            names.clear()
-            gc.collect()  # so that an object that kills the process does so here
-            after = files_in(place)
-            found["files"] = {name: what for name, what in after.items() if before.get(name) != what}
-            found["removed"] = sorted(before.keys() - after.keys())
-            results.write(json.dumps({"number": number, **found}) + "\n")
-            results.flush()
-    os.chdir("/")
-    shutil.rmtree(place, ignore_errors=True)
+    Runner(settings, side).all()
 
 
 if __name__ == "__main__":

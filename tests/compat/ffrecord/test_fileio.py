@@ -152,6 +152,8 @@ class TestWriting:
             FileWriter(3, 1)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="not -1"):
             FileWriter(tmp_path / "x.ffr", -1)
+        with pytest.raises(RuntimeError, match="no such folder"):
+            FileWriter(tmp_path / "no" / "x.ffr", -1)
         with FileWriter(tmp_path / "x.ffr", 1) as writer:
             with pytest.raises(TypeError):
                 writer.write_one("text")  # type: ignore[arg-type]
@@ -224,7 +226,7 @@ class TestReading:
             with pytest.raises(IndexError):
                 reader.read_one(wrong)
         assert issubclass(RecordIndexError, RuntimeError)
-        for odd in ([1.5], [[1, 2]], [True], ["1"]):
+        for odd in ([1.5], [[1, 2]], [True], ["1"], [0, [0]]):
             with pytest.raises(TypeError):
                 reader.read(odd)  # type: ignore[arg-type]
 

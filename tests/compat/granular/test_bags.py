@@ -41,6 +41,10 @@ def test_types_with_parameters(tmp_path: Path) -> None:
             assert np.array_equal(found.pop("pic"), wanted.pop("pic"))
             assert found == wanted
             assert reader[number, {"bar": range(1, 9), "n": True}] == {"bar": wanted["bar"][1:], "n": wanted["n"]}
+            for nothing in (range(0), None, 0, False):
+                assert list(reader[number, {"raw": True, "bar": nothing, "foo": True}]) == ["foo", "raw"]
+            with pytest.raises(TypeError):
+                reader[number, {"foo": range(0)}]
     assert (tmp_path / "new" / "d" / "n.bag").read_bytes()[5:13] == b"d\xc8,\x01\x90\x01\0\0"[5:] + bytes(5)
 
 

@@ -27,6 +27,8 @@ PIXELS = np.random.RandomState(1).randint(0, 256, (6, 8, 3)).astype(np.uint8)
         ("utf8", 5, AttributeError),
         ("msgpack", object(), TypeError),
         ("tree", {1: object()}, TypeError),
+        ("tree", [np.array([1, None])], TypeError),  # the original writes the addresses of the objects
+        ("array", np.array([1, None]), TypeError),
         ("jpg", PIXELS.astype(np.float32), TypeError),
         ("jpg", np.zeros((4, 5, 4), np.uint8), OSError),
         ("jpg", None, AttributeError),
@@ -147,3 +149,42 @@ def test_types_of_bags(tmp_path: Path) -> None:
     ):
         with pytest.raises(error):
             bags.encoders[kind](value, *arguments)
+
+
+def test_invalid_specs_raise_the_errors_of_the_original(tmp_path: Path) -> None:
+    for module in (granular, v24):
+        with pytest.raises(TypeError, match="text"):
+            module.DatasetWriter(tmp_path / "d", {1: "int"}, None)
+    with pytest.raises(KeyError, match="sequences"):
+        v24.DatasetWriter(tmp_path / "d", {"a": "int[]"}, v24.encoders)
+    for error in (AssertionError, ValueError):
+        with pytest.raises(error, match="at least one key"):
+            v24.DatasetWriter(tmp_path / "d", {}, None)
+    with v24.BagWriter(tmp_path / "a.bag"):
+        pass
+    (tmp_path / "a.idx").unlink()
+    for wrong in (range(3, 1), slice(None), "x"):
+        with pytest.raises(FileNotFoundError):
+            v24.BagReader(tmp_path / "a.bag")[wrong]
+    with v24.BagWriter(tmp_path / "b.bag") as writer:
+        writer.append(b"x")
+    with pytest.raises(TypeError, match="stop"):
+        v24.BagReader(tmp_path / "b.bag")[1:]
+
+
+def test_specs_and_shards_of_bags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shards = bags.ShardedDatasetWriter(tmp_path / "s", {"Key": "int"}, bags.encoders, shard_step=2)
+    assert capsys.readouterr().out == "NOTE: Writing with shard step cannot preserve the record order.\n"
+    assert not (tmp_path / "s").exists()  # the first datapoint makes it
+    with shards:
+        shards.append({"Key": 1})
+    assert bags.DatasetReader(tmp_path / "s" / "000000", bags.decoders)[0] == {"Key": 1}
+    wrong: Any
+    for wrong in ({"refs": "int"}, {1: "int"}, {"a": "Int"}):
+        with pytest.raises(AssertionError):
+            bags.DatasetWriter(tmp_path / "d", wrong, None)
+    for value, error in (((1, 2), TypeError), ([], TypeError), (np.zeros((2, 3)), AttributeError)):
+        with pytest.raises(error):
+            bags.encoders["int"](value)
+    with pytest.raises(AttributeError):
+        bags.encoders["int"]("text", "x")

@@ -172,6 +172,9 @@ def test_specs(tmp_path: Path) -> None:
         with pytest.raises(AssertionError, match="need a shardlen"):
             granular.ShardedDatasetWriter(tmp_path / "d", {"a": "int"}, granular.encoders, None, start, step)
     assert not (tmp_path / "d").exists()
+    for module in (granular, v24):
+        shards = module.ShardedDatasetWriter(tmp_path / "s", {"b": "utf8", "a": "int"}, module.encoders)
+        assert list(shards.spec) == ["b", "a"]  # as given; the files have it sorted
     any_text = {"a": "my Type v2", "b": "my Type v2[]"}
     codecs = {"my Type v2": lambda value: value[::-1]}
     with granular.DatasetWriter(tmp_path / "d", any_text, codecs) as writer:

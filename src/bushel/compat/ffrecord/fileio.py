@@ -37,6 +37,12 @@ def checked_name(fname: PathLike) -> Path:
     return path
 
 
+def check_folder(path: Path) -> None:
+    """Raise a `NoPlaceError` if the folder of a file to write does not exist."""
+    if not path.parent.is_dir():
+        raise NoPlaceError(errno.ENOENT, "there is no such folder", str(path.parent))
+
+
 def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
     """Open a writer of a file, and then remove an old file of this name, which nobody else writes now.
 
@@ -44,8 +50,7 @@ def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
         InUseError: Somebody else writes it.
         NoPlaceError: There is no such folder.
     """
-    if not path.parent.is_dir():
-        raise NoPlaceError(errno.ENOENT, "there is no such folder", str(path.parent))
+    check_folder(path)
     options = {"container": "ffrecord", "mode": "overwrite", **options}
     old = Path(os.path.realpath(path))
     try:
@@ -78,6 +83,7 @@ class FileWriter:
     def __init__(self, fname: PathLike, n: int) -> None:
         self._path = checked_name(fname)
         n = operator.index(n)
+        check_folder(self._path)
         if n < 0:
             raise ValueError(f"the number of records must be at least 0, not {n}")
         self.n, self.count = n, 0
@@ -176,7 +182,10 @@ class FileReader:
         The arrays are views of one buffer: copy an array to keep it without the others. Errors are a
         `RecordIndexError`, a `DamagedRecordError`, and a `RuntimeError` if the reader is closed.
         """
-        positions = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
+        try:
+            positions = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
+        except ValueError as error:  # lists in the list
+            raise TypeError(f"indices must be a list of integers, not {indices!r}") from error
         if not positions.size:
             return []
         if positions.dtype.kind not in "iu" or positions.ndim != 1:

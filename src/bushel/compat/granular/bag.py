@@ -237,7 +237,9 @@ def source_path(source: Any) -> AnyPath:
 def checked_range(index: slice | range) -> range:
     """Return the numbers of a slice or range, which Granular takes neither negative nor with a step."""
     start = 0 if index.start is None else operator.index(index.start)
-    if index.stop is None or index.step not in (None, 1) or not 0 <= start <= operator.index(index.stop):
+    if index.stop is None:
+        raise WrongTypeError(f"a range needs a stop, and {index!r} has none")
+    if index.step not in (None, 1) or not 0 <= start <= operator.index(index.stop):
         raise WrongUseError(f"a range needs 0 <= start <= stop and no step, not {index!r}")
     return range(start, operator.index(index.stop))
 

@@ -93,7 +93,7 @@ def _parse(spec: Mapping[str, str]) -> dict[str, Parsed]:
     """Return (whether it is a sequence, type, its parameters) for each key."""
     parsed = {}
     for key, kind in spec.items():
-        match = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
+        match = _TYPE.fullmatch(kind) if isinstance(kind, str) and isinstance(key, str) else None
         if match is None or key == "refs":
             raise WrongUseError(f"{key!r}: {kind!r} is not a type such as 'utf8', 'int(8)' or 'jpeg[]', or not a key")
         arguments = tuple(match[2][1:-1].split(",")) if match[2] else ()
@@ -167,7 +167,7 @@ class BagReader(bag.BagReader):
         super().__init__(fp, cache_index)
 
 
-class _Parsed:
+class _Parsed(reader.PointReader):
     """Readers whose spec is parsed, and whose decoders get parameters."""
 
     @property
@@ -175,10 +175,15 @@ class _Parsed:
         """(Whether it is a sequence, type, its parameters) of each key."""
         return _parse(self._spec)
 
-    _spec: dict[str, str]
-
     def _bind(self, decoders: Codecs) -> Codecs:
         return _with_parameters(decoders, self._spec)
+
+    def _known(self, mask: Any) -> dict[str, Any]:
+        """Return a mask in the order of the spec. As in bags, an empty range or a None leaves a sequence out."""
+        known = super()._known(mask)
+        sequences = {name for name, kind in self._spec.items() if kind.endswith("[]")}
+        parts = {name: known[name] for name in self._spec if name in known}
+        return {name: False if name in sequences and not part else part for name, part in parts.items()}
 
 
 class DatasetReader(_Parsed, reader.DatasetReader):
@@ -206,6 +211,10 @@ class DatasetWriter(writer.DatasetWriter):
     def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:
         super().__init__(directory, spec, _with_parameters(encoders, spec))
 
+    def _checked(self, spec: Mapping[str, str]) -> dict[str, str]:
+        _parse(spec)
+        return dict(sorted(spec.items()))
+
     @property
     def spec(self) -> Any:
         """(Whether it is a sequence, type, its parameters) of each key."""
@@ -231,8 +240,9 @@ class ShardedDatasetWriter(writer.Shards):
         shard_start: int = 0,
         shard_step: int = 1,
     ) -> None:
-        _with_parameters(encoders, spec)
         super().__init__(directory, spec, encoders, shard_length, shard_start, shard_step)
+        if shard_step > 1:
+            print("NOTE: Writing with shard step cannot preserve the record order.")
         self.shardsize = shard_size
 
     def _full(self) -> bool:

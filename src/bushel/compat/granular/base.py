@@ -7,7 +7,7 @@ from typing import Self
 
 from bushel.compat.errors import WrongTypeError as WrongTypeError
 from bushel.compat.errors import WrongUseError as WrongUseError
-from bushel.errors import FormatError, StateError, noted_in
+from bushel.errors import FormatError, SpecError, StateError, noted_in
 
 
 class OutOfRangeError(IndexError, ValueError, AssertionError):
@@ -20,6 +20,10 @@ class WrongIndexError(WrongTypeError, AttributeError):
 
 class UnknownKeyError(KeyError, AssertionError):
     """The dataset does not have this key."""
+
+
+class UnknownTypeError(SpecError, KeyError):
+    """Files of this version have no such type."""
 
 
 class ExistsError(FileExistsError, AssertionError):

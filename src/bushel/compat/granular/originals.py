@@ -91,6 +91,8 @@ def _decode_int(data: bytes, size: int | None = None, signed: bool = True) -> in
 
 
 def _contiguous(value: Any) -> Any:
+    if value.dtype.hasobject:
+        raise TypeError(f"an array of {value.dtype} has addresses of objects instead of values: give it numbers")
     if not value.data.c_contiguous:
         raise AssertionError("the array is not contiguous in memory")
     return value
@@ -227,7 +229,8 @@ def _decode_shaped(data: bytes, dtype: str, *shape: str) -> Any:
 
 
 def _encode_uint(value: Any, size: str | None = None) -> bytes:
-    data: bytes = value.to_bytes(int(np.ceil(np.log2(1 + value) / 8) if size is None else size), "little")
+    length = np.ceil(np.log2(1 + value) / 8) if size is None else size  # in the original's order, for its errors
+    data: bytes = value.to_bytes(int(length), "little")
     return data
 
 

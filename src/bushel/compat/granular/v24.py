@@ -20,7 +20,8 @@ from bushel.compat.granular.base import (
     DamagedError,
     MismatchError,
     NoIndexError,
-    WrongIndexError,
+    UnknownTypeError,
+    WrongTypeError,
     WrongUseError,
 )
 from bushel.compat.granular.formats import Codecs, bind_codecs, decoders, encoders, stored_bytes
@@ -185,10 +186,10 @@ class BagReader(bag.BagReader):
             raise NoIndexError(error.message, **cast("dict[str, Any]", error.details)) from error
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a record, or those of a range. Without an `.idx`, a wrong type of index is a `NoIndexError`."""
+        """Return a record, or those of a range. Without an `.idx`, a wrong index is a `NoIndexError`."""
         try:
             return super().__getitem__(index)
-        except WrongIndexError as error:
+        except (WrongTypeError, WrongUseError) as error:
             if self._missing is None:
                 raise
             raise NoIndexError(str(error), file=str(self._missing)) from error
@@ -210,9 +211,16 @@ class DatasetWriter(Closing):
     def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:
         super().__init__()
         self._spec = checked_spec(spec)
+        if not self._spec:
+            raise WrongUseError("a dataset needs at least one key")
         fields = {name: Field(name, "bytes", kind.endswith("[]")) for name, kind in self._spec.items()}
         fields.pop("__key__", None)
-        plan_layout(fields, WriteOptions(keyed="__key__" in self._spec, generation="C", single=True))
+        try:
+            plan_layout(fields, WriteOptions(keyed="__key__" in self._spec, generation="C", single=True))
+        except SpecError as error:
+            if any(field.sequence for field in fields.values()):
+                raise UnknownTypeError(error.message, **error.details) from error
+            raise
         self._encoders = bind_codecs(encoders, self._spec)
         self.directory, path = directory, granular_path(directory)
         _put_spec(path, self._spec)

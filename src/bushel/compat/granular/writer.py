@@ -32,7 +32,7 @@ class DatasetWriter(Closing):
 
     def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:
         super().__init__()
-        self._spec = checked_spec(spec)
+        self._spec = self._checked(spec)
         self.encoders = bind_codecs(encoders, self._spec)
         path = granular_path(directory)
         if path.exists():
@@ -48,6 +48,10 @@ class DatasetWriter(Closing):
         self._writer = container.writer(layout, shard, self._staging, self._builder)
         self._refs_bytes = 0
         self._final_size: int | None = None
+
+    def _checked(self, spec: Mapping[str, str]) -> dict[str, str]:
+        """Return a spec with sorted keys, or raise an error if it is not one."""
+        return checked_spec(spec)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -153,16 +157,17 @@ class Shards(Closing):
     ) -> None:
         super().__init__()
         check_shards(shardstart, shardstep)
-        self.directory, self.encoders, self._spec = directory, encoders, spec
+        self.directory, self.encoders, self._spec = directory, encoders, dict(spec)
         self.shardlength, self.shardstart, self.shardnum, self.shardstep = shardlen, shardstart, shardstart, shardstep
         self.prevshards = self.prevsize = self.prevlength = 0
         self.writer: Any = None
         self._path = granular_path(directory)
-        make_folder(self._path, parents=self._parents)
+        if not self._parents:  # else the first shard makes it
+            make_folder(self._path)
 
     @property
     def spec(self) -> Any:
-        """The type of each key."""
+        """The type of each key, in the order given."""
         return dict(self._spec)
 
     @property
@@ -237,8 +242,7 @@ class ShardedDatasetWriter(Shards):
     ) -> None:
         if (shardstart > 0 or shardstep > 1) and not shardlen:
             raise WrongUseError("shardstart and shardstep need a shardlen, or all datapoints go into the first shard")
-        spec = checked_spec(spec)
-        bind_codecs(encoders, spec)
+        bind_codecs(encoders, checked_spec(spec))
         super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)
         self._resume()
 
@@ -249,7 +253,9 @@ class ShardedDatasetWriter(Shards):
 def checked_spec(spec: Mapping[str, str]) -> dict[str, str]:
     """Return a spec with sorted keys, if its keys and types begin with a lower-case letter or `_`."""
     for text in (*spec.keys(), *spec.values()):
-        if not isinstance(text, str) or not re.match("[a-z_]", text):
+        if not isinstance(text, str):
+            raise WrongTypeError(f"keys and types are text, and {text!r} is not")
+        if not re.match("[a-z_]", text):
             raise WrongUseError(f"keys and types must begin with a lower-case letter or '_', and {text!r} does not")
     return dict(sorted(spec.items()))
 
