@@ -24,6 +24,7 @@ import bushel
 from bushel._dataset.stream import StreamDataset
 from bushel._discovery.discovery import is_stream
 from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
+from bushel.loader import RandomWindow
 from bushel.storage.forward import output_of
 
 SAMPLES = [("a", {"cls": b"3", "txt": b"hi"}), ("d/b", {"cls": b"-4", "json": b"[1]", "bin": b""})]
@@ -94,6 +95,16 @@ def test_only_the_wanted_fields_are_read() -> None:
     stream = StreamDataset(io.BytesIO(PLAIN), fields=["txt", "json"])
     assert list(stream) == [{"__key__": "a", "txt": "hi"}, {"__key__": "d/b", "json": [1]}]
     assert stream.spec == {"txt": "utf8", "json": "json"}
+
+
+def test_elements_of_fields_are_refused() -> None:
+    for elements in (slice(0, 2), RandomWindow(4)):
+        with pytest.raises(TypeError, match="no index by which to read elements.*use bushel.open and a Loader"):
+            StreamDataset(io.BytesIO(), fields={"frames": elements})
+    with pytest.raises(TypeError, match="give names as a list, such as"):
+        StreamDataset(io.BytesIO(), fields="jpg")
+    some = StreamDataset(io.BytesIO(), fields={"a": True, "b": False}, spec={"a": "int", "b": "int"})
+    assert some.spec == {"a": "int"}
 
 
 def test_fields_are_known_as_far_as_it_was_read() -> None:

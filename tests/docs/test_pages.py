@@ -113,7 +113,7 @@ def test_loading(tmp_path: Path) -> None:
         run_gzip(Path(f"train-{number:03d}.tar"))
 
     found = iter(blocks(page, "python"))
-    first, buckets, packs, chunks, collate, nested, together, text = islice(found, 8)
+    first, buckets, packs, chunks, windows, collate, nested, together, text = islice(found, 9)
     transform, errors, mixture, scheduled, asked, torch_view, stream, state = found
     names: dict[str, Any] = {}
     run(page, first, names)
@@ -135,6 +135,11 @@ def test_loading(tmp_path: Path) -> None:
     assert packed["tokens"].shape == (1, 8192)
     run(page, chunks, names)
     assert list(names["loader"]) == []  # the documents have fewer tokens than a row
+    with bushel.Writer("episodes", {"frames": "jpg[]", "actions": "array(float32,-1,2)"}, container="bag") as writer:
+        for number, length in enumerate((6, 5, 4)):
+            frames = [np.zeros((8, 8, 3), np.uint8)] * length
+            writer.append({"frames": frames, "actions": np.zeros((length, 2), np.float32)}, key=f"ep/{number}")
+    assert run(page, windows, names) == 4
     run(page, collate, names)
     run(page, nested, names)
     assert sum(len(each) for each in names["nested"].unbind()) == sum(number * 9 + 1 for number in range(6))

@@ -30,5 +30,5 @@ def test_frameworks(tmp_path: Path) -> None:
 
 def test_tokens() -> None:
     names: dict[str, Any] = {}
-    assert run_whole("docs/tokens.md", names) == 4
+    assert run_whole("docs/tokens.md", names) == 11
     assert (names["batch"]["tokens"][:, None] == names["tokens"][None]).all(2).any(1).all()

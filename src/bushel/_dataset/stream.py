@@ -78,7 +78,7 @@ class StreamDataset:
         self._declared = declared = parse_spec(spec or {})
         self._sources = list(_sources(sources, allow_commands=allow_commands))
         self._naming = Naming(declared)
-        self._wanted = None if fields is None else frozenset(fields)
+        self._wanted = None if fields is None else _names_of(fields)
         self._decode = decode
         self._fields: dict[str, Field] = {name: field for name, field in declared.items() if self._wants(name)}
         self._codecs: dict[str, str] = {}  # of stored bytes, of the fields seen so far
@@ -280,6 +280,26 @@ class _Sample:
             message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
             raise FormatError(message, file=self.file, offset=member.header)
         self.parts.append((place, member, data))
+
+
+def _names_of(fields: Iterable[str]) -> frozenset[str]:
+    """Return the names of the fields to read.
+
+    Raises:
+        TypeError: These are no names, or say which elements to read.
+    """
+    if isinstance(fields, Mapping):
+        for name, wanted in fields.items():
+            if not isinstance(wanted, bool):
+                raise TypeError(
+                    f"fields={{{name!r}: {wanted!r}}}: a stream gives whole values, and has no index by which to read "
+                    "elements of them. Run `bushel index`, or `bushel convert` if the files are compressed, and use "
+                    "bushel.open and a Loader"
+                )
+        fields = [name for name, wanted in fields.items() if wanted]
+    if isinstance(fields, str):
+        raise TypeError(f"fields={fields!r}: give names as a list, such as [{fields!r}]")
+    return frozenset(fields)
 
 
 def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
