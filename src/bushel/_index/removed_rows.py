@@ -21,7 +21,10 @@ from bushel.errors import FormatError
 from bushel.kernels import map_array
 from bushel.storage import AnyPath, read_whole, remove, write_whole
 
-__all__ = ["NONE", "RemovedRows", "load_removed", "save_removed"]
+__all__ = ["BEGUN", "ERASED", "NONE", "PARTLY", "RemovedRows", "load_removed", "save_removed"]
+
+ERASED, BEGUN, PARTLY = 1, 2, 3
+"""Values of `RemovedRows.erased`; 0: the bytes were not touched."""
 
 _VERSION = 1
 _ARRAYS = {
@@ -48,7 +51,8 @@ class RemovedRows:
         starts: int64[shards + 1]; shard `i` has the entries `starts[i]` to `starts[i + 1]`.
         rows: uint32[entries], the numbers of the samples in their shards, ascending in each.
         calls: uint32[entries], the number of the call that removed each.
-        erased: uint8[entries], 1 where the bytes are overwritten.
+        erased: uint8[entries]: `ERASED` where the bytes are overwritten, `BEGUN` where that has begun,
+            `PARTLY` where some values could not be.
         reasons: Why each call removed samples.
         times: int64[calls], when it did, in nanoseconds since 1970.
     """
@@ -85,7 +89,12 @@ class RemovedRows:
         own = self.numbers
         rows = self.rows.astype(np.int64)
         ascending = (np.diff(rows) > 0) | (np.diff(own) > 0)
-        return bool(ascending.all() and (rows < self.samples[own]).all() and int(self.calls.max()) < calls)
+        return bool(
+            ascending.all()
+            and (rows < self.samples[own]).all()
+            and int(self.calls.max()) < calls
+            and int(self.erased.max()) <= PARTLY
+        )
 
 
 NONE = RemovedRows(

@@ -14,6 +14,7 @@ from bushel.cli.command import Option
 from bushel.cli.options import OnePath, OutputOptions
 
 if TYPE_CHECKING:
+    from bushel.integrity.erasing import Erasure
     from bushel.integrity.removing import Removal
 
 __all__ = ["command"]
@@ -35,6 +36,13 @@ def command(
     ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
     listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False,
     undo: Annotated[bool, Option("--undo", help="Take back the last call, or that of --call.")] = False,
+    erase: Annotated[
+        bool,
+        Option(
+            "--erase",
+            help="Overwrite the bytes of removed samples in local files: of those given, of --call, or of all.",
+        ),
+    ] = False,
     call: Annotated[int | None, Option("--call", min=0, help="Number of the call, as --list prints it.")] = None,
     index: Annotated[
         str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
@@ -43,22 +51,28 @@ def command(
 ) -> None:
     """Remove samples from a dataset, or take that back.
 
-    Everything that reads the dataset through Bushel passes over them from then on. No data file is changed: the tools
-    that wrote the files still see the samples. `bushel convert` writes a dataset without them.
+    Everything that reads the dataset through Bushel passes over them from then on. Without --erase, no data file is
+    changed: the tools that wrote the files still see the samples. --erase overwrites their bytes where they are, and
+    cannot be taken back; `bushel verify` checks it. It can be repeated if it was interrupted. In object stores, and in
+    files that Bushel does not write, `bushel convert` writes a dataset without the samples.
 
     Examples:
       bushel remove train/ --keys opt-out.txt --reason "opt-out of March"
       bushel remove train/ --where "image.width < 64" --reason "too small"
       bushel remove train/ --list
       bushel remove train/ --undo
+      bushel remove train/ --keys opt-out.txt --reason "opt-out of May" --erase
+      bushel remove train/ --erase
     """
-    ways = [keys is not None, where is not None, bool(position), listed, undo]
-    if sum(ways) != 1:
+    chosen = [keys is not None, where is not None, bool(position)]
+    if sum([*chosen, listed, undo]) != 1 and not (erase and not any([*chosen, listed, undo])):
         raise click.BadParameter(
-            "give exactly one of --keys, --where, --position, --list and --undo", param_hint="--keys"
+            "give exactly one of --keys, --where, --position, --list and --undo; or --erase", param_hint="--keys"
         )
-    if call is not None and not undo:
-        raise click.BadParameter("it goes with --undo", param_hint="--call")
+    if erase and (listed or undo):
+        raise click.BadParameter("it does not go with --list and --undo", param_hint="--erase")
+    if call is not None and (any(chosen) or not (undo or erase)):
+        raise click.BadParameter("it goes with --undo, or with --erase alone", param_hint="--call")
     import bushel
     from bushel.cli.output import count, print_json, print_text
 
@@ -70,10 +84,13 @@ def command(
         else:
             print_text("\n".join(map(_line, calls)) or "no samples were removed")
         return
+    what: list[str] = []
+    facts: dict[str, Any] = {}
     if undo:
         done = bushel.restore(path, call=call, index=place)
-        what = f"{count(done.samples, 'sample')} restored, removed on {_day(done)} ({done.reason})"
-    else:
+        facts = asdict(done)
+        what.append(f"{count(done.samples, 'sample')} restored, removed on {_day(done)} ({done.reason})")
+    elif any(chosen):
         if not reason:
             raise click.BadParameter('say why, such as --reason "opt-out"', param_hint="--reason")
         done = bushel.remove(
@@ -85,11 +102,32 @@ def command(
             ignore_missing=ignore_missing,
             index=place,
         )
-        what = f"{count(done.samples, 'sample')} removed"
+        facts = asdict(done)
+        what.append(f"{count(done.samples, 'sample')} removed")
+        call = done.call
+    erased = None
+    if erase and (not any(chosen) or facts["samples"]):
+        erased = bushel.erase(path, call=call, index=place)
+        facts |= {"erasure": asdict(erased)}
+        what += _said(erased)
     if shown.as_json:
-        print_json(asdict(done))
+        print_json(facts)
     elif not shown.quiet:
-        print_text(f"{path}: {what}")
+        print_text("\n".join(f"{path}: {line}" for line in what))
+    if erased is not None and erased.partly:
+        raise click.exceptions.Exit(1)
+
+
+def _said(erased: Erasure) -> list[str]:
+    from bushel.cli.output import count, size
+
+    said = [f"{count(erased.samples, 'sample')} erased, {size(erased.bytes)} overwritten"]
+    if erased.partly:
+        said.append(f"{count(erased.partly, 'sample')} erased in part only:")
+        said += [f"  {why}" for why in erased.left]
+        said.append("`bushel convert` writes the dataset without them; delete the old files then")
+    said.append("their keys remain: in the index, in names of members, in views and logs")
+    return said
 
 
 def _lines(name: str) -> list[str]:

@@ -63,9 +63,10 @@ def command(
         print_text(f"warning: {problem}" if problem.warning else str(problem))
     if not shown.quiet:
         unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
+        erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
         print_text(
             f"{path}: {found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
-            f"{size(found.bytes_checked)} compared with checksums"
+            f"{size(found.bytes_checked)} compared with checksums{erased}"
         )
         if checksums and found.ok and found.verdict != "ok":
             print_text("`bushel index` records the checksums of bytes that have none.")

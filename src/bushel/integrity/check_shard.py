@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +23,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files
+from bushel.integrity.check_erased import ErasedRows, check_erased
 from bushel.integrity.compare import Difference, differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.spec import KEY
@@ -64,12 +65,14 @@ class Checked:
         index: The best available table, or None.
         bytes_checked: Number of stored bytes that were compared with a checksum.
         complete: Whether all stored bytes were compared.
+        erased: Number of samples that are erased.
     """
 
     findings: Findings
     index: ShardIndex | None
     bytes_checked: int = 0
     complete: bool = False
+    erased: int = 0
 
     @property
     def bytes_total(self) -> int:
@@ -77,18 +80,18 @@ class Checked:
         return 0 if self.index is None else sum(column.nbytes for column in self.index.fields.values())
 
 
-def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
+def check_shard(container: Container, shard: Shard, checks: Checks, erased: ErasedRows | None = None) -> Checked:
     """Check one shard, and continue after every problem."""
     expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
-        return _check(container, shard, checks, found)
+        return _check(container, shard, checks, found, erased)
     except OSError as error:
         found.add_os_error(error, str(shard.path(0)))
     return Checked(found, None)
 
 
-def _check(container: Container, shard: Shard, checks: Checks, found: Findings) -> Checked:
+def _check(container: Container, shard: Shard, checks: Checks, found: Findings, erased: ErasedRows | None) -> Checked:
     stamps: tuple[FileStamp, ...] | None = None
     with suppress(FormatError):  # the container reports it with more detail
         stamps = stamps_of(shard)
@@ -118,8 +121,10 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
         more, complete = check_changed(container, shard, known, built, opened, checks.tick, found)
         checked += more
     if checks.decode:
-        _check_values(container, shard, index, checks.tick, found, pickle=checks.pickle)
-    return Checked(found, index, checked, complete)
+        gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
+        _check_values(container, shard, index, checks, found, gone)
+    done = 0 if erased is None else check_erased(container, shard, index, files, erased, found)
+    return Checked(found, index, checked, complete, done)
 
 
 def _check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
@@ -275,17 +280,18 @@ def _check_values(
     container: Container,
     shard: Shard,
     index: ShardIndex,
-    tick: Callable[[int], None],
+    checks: Checks,
     found: Findings,
-    *,
-    pickle: bool,
+    gone: frozenset[int],
 ) -> None:
-    """Decode every field of every sample on its own."""
-    opened = OpenShard.of(container.name, shard, index, stored=False, asked=Asked(pickle=pickle))
+    """Decode every field of every sample on its own, but for those that are erased."""
+    opened = OpenShard.of(container.name, shard, index, stored=False, asked=Asked(pickle=checks.pickle))
     dataset, index = Dataset([opened], verify=False), opened.index
     for first in range(0, len(dataset), _CHUNK):
-        positions = range(first, min(first + _CHUNK, len(dataset)))
-        tick(0)
+        positions: Sequence[int] = range(first, min(first + _CHUNK, len(dataset)))
+        checks.tick(0)
+        if gone:
+            positions = [position for position in positions if position not in gone]
         try:
             batch = dataset.read(positions, decode=False)
         except FormatError as error:

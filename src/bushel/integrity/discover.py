@@ -16,6 +16,7 @@ from bushel.containers import Container, candidates, get_container
 from bushel.containers.abilities import HasFileNames
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
+from bushel.integrity.check_erased import ErasedRows
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import AnyPath
 
@@ -29,10 +30,12 @@ class Place:
     Attributes:
         container: Its container.
         shard: Its files.
+        erased: Its samples that should be erased, if any.
     """
 
     container: Container
     shard: Shard
+    erased: ErasedRows | None = None
 
 
 def discover(source: Any, container: str | None, found: Findings) -> list[Place]:

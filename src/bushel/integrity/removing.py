@@ -27,7 +27,7 @@ from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object
 
-__all__ = ["Removal", "removals", "remove", "restore"]
+__all__ = ["Removal", "list_of", "removals", "remove", "restore"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -42,7 +42,7 @@ class Removal:
         reason: Why.
         time: When, in seconds since 1970.
         samples: Number of samples that it removed.
-        erased: Number of these whose bytes are overwritten.
+        erased: Number of these whose bytes are overwritten, completely or in part.
 
     Examples:
         >>> done = bushel.remove("train/", keys=["dog/2"], reason="opt-out")
@@ -183,7 +183,7 @@ def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
 
 def _place_of(source: Any, index: Any) -> AnyPath:
     shards = find(expand_paths(source)).shards
-    return _list_of(shards if index in ("auto", "memory", "require") else indexed_in(shards, index_place(index)))
+    return list_of(shards if index in ("auto", "memory", "require") else indexed_in(shards, index_place(index)))
 
 
 def _place(dataset: Dataset) -> AnyPath:
@@ -195,10 +195,15 @@ def _place(dataset: Dataset) -> AnyPath:
     shards = dataset.shards
     if not isinstance(shards, Listing) and any(shard.section is not None for shard in shards):
         raise UnsupportedError("a remote dataset needs an index before samples are removed: run `bushel index` on it")
-    return _list_of([shards[0].shard] if isinstance(shards, Listing) else [shard.shard for shard in shards])
+    return list_of([shards[0].shard] if isinstance(shards, Listing) else [shard.shard for shard in shards])
 
 
-def _list_of(shards: Sequence[Shard]) -> AnyPath:
+def list_of(shards: Sequence[Shard]) -> AnyPath:
+    """Return the path of the list of removed samples of shards.
+
+    Raises:
+        UnsupportedError: They lie in several folders, or cannot be written to.
+    """
     first, above = shards[0], above_parts(shards)
     if above is None and any(shard.beside != first.beside for shard in shards):
         raise UnsupportedError("the dataset lies in several folders: remove samples from each of them")
@@ -270,6 +275,6 @@ def _without_call(known: RemovedRows, number: int) -> RemovedRows:
 
 def _calls(known: RemovedRows) -> list[Removal]:
     counts = np.bincount(known.calls, minlength=len(known.reasons)).tolist()
-    erased = np.bincount(known.calls, weights=known.erased, minlength=len(known.reasons)).tolist()
+    erased = np.bincount(known.calls, weights=known.erased > 0, minlength=len(known.reasons)).tolist()
     each = zip(known.reasons, (known.times / 1e9).tolist(), counts, map(int, erased), strict=True)
     return [Removal(number, *facts) for number, facts in enumerate(each)]

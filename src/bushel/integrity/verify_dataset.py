@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from bushel._runtime.public import public
 from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.threads import cpu_count
 from bushel.engines import connect
-from bushel.errors import SpecError
+from bushel.errors import FormatError, SpecError
+from bushel.integrity.check_erased import erased_rows
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem, VerifyResult
@@ -81,7 +82,7 @@ def verify(
     if workers < 1 or max_problems < 1:
         raise ValueError(f"workers and max_problems must be at least 1, not {workers} and {max_problems}")
     found = Findings(max_problems)
-    places = discover(source, container, found)
+    places = _with_erased(discover(source, container, found), found)
     stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
 
     def tick(size: int) -> None:
@@ -120,7 +121,17 @@ def verify(
         found.more,
         sum(result.bytes_total for result in results),
         checksums,
+        sum(result.erased for result in results),
     )
+
+
+def _with_erased(places: list[Place], found: Findings) -> list[Place]:
+    try:
+        erased = erased_rows([place.shard for place in places])
+    except FormatError as error:
+        found.add_error(error, "index")
+        return places
+    return [place if own is None else replace(place, erased=own) for place, own in zip(places, erased, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ class _CheckPlace:
     checks: Checks
 
     def __call__(self, place: Place) -> Checked:
-        return check_shard(place.container, place.shard, self.checks)
+        return check_shard(place.container, place.shard, self.checks, place.erased)
 
 
 def _ignore(size: int) -> None:

@@ -29,6 +29,7 @@ from bushel.containers.bag.writer import (
 )
 from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
 from bushel.containers.checksums import with_checksums
+from bushel.containers.erasing import Eraser
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file
@@ -67,6 +68,7 @@ class Bag:
     file_names: tuple[str, ...] = ("spec.json", "#")
     suffix: str = ""
     needs_keys: bool = False
+    eraser: Eraser = Eraser()
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.

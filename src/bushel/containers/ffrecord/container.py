@@ -18,6 +18,8 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.erasing import Eraser
+from bushel.containers.ffrecord.erase import ERASER
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
 from bushel.containers.packed_index import PackedFields, Record, index_records
@@ -65,6 +67,7 @@ class FFRecord:
     suffixes: tuple[str, ...] = (".ffr",)
     suffix: str = ".ffr"
     needs_keys: bool = False
+    eraser: Eraser = ERASER
     promises_checksums: Literal[True] = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:

@@ -20,6 +20,8 @@ from bushel._index.class_names import Labels, check_labels, in_order, numbered
 from bushel._index.table import I64, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Stored, WriteOptions
+from bushel.containers.erasing import Eraser
+from bushel.containers.gulp.erase import ERASER
 from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
 from bushel.containers.gulp.naming import (
     chunk_names,
@@ -52,6 +54,7 @@ class _Gulp:
     suffixes: tuple[str, ...] = (".gulp", ".gmeta")
     suffix: str = ".gulp"
     needs_keys: bool = True
+    eraser: Eraser = ERASER
     names_file: str = "label2idx.json"
 
     def shards(self, path: AnyPath) -> list[Shard] | None:

@@ -24,7 +24,7 @@ from bushel._index.table import MISSING, FieldExtents
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
-__all__ = ["Gmeta", "frames_field", "meta_columns", "parse_entries", "parse_gmeta"]
+__all__ = ["Gmeta", "frames_field", "meta_columns", "parse_entries", "parse_gmeta", "spans"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
@@ -277,3 +277,15 @@ def _values(meta: memoryview) -> Mapping[str, msgspec.Raw]:
         return _META.decode(meta)
     except msgspec.MsgspecError:  # metadata may be any JSON, but only a dict has fields
         return {}
+
+
+def spans(text: bytes) -> list[tuple[int, int]]:
+    """Return where the values of a JSON object or list begin and end.
+
+    Raises:
+        msgspec.DecodeError: It is neither.
+    """
+    base = _address(text)
+    raws = _LIST.decode(text) if text[:1] == b"[" else _META.decode(text).values()
+    starts = [(_address(raw) - base, len(memoryview(raw))) for raw in raws]
+    return [(start, start + size) for start, size in starts]

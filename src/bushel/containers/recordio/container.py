@@ -16,6 +16,8 @@ import numpy as np
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Keys, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.erasing import Eraser
+from bushel.containers.recordio.erase import ERASER
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
     Records,
@@ -45,6 +47,7 @@ class _RecordIO:
     suffixes: tuple[str, ...] = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
     suffix: str = ".rec"
     needs_keys: bool = False
+    eraser: Eraser = ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.erasing import Eraser
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import extension_of, extensions
 from bushel.errors import SpecError
@@ -36,6 +37,7 @@ class _Tar:
     suffixes: tuple[str, ...] = (".tar", *COMPRESSED)
     suffix: str = ".tar"
     needs_keys: bool = True
+    eraser: Eraser = Eraser()
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.

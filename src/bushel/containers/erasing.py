@@ -1,0 +1,51 @@
+"""What takes the place of values that are erased, so that the tool that wrote a file still reads the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import Shard, ShardIndex
+
+__all__ = ["Eraser", "Erases"]
+
+
+def _zeros(index: ShardIndex, field: str, stored: bytes) -> bytes:
+    return bytes(len(stored))
+
+
+def _nothing(shard: Shard, index: ShardIndex, samples: npt.NDArray[np.int64]) -> Iterable[tuple[int, int, bytes]]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Eraser:
+    """How the values of a container are overwritten where they are. No length and no offset changes by that.
+
+    What a value becomes does not depend on whether it was erased before, so that erasing can be repeated.
+
+    Attributes:
+        erased: Returns as many bytes, which take the place of the stored value of a field: by default, zeros.
+        seal: Returns what else changes in the files of a shard: number of the file, offset, and new bytes. It is given
+            the shard, its table, and the numbers of the samples of which every value is erased.
+        kept_word: Four bytes that belong to the structure where they stand at a multiple of four in a file; empty if
+            there are none.
+    """
+
+    erased: Callable[[ShardIndex, str, bytes], bytes] = _zeros
+    seal: Callable[[Shard, ShardIndex, npt.NDArray[np.int64]], Iterable[tuple[int, int, bytes]]] = _nothing
+    kept_word: bytes = b""
+
+
+@runtime_checkable
+class Erases(Protocol):
+    """A container whose values can be overwritten where they are."""
+
+    @property
+    def eraser(self) -> Eraser:
+        """How that is done."""
+        ...

@@ -1,0 +1,104 @@
+"""Checking that removed samples are erased where the list of removed samples says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bushel._dataset.removal import lists_of
+from bushel._index.removed_rows import BEGUN, ERASED
+from bushel._index.table import I64, Shard, ShardIndex
+from bushel.containers import Container
+from bushel.containers.erasing import Erases
+from bushel.errors import FormatError
+from bushel.integrity.erase_plan import erase_targets
+from bushel.integrity.erase_shard import overwritten
+from bushel.integrity.problems import Findings, Problem
+from bushel.storage import File
+
+__all__ = ["ErasedRows", "check_erased", "erased_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """The samples of a shard that a list calls erased.
+
+    Attributes:
+        list: The path of the list.
+        rows: int64[n], numbers of the samples of which every value should be overwritten, ascending.
+        touched: int64[n], those of all samples with overwritten values, of which erasing may have been interrupted.
+        begun: Whether erasing any of them was interrupted.
+    """
+
+    list: str
+    rows: I64
+    touched: I64
+    begun: bool
+
+
+def erased_rows(shards: Iterable[Shard]) -> list[ErasedRows | None]:
+    """Return the erased samples of each shard.
+
+    Raises:
+        FormatError: A list is damaged.
+    """
+    shards = list(shards)
+    lists = lists_of(shards)
+    numbers = {path: {name: at for at, name in enumerate(own.shards)} for path, (_, own) in lists.items()}
+    found: list[ErasedRows | None] = []
+    for shard in shards:
+        own = None
+        for path, name in shard.removal_lists:
+            if (number := numbers.get(str(path), {}).get(name)) is None:
+                continue
+            removed = lists[str(path)][1]
+            entries = slice(int(removed.starts[number]), int(removed.starts[number + 1]))
+            states, rows = removed.erased[entries], removed.rows[entries].astype(np.int64)
+            if states.any():
+                own = ErasedRows(str(path), rows[states == ERASED], rows[states > 0], bool((states == BEGUN).any()))
+        found.append(own)
+    return found
+
+
+def check_erased(
+    container: Container, shard: Shard, index: ShardIndex, files: list[File], erased: ErasedRows, found: Findings
+) -> int:
+    """Read the values of erased samples, and report those that are there.
+
+    Returns:
+        The number of samples that are erased.
+    """
+    if erased.begun:
+        message = "erasing samples was interrupted: `bushel remove PATH --erase` goes on"
+        found.add(Problem(erased.list, None, None, None, "erased", message))
+    if not isinstance(container, Erases) or (len(erased.rows) and int(erased.rows[-1]) >= index.samples):
+        found.add(Problem(erased.list, None, None, None, "erased", "the list is of other files"))
+        return 0
+    rows = erased.rows
+    targets = erase_targets(index, rows, {})
+    names = list(index.fields)
+    wrong: set[int] = set(targets.spoilt.tolist())
+    for sample in sorted(wrong):
+        _report(shard, index, int(rows[sample]), None, found)
+    try:
+        for number, stored, new in overwritten(files, container.eraser, index, targets):
+            if stored != new:
+                column = index.fields[names[targets.field[number]]]
+                row = int(targets.row[number])
+                owner = row if column.starts is None else int(np.searchsorted(column.starts, row, side="right")) - 1
+                wrong.add(int(np.searchsorted(rows, owner)))
+                _report(shard, index, owner, column.field.name, found)
+    except FormatError as error:
+        found.add_error(error)
+        return 0
+    return len(rows) - len(wrong)
+
+
+def _report(shard: Shard, index: ShardIndex, row: int, field: str | None, found: Findings) -> None:
+    key = None if index.keys is None else index.keys[row]
+    message = (
+        "the list of removed samples says that this is erased, but its bytes are there: `bushel remove PATH --erase`"
+    )
+    found.add(Problem(str(shard.path(0)), None, key, field, "erased", message), row if key is None else None)
