@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,15 +11,19 @@ from bushel._dataset.samples import Samples
 from bushel._index.columns import Part
 from bushel._reader.columns import part_of
 from bushel._reader.reader import Reader
+from bushel._reader.selection import Mask
 from bushel._reader.window_reader import WindowReader
 from bushel._reader.windows import Windows
 from bushel.errors import UnsupportedError
+
+SamplesT = TypeVar("SamplesT", bound=Samples)
 
 __all__ = [
     "elements_of_window",
     "keys_at",
     "column_of_view",
     "is_whole",
+    "reading",
     "reader_of",
     "refuse_windows",
     "whole_position",
@@ -30,6 +36,11 @@ def reader_of(dataset: Samples) -> Reader:
     """Return the reader that a dataset and all of its views share. Its positions are those in the whole dataset."""
     reader = dataset._reader
     return reader.base if isinstance(reader, WindowReader) else reader
+
+
+def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
+    """Return the same samples, of which only these fields can be read: `Reader.narrowed` says what that saves."""
+    return dataset._reading(fields)
 
 
 def windows_of(dataset: Samples) -> Windows | None:

@@ -72,6 +72,11 @@ class Samples:
         selection = Selection(own.positions if positions is None else positions, chosen, how)
         return type(self)((), reader=self._reader, selection=selection)
 
+    def _reading(self, fields: Mask) -> Self:
+        """Return the same samples, of which only these fields can be read: `Reader.narrowed` says what that saves."""
+        reader = self._reader.narrowed(self._selection.wanted(fields))
+        return self if reader is self._reader else type(self)((), reader=reader, selection=self._selection)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lookup": None}
 
@@ -175,7 +180,7 @@ class Samples:
             except (IndexError, OverflowError):
                 position = own.at(operator.index(item))  # says what is wrong with it
             wanted = dict.fromkeys(own.fields) if mask is None else own.wanted(mask)
-            sample = ShownSample(self._reader.sample(position, wanted))
+            sample = ShownSample(self._reader.narrowed(wanted).sample(position, wanted))
             sample.origin = self._reader, position
             return sample
         if not isinstance(item, Iterable | slice):
@@ -197,9 +202,10 @@ class Samples:
         chunk = CHUNK if self._reader.windows is None else _WINDOWS
         for first in range(0, len(self), chunk):
             positions = self._selection.all_of(range(first, min(first + chunk, len(self))))
-            stored = self._reader.read(positions, dict.fromkeys(self._selection.fields), decode=False, parts=True)
+            reader = self._reader.narrowed(self._selection.fields)
+            stored = reader.read(positions, dict.fromkeys(self._selection.fields), decode=False, parts=True)
             for place, sample in enumerate(stored):
-                yield decode_samples(self._reader, [sample], positions[place : place + 1])[0]
+                yield decode_samples(reader, [sample], positions[place : place + 1])[0]
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         r"""Read many samples in one batched, coalesced read, which is much faster than one by one.
@@ -227,4 +233,5 @@ class Samples:
             >>> ds.read([3], ["image"], decode=False)[0]["image"][:2]
             b'\xff\xd8'
         """
-        return self._reader.read(self._selection.all_of(positions), self._selection.wanted(fields), decode=decode)
+        wanted = self._selection.wanted(fields)
+        return self._reader.narrowed(wanted).read(self._selection.all_of(positions), wanted, decode=decode)

@@ -32,7 +32,9 @@ _USUAL_SIZE = "2GB"
 _log = logging.getLogger("bushel")
 
 
-def kept_table(container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1) -> ShardIndex | None:
+def kept_table(
+    container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1, fields: Sequence[str] = ()
+) -> ShardIndex | None:
     """Return the table that the cache has of a shard, or of one of its sections; None if it has none.
 
     Args:
@@ -40,8 +42,9 @@ def kept_table(container: str, shard: Shard, stamps: Sequence[FileStamp], sectio
         shard: The shard.
         stamps: Its files as they are now.
         section: Number of the section; -1 for the whole shard.
+        fields: The fields of the table; empty for all.
     """
-    cache, name = _cache_of_environment(), _identity(container, shard, stamps)
+    cache, name = _cache_of_environment(), _identity(container, shard, stamps, fields)
     if cache is None or name is None or (data := cache.get(name, section + 1)) is None:
         return None
     try:
@@ -52,15 +55,17 @@ def kept_table(container: str, shard: Shard, stamps: Sequence[FileStamp], sectio
     return index if index.container == container and index.files == tuple(stamps) else None
 
 
-def has_table(container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1) -> bool:
+def has_table(
+    container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1, fields: Sequence[str] = ()
+) -> bool:
     """Return whether the cache seems to have a table: see `kept_table`. It is not read."""
-    cache, name = _cache_of_environment(), _identity(container, shard, stamps)
+    cache, name = _cache_of_environment(), _identity(container, shard, stamps, fields)
     return cache is not None and name is not None and cache.has(name, section + 1)
 
 
-def keep_table(index: ShardIndex, shard: Shard, section: int = -1) -> bool:
+def keep_table(index: ShardIndex, shard: Shard, section: int = -1, fields: Sequence[str] = ()) -> bool:
     """Keep a table in the cache. Return whether that was possible."""
-    cache, name = _cache_of_environment(), _identity(index.container, shard, index.files)
+    cache, name = _cache_of_environment(), _identity(index.container, shard, index.files, fields)
     if cache is None or name is None:
         return False
     data = encode_index(index)
@@ -70,11 +75,11 @@ def keep_table(index: ShardIndex, shard: Shard, section: int = -1) -> bool:
     return True
 
 
-def _identity(container: str, shard: Shard, stamps: Sequence[FileStamp]) -> str | None:
+def _identity(container: str, shard: Shard, stamps: Sequence[FileStamp], fields: Sequence[str]) -> str | None:
     if not all(stamp.mtime_ns for stamp in stamps):
         return None
     files = [[str(shard.path(number)), stamp.size, stamp.mtime_ns] for number, stamp in enumerate(stamps)]
-    return hashlib.sha256(json.dumps([_LAYOUT, container, files]).encode()).hexdigest()[:40]
+    return hashlib.sha256(json.dumps([_LAYOUT, container, files, *fields]).encode()).hexdigest()[:40]
 
 
 def _cache_of_environment() -> BlockCache | None:

@@ -70,8 +70,9 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         values, missing = part_of(reader, range(positions.total), name)
         kept = positions.kept()
         return values[kept], None if missing is None else missing[kept]
-    shards = reader.shards
     wanted = _meaning(name, reader)
+    reader = reader.narrowed([wanted.field.name])
+    shards = reader.shards
     if reader.windows is not None and wanted.part == "length":
         offsets = reader.windows.shape.offsets.get(wanted.field.name)
         if offsets is not None:

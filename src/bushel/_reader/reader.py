@@ -85,6 +85,9 @@ class Reader(ShardRows):
         self._verifies_any = remote or any(self._verified)
         self._pool = FilePool()
         self._known_fields: KnownFields | None = None
+        self._narrowed: dict[frozenset[str], Reader] | None = None
+        if not isinstance(shards, Listing) and any(shard.section is not None for shard in shards):
+            self._narrowed = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
 
@@ -92,6 +95,20 @@ class Reader(ShardRows):
     def whole(self) -> range | Remaining:
         """The positions of the whole dataset, without those of removed samples."""
         return range(int(self.starts[-1])) if self.remaining is None else self.remaining
+
+    def narrowed(self, names: Collection[str]) -> Reader:
+        """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
+        if self._narrowed is None or not names or self.fields.keys() <= set(names) or type(self) is not Reader:
+            return self
+        own = frozenset(names)
+        if (found := self._narrowed.get(own)) is None:
+            from bushel._reader.sections import narrowed
+
+            shards = [narrowed(shard, own) for shard in self.shards]
+            found = Reader(shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining)
+            found._narrowed = None
+            self._narrowed[own] = found
+        return found
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""

@@ -27,14 +27,14 @@ _log = logging.getLogger("bushel")
 
 
 def file_of_section(shard: Shard, section: Section, stamp: FileStamp) -> HeldFile:
-    """Return the file of a shard, with the bytes of the section as the range that it holds."""
+    """Return the file of a shard, with the bytes of the section as the ranges that it holds."""
     path = cast("ObjectPath", shard.path(0))
-    return HeldFile(path, stamp.size, stamp.mtime_ns, section.start, section.stop)
+    return HeldFile(path, stamp.size, stamp.mtime_ns, section.ranges)
 
 
 def is_known(container: str, shard: Shard, section: Section, stamp: FileStamp) -> bool:
     """Return whether the cache of tables has the table of a section."""
-    return has_table(container, shard, (stamp,), section.number)
+    return any(has_table(container, shard, (stamp,), section.number, fields) for fields in {section.fields, ()})
 
 
 def table_of_section(container: str, shard: Shard, section: Section, stamp: FileStamp) -> ShardIndex:
@@ -44,16 +44,17 @@ def table_of_section(container: str, shard: Shard, section: Section, stamp: File
         FormatError: The bytes are damaged, or the object was replaced.
         OSError: The store refuses, or cannot be reached.
     """
-    known = kept_table(container, shard, (stamp,), section.number)
-    if known is not None and known.samples == section.samples:
-        return known
+    for fields in dict.fromkeys((section.fields, ())):
+        known = kept_table(container, shard, (stamp,), section.number, fields)
+        if known is not None and known.samples == section.samples:
+            return known.select(section.fields) if section.fields else known
     own = get_container(container)
     if not isinstance(own, HasSections):
         raise FormatError(f"the container {container!r} has no sections", file=str(shard.path(0)))
-    _log.info("%s: reading %d bytes of section %d", shard.path(0), section.stop - section.start, section.number)
+    _log.info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
     file = file_of_section(shard, section, stamp)
-    if section.stop - section.start <= expansion_cache().limit // 2:
+    if section.size <= expansion_cache().limit // 2:
         file.hold()  # else the container reads it in parts
     index = own.index_section(shard, section, file, ReadOptions())
-    keep_table(index, shard, section.number)
+    keep_table(index, shard, section.number, section.fields)
     return index

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from bushel._discovery.asked import AS_FILES_SAY, Asked
 from bushel._discovery.tables import stored_table
@@ -14,7 +15,7 @@ from bushel.containers.base import ReadOptions
 from bushel.containers.references import names_files
 from bushel.containers.sections import HasSections
 
-__all__ = ["has_sections", "open_sections", "unread_bytes", "warn_unread", "whole_shards"]
+__all__ = ["has_sections", "narrowed", "open_sections", "unread_bytes", "warn_unread", "whole_shards"]
 
 _log = logging.getLogger("bushel")
 
@@ -58,6 +59,15 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
     ]
 
 
+def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
+    """Return a shard with only these fields. Of a section that is not read yet, only their bytes will be requested."""
+    only = shard.only(names)
+    own = get_container(shard.container)
+    if shard.section is None or shard.loaded or not isinstance(own, HasSections):
+        return only
+    return replace(only, section=own.narrowed(shard.section, [field.name for field in only.fields]))
+
+
 def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
     """Return the shards, with the sections of one shard that follow each other together."""
     found: list[list[OpenShard]] = []
@@ -85,7 +95,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
     from bushel._reader.section_tables import is_known
 
     return sum(
-        one.section.stop - one.section.start
+        one.section.size
         for one in sections
         if one.section is not None and not is_known(one.container, one.shard, one.section, one.stamps[0])
     )

@@ -395,7 +395,7 @@ class ShardRows:
         if len(missing) > 1 and not missing[0].local:
             from bushel._runtime.parallel import map_all
 
-            largest = max((each.section.stop - each.section.start for each in missing if each.section), default=1)
+            largest = max((each.section.size for each in missing if each.section), default=1)
             workers = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
             map_all(lambda shard: shard.index, missing, workers=workers, name="bushel-index")
 

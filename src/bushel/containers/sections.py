@@ -6,6 +6,7 @@ known from little: a footer, a table of offsets.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,6 +29,8 @@ class Section:
         start: First byte of the file that belongs to it.
         stop: End of its bytes.
         details: What the container needs to index it; it can be pickled.
+        spans: First byte and end of each part that is needed, ascending; empty if that is all from `start` to `stop`.
+        fields: The fields of its table; empty for all.
     """
 
     number: int
@@ -35,6 +38,18 @@ class Section:
     start: int
     stop: int
     details: Any
+    spans: tuple[tuple[int, int], ...] = ()
+    fields: tuple[str, ...] = ()
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """First byte and end of each part that is needed."""
+        return self.spans or ((self.start, self.stop),)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are needed."""
+        return sum(stop - start for start, stop in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +79,10 @@ class HasSections(Protocol):
         Raises:
             FormatError: The file is damaged.
         """
+        ...
+
+    def narrowed(self, section: Section, names: Collection[str], /) -> Section:
+        """Return a section with only these fields, of which only their bytes are needed."""
         ...
 
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:

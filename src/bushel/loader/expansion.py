@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_positions
+from bushel._dataset.inside import reader_of, reading, whole_positions
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._reader.shards import kinds
 from bushel._runtime.order import Blocks, Order, Sequential
@@ -99,7 +99,7 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     if not isinstance(dataset, Dataset) or not len(dataset):
         return None
     sections = [shard.section for shard in kinds(reader_of(dataset).shards)]
-    sizes = [(each.samples, each.stop - each.start) for each in sections if each is not None]
+    sizes = [(each.samples, each.size) for each in sections if each is not None]
     if not sizes or len(sizes) < len(sections):
         return None
     samples, held = (max(1, int(each)) for each in np.median(np.array(sizes), axis=0))
@@ -107,13 +107,14 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     return samples * together, max(1, min(usual.window, KEPT // 2 // (held * together)))
 
 
-def bytes_to_find(dataset: Any) -> int:
-    """Return how many bytes of a remote dataset are read before all of its samples can be read at random."""
+def bytes_to_find(dataset: Any, fields: Any) -> int:
+    """Return how many bytes of a remote dataset are read before these fields of all samples can be read at random."""
     if not isinstance(dataset, Dataset) or not dataset.remote:
         return 0
     from bushel._reader.sections import unread_bytes
 
-    return unread_bytes(kinds(reader_of(dataset).shards))
+    names = None if fields is None else [name for name in fields if name in dataset.spec]
+    return unread_bytes(kinds(reader_of(reading(dataset, names)).shards))
 
 
 def blocks_of_state(version: str, own: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bushel._dataset.batch_reader import BatchReader
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reading
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
 from bushel.loader.collate import Sample
@@ -97,9 +98,9 @@ class Source(Protocol):
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
 
 
-def source_of(dataset: Loadable) -> Source:
-    """Return how a pipeline reads a dataset."""
-    return BatchReader(dataset) if isinstance(dataset, Dataset) else _Plain(dataset)
+def source_of(dataset: Loadable, fields: Any = None) -> Source:
+    """Return how a pipeline reads a dataset, or fields of it."""
+    return BatchReader(reading(dataset, fields)) if isinstance(dataset, Dataset) else _Plain(dataset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
         check_whole_batches(self, leaves_out=skips.get(self.on_error))
         return Pipeline(
-            source_of(source),
+            source_of(source, fields),
             self._plan.order,
             fields,
             self.decode,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bushel._runtime.order import Exact
 from bushel._runtime.scheduled import SampleOrder
@@ -77,7 +77,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
         size, steps_per_read = check_count("batch_size", options.batch_size, least=1), 1
     order = _order(options, source, len(source))
     if isinstance(order, Exact):
-        _check_known(source)
+        _check_known(source, options.fields)
     return Plan(order, size, rank, world_size, options.drop_last, options.pad, steps_per_read)
 
 
@@ -95,9 +95,9 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrde
     return sampled_order(source, options.weights, options.balance, _shuffle(options), options.seed)
 
 
-def _check_known(source: Loadable) -> None:
+def _check_known(source: Loadable, fields: Any) -> None:
     """Refuse an exact order that would read a large dataset to find where samples are, before the first batch."""
-    unread = bytes_to_find(source)
+    unread = bytes_to_find(source, fields)
     if unread > _MOST_UNREAD:
         raise UnsupportedError(
             f"an exact order would read {unread:,} bytes first, to find where the samples are: run `bushel index` "

@@ -326,7 +326,7 @@ def _requests(
     batches: Sequence[tuple[BatchPlan, _Asked, int]],
 ) -> tuple[list[tuple[tuple[BatchPlan, _Asked, int], list[_Part]]], list[_Request]]:
     """Return the parts of each batch of a group, and the requests of the group."""
-    numbers: dict[str, int] = {}
+    numbers: dict[Hashable, int] = {}
     files: list[RemoteFile] = []
     parts: list[_Part] = []
     of_batches = []
@@ -365,7 +365,7 @@ def _remote_rows(
     known: Sequence[File],
     extents: Extents,
     needed: npt.NDArray[np.bool_],
-    numbers: dict[str, int],
+    numbers: dict[Hashable, int],
     files: list[RemoteFile],
 ) -> tuple[I64, I64]:
     """Return the extents that lie within remote files: the number of the file in the group, and the row of each."""
@@ -380,11 +380,11 @@ def _remote_rows(
     return number[rows], rows
 
 
-def _number(file: File, numbers: dict[str, int], files: list[RemoteFile]) -> int:
+def _number(file: File, numbers: dict[Hashable, int], files: list[RemoteFile]) -> int:
     """Return the number of a remote file in the group, -1 for any other file."""
     if not isinstance(file, RemoteFile):
         return -1
-    if (number := numbers.get(file.path)) is None:
-        number = numbers[file.path] = len(files)
+    if (number := numbers.get(file.identity)) is None:
+        number = numbers[file.identity] = len(files)
         files.append(file)
     return number

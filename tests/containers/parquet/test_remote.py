@@ -192,7 +192,9 @@ def test_an_exact_order_of_much_that_is_unknown_is_refused(server: Server, monke
     assert len(list(bushel.Loader(remote, 8, shuffle=True, fields=["label"]))) == 3
     monkeypatch.setattr("bushel.loader.planning._MOST_UNREAD", 1000)
     again = bushel.open(urls)
-    bushel.Loader(again, 8, shuffle=True)  # all of it was learned
+    bushel.Loader(again, 8, shuffle=True, fields=["label"])  # all of it was learned
+    again.read(range(len(again)))
+    bushel.Loader(bushel.open(urls), 8, shuffle=True)
     monkeypatch.setenv("BUSHEL_TABLES_SIZE", "0")
     with pytest.raises(bushel.UnsupportedError, match=r"would read .* bytes first.*bushel index.*shuffle=\"blocks\""):
         bushel.Loader(bushel.open(urls), 8, shuffle=True)
@@ -244,3 +246,72 @@ def test_damage_gives_an_error_that_names_the_url_or_other_values(name: str, ser
             errors[f"/{number}.parquet"] = str(error)
     assert errors
     assert not {url: text for url, text in errors.items() if url not in text}
+
+
+def _wide(server: Server) -> tuple[str, bushel.Dataset]:
+    """Write a file of four row groups of 512 KiB, in which photos lie between labels and texts."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    noise = random.Random(5)
+    rows = [
+        {"label": number % 7, "photo": noise.randbytes(16_000), "text": f"text {number} " * 40, "more": [number, 3]}
+        for number in range(128)
+    ]
+    path = server.folder / "wide.parquet"
+    parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=32, compression="none", use_dictionary=False)
+    return f"{server.url}/wide.parquet", bushel.open(path, index="memory")
+
+
+def _requested(server: Server, before: int) -> int:
+    """Return how many bytes were requested after some requests."""
+    spans = [ranged[6:].split("-") for _, _, ranged in server.asked[before:] if ranged]
+    return sum(int(last) + 1 - int(first) for first, last in spans)
+
+
+def test_only_the_columns_that_are_needed_are_requested(server: Server) -> None:
+    url, local = _wide(server)
+    remote, size = bushel.open(url), (server.folder / "wide.parquet").stat().st_size
+    before = len(server.asked)
+    assert [each["label"] for each in remote.read(range(128), ["label"])] == [number % 7 for number in range(128)]
+    assert 0 < _requested(server, before) < size // 100
+    before = len(server.asked)
+    texts = remote.fields(["text"])
+    assert [each["text"] for each in texts] == [each["text"] for each in local]
+    assert 0 < _requested(server, before) < size // 20
+    assert len(server.asked) - before == 4  # one for each row group
+    before = len(server.asked)
+    assert remote[3, ["text"]]["text"] == local[3]["text"]
+    assert list(remote.column("label")) == list(local.column("label"))
+    assert len(remote.where("label == 3")) == len(local.where("label == 3"))
+    assert len(server.asked) == before  # all that was learned is kept
+    both = remote.read([100, 5], ["photo", "label"], decode=False)
+    assert _bytes(both) == _bytes(local.read([100, 5], ["photo", "label"], decode=False))
+    assert texts.fingerprint == local.fields(["text"]).fingerprint
+
+
+def test_a_loader_requests_the_columns_of_its_fields(server: Server) -> None:
+    url, local = _wide(server)
+    remote, size = bushel.open(url), (server.folder / "wide.parquet").stat().st_size
+    for shuffle in (True, "blocks"):
+        expansion_cache().clear()
+        before = len(server.asked)
+        loader = bushel.Loader(remote, 16, shuffle=shuffle, fields=["label", "text"], workers=2)
+        seen: set[tuple[int, str]] = set()
+        for batch in loader:
+            seen.update(zip(batch["label"].tolist(), batch["text"], strict=True))
+        assert seen == {(each["label"], each["text"]) for each in local}
+        assert _requested(server, before) < size // 10
+        assert (
+            loader.state_dict()["fingerprint"] == bushel.Loader(local, 16, shuffle=shuffle).state_dict()["fingerprint"]
+        )
+    assert pickle.loads(pickle.dumps(remote)).read([7], ["label"])[0]["label"] == 0
+
+
+def test_the_next_process_knows_the_columns_that_were_read(server: Server) -> None:
+    url, _ = _wide(server)
+    bushel.open(url).read(range(128), ["text"])
+    expansion_cache().clear()
+    again = bushel.open(url)
+    before = len(server.asked)
+    assert again[3, ["text"]]["text"].startswith("text 3 ")
+    assert _requested(server, before) < 1000  # one value
+    assert again.info.unread > 0  # of the other columns nothing is known

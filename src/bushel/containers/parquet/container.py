@@ -8,9 +8,9 @@ the table. See docs/format-parquet.md for the types. The row groups of a remote 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
@@ -32,6 +32,8 @@ _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
 _SECTION = 8 << 20
 """Small row groups that follow each other form a section of up to this size in bytes."""
+_GAP = 64 << 10
+"""Bytes between chunks that are read rather than left out by another request."""
 
 
 class _Parquet:
@@ -69,6 +71,17 @@ class _Parquet:
         labels = {name: feature.names for name, feature in features.items() if feature.names}
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         return Outline(stamp, fields, labels, tuple(_sections(footer, features, fields)))
+
+    def narrowed(self, section: Section, names: Collection[str], /) -> Section:
+        """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
+        own: _Groups = section.details
+        nodes = [node for node in own.footer.fields if node.name in names]
+        fields = tuple(field for field in own.fields if field.name in names)
+        numbers = [leaf.leaf for node in nodes for leaf in node.leaves()]
+        chunks = [group.chunks[number] for group in own.footer.groups for number in numbers]
+        details = replace(own, footer=replace(own.footer, fields=tuple(nodes)), fields=fields)
+        spans = tuple(_together(sorted((chunk.offset, chunk.offset + chunk.length) for chunk in chunks)))
+        return replace(section, details=details, spans=spans, fields=tuple(field.name for field in fields))
 
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
         """Return the table of the row groups of a section."""
@@ -123,6 +136,20 @@ def _sections(footer: Footer, features: Mapping[str, Feature], fields: tuple[Fie
         start, stop = min(each.start for each in own.groups), max(each.stop for each in own.groups)
         yield Section(number, own.rows, start, stop, _Groups(first, own, features, fields))
         first, number = last, number + 1
+
+
+def _together(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield spans, those together that have only a small gap between them."""
+    last: tuple[int, int] | None = None
+    for start, stop in spans:
+        if last is not None and start <= last[1] + _GAP:
+            last = last[0], max(last[1], stop)
+            continue
+        if last is not None:
+            yield last
+        last = start, stop
+    if last is not None:
+        yield last
 
 
 def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:

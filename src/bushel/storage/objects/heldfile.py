@@ -1,4 +1,4 @@
-"""An open remote object of which one range is kept in memory after it was read, as long as there is room."""
+"""An open remote object of which some ranges are kept in memory after they were read, as long as there is room."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 from typing_extensions import Buffer
 
+from bushel._runtime.parallel import map_all
 from bushel.storage.base import extent_error
 from bushel.storage.expansion_cache import Claim, expansion_cache
 from bushel.storage.objects.ranges import read_span
@@ -15,50 +16,59 @@ from bushel.storage.objects.remotefile import Location, RemoteFile
 
 __all__ = ["HeldFile"]
 
+_Range = tuple[int, int]
+_AT_ONCE = 8
+"""Requests for ranges at once."""
+
 
 class HeldFile(RemoteFile):
-    """A remote object. `hold` reads a range, which the cache of expanded blocks keeps: later reads take it from there.
+    """A remote object. `hold` reads ranges, which the cache of expanded blocks keeps: later reads take them from there.
 
     What the cache has dropped is requested again, in the ranges that are read.
 
     Attributes:
-        first: First byte of the range.
-        last: End of the range.
+        ranges: First byte and end of each range, ascending.
     """
 
-    __slots__ = ("first", "last")
+    __slots__ = ("ranges",)
 
-    def __init__(self, location: Location, size: int, mtime_ns: int, first: int, last: int) -> None:
+    def __init__(self, location: Location, size: int, mtime_ns: int, ranges: tuple[_Range, ...]) -> None:
         super().__init__(location, size, mtime_ns)
-        self.first, self.last = first, last
+        self.ranges = ranges
 
     def __reduce__(self) -> tuple[type[RemoteFile], tuple[object, ...]]:  # type: ignore[override]
-        return HeldFile, (self.location, self.size, self.mtime_ns, self.first, self.last)
+        return HeldFile, (self.location, self.size, self.mtime_ns, self.ranges)
 
     @property
-    def _name(self) -> Hashable:
-        return "range", self.path, self.size, self.mtime_ns, self.first, self.last
+    def identity(self) -> Hashable:
+        """The file with its ranges: only they are kept."""
+        return self.path, self.ranges
 
-    def hold(self) -> Buffer:
-        """Return the range, which is requested unless it is kept or another thread is requesting it.
+    def hold(self) -> None:
+        """Request the ranges, except those that are kept or that another thread is requesting.
 
         Raises:
             FormatError: The object was replaced.
             OSError: The store refuses, or cannot be reached.
         """
-        cache, name, claim = expansion_cache(), self._name, Claim()
+        map_all(self._hold, self.ranges, workers=_AT_ONCE, name="bushel-ranges")
+
+    def _name(self, own: _Range) -> Hashable:
+        return "range", self.path, self.size, self.mtime_ns, *own
+
+    def _hold(self, own: _Range) -> None:
+        cache, name, claim = expansion_cache(), self._name(own), Claim()
         try:
             cache.claim([name], claim)
             kept = claim.found.get(name)
             if kept is None and name in claim.awaited:
                 kept = claim.awaited[name].get()
             if kept is None:
-                kept = np.frombuffer(memoryview(read_span(self, self.first, self.last)), np.uint8)
+                kept = np.frombuffer(memoryview(read_span(self, *own)), np.uint8)
                 cache.give(name, kept)
         finally:
-            for own in claim.own:
-                cache.give_up(own, None)  # nothing, if it was given
-        return kept.data
+            for each in claim.own:
+                cache.give_up(each, None)  # nothing, if it was given
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent: see `RemoteFile.read`."""
@@ -73,7 +83,6 @@ class HeldFile(RemoteFile):
         return super().fetch(start, stop, give_up) if kept is None else kept
 
     def _kept(self, start: int, stop: int) -> memoryview | None:
-        if not self.first <= start <= stop <= self.last:
-            return None
-        kept = expansion_cache().get(self._name)
-        return None if kept is None else kept.data[start - self.first : stop - self.first]
+        own = next((each for each in self.ranges if each[0] <= start <= stop <= each[1]), None)
+        kept = None if own is None else expansion_cache().get(self._name(own))
+        return None if kept is None or own is None else kept.data[start - own[0] : stop - own[0]]

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -112,6 +112,11 @@ class RemoteFile(StoredObject):
     def __reduce__(self) -> tuple[type[RemoteFile], tuple[Location, int, int]]:
         """Leave out the connection, which holds credentials: a copy makes its own."""
         return RemoteFile, (self.location, self.size, self.mtime_ns)
+
+    @property
+    def identity(self) -> Hashable:
+        """What two open files have in common if any range of either can be asked of the other."""
+        return self.path
 
     @classmethod
     def open(cls, location: Location) -> RemoteFile:
