@@ -59,6 +59,21 @@ def test_steps_and_keys(root: Path, tmp_path: Path, options: dict[str, Any]) -> 
     assert [(one["epoch"], one["step"], one["rank"]) for one in found] == loader.when("k7", 1)
 
 
+@pytest.mark.parametrize("name", ["weights", "balance"])
+def test_orders_by_columns(root: Path, tmp_path: Path, name: str) -> None:
+    drawn: Any = {name: "tokens.length"}
+    loader = bushel.Loader(bushel.open(root / "data"), 4, world_size=2, rank=1, seed=5, **drawn)
+    (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+    shared = ["who", root / "data", "--state", tmp_path / "state.json", "--batch-size", 4, "--world-size", 2]
+    assert "depends on more than the state says" in fails(*shared, "--step", 2)
+    shared += [f"--{name}", "tokens.length"]
+    keys = loader.who(2)
+    assert run(*shared, "--step", 2, "--rank", 1).splitlines() == keys
+    found = json.loads(run(*shared, "--key", keys[0], "--json"))["steps"]
+    assert (2, 1) in [(one["step"], one["rank"]) for one in found]
+    assert [(one["epoch"], one["step"], one["rank"]) for one in found] == loader.when(str(keys[0]))
+
+
 def test_mixtures(root: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other", LENGTHS[:40], container="tar")
     first = bushel.open(root / "data")
