@@ -58,6 +58,22 @@ def test_which_signatures_are_accepted() -> None:
     assert not compare_calls.alike(signature(two), signature(["b", "POSITIONAL_OR_KEYWORD", 4]))
 
 
+def test_a_documented_difference_explains_itself_only() -> None:
+    left = documented.Documented("a failed writer leaves a file", call="Writer", apart=("files",))
+    original, dropin = outcome(raises=["OSError"], files={"a": "1 bytes"}), outcome(raises=["OSError"])
+    assert left.explains("Writer()", original, dropin)
+    assert not left.explains("Reader()", original, dropin)
+    assert not left.explains("Writer()", original, outcome(raises=["KeyError"]))
+    assert not left.explains("Writer()", original, outcome())
+    order = documented.Documented("the order of keys", apart=("order",))
+    one, other = (
+        ["map", [["a", 1], ["b", ["map", [["c", 2], ["d", 3]]]]]],
+        ["map", [["b", ["map", [["d", 3], ["c", 2]]]], ["a", 1]]],
+    )
+    assert order.explains("f()", outcome(given=[one]), outcome(given=[other]))
+    assert not order.explains("f()", outcome(given=[one]), outcome(given=[["map", [["a", 1]]]]))
+
+
 @pytest.mark.parametrize("name", compare_calls.ORIGINALS)
 def test_pages_describe_every_accepted_difference(name: str) -> None:
     module: Any = importlib.import_module(f"{name}_calls")

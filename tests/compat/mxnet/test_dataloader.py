@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ def test_orders() -> None:
     assert sorted(RandomSampler(9)) == list(range(9))
     assert [one.tolist() for one in DataLoader(NUMBERS, batch_sampler=[[6, 1], [2]])] == [[6, 1], [2]]
     assert list(DataLoader(NUMBERS, 2, sampler=SequentialSampler(3, 4), batchify_fn=sum)) == [9, 6]
+
+
+def test_parameters_have_the_order_of_the_original() -> None:
+    names = list(inspect.signature(DataLoader).parameters)
+    assert names[names.index("timeout") + 1] == "auto_reload"
 
 
 def test_an_error_arrives() -> None:

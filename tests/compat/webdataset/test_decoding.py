@@ -198,3 +198,6 @@ def test_an_empty_gzip_field_is_empty() -> None:
 def test_only_bytes_are_lists_of_arrays() -> None:
     with pytest.raises(ValueError, match="not NoneType"):
         basichandlers("ten", None)  # type: ignore[arg-type]
+    for error in (ValueError, TypeError):
+        with pytest.raises(error, match="not str"):
+            basichandlers("npy", "text")  # type: ignore[arg-type]

@@ -61,6 +61,10 @@ class WrongModeError(AssertionError, ValueError):
     """A file opened for writing is read, or the other way round. The original asserts it."""
 
 
+class ClosedError(WrongModeError, RuntimeError):
+    """A closed file is read or written. The original says that it is another process's."""
+
+
 class NDArray(np.ndarray[Any, np.dtype[Any]]):
     """A NumPy array with the conversions that MXNet programs call."""
 

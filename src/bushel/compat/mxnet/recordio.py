@@ -15,6 +15,7 @@ import numpy as np
 from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import (
     Array,
+    ClosedError,
     DamagedError,
     FolderError,
     ImageError,
@@ -125,11 +126,15 @@ class MXRecordIO:
 
     def _reading(self) -> File:
         if self._file is None:
+            if not self.is_open and self.writable is False:
+                raise ClosedError(f"{self.uri} is closed")
             raise WrongModeError(f"{self.uri} is {'open for writing' if self.is_open else 'closed'}")
         return self._file
 
     def _writing(self) -> RecordSink:
         if self._sink is None:
+            if not self.is_open and self.writable is True:
+                raise ClosedError(f"{self.uri} is closed")
             raise WrongModeError(f"{self.uri} is {'open for reading' if self.is_open else 'closed'}")
         if self._writer_pid != os.getpid():
             raise RuntimeError("Forbidden operation in multiple processes: a file has one writer")

@@ -107,6 +107,10 @@ class ArrayDataError(CodecError, ValueError):
     """A field is not the file of an array that it should be."""
 
 
+class ArrayTypeError(ArrayDataError, TypeError):
+    """A field is not bytes at all."""
+
+
 def _as_value_error(kind: str) -> Callable[[bytes], Any]:
     decode_stored = get_codec(kind).decode
 
@@ -116,7 +120,7 @@ def _as_value_error(kind: str) -> Callable[[bytes], Any]:
         except CodecError as error:
             raise ArrayDataError(error.message, **error.details) from error
         except TypeError as error:
-            raise ArrayDataError(f"expected the bytes of arrays ({kind}), not {type(data).__name__}") from error
+            raise ArrayTypeError(f"expected the bytes of arrays ({kind}), not {type(data).__name__}") from error
 
     return decode_array
 

@@ -74,8 +74,8 @@ class DataLoader:
         prefetch: int | None = None,
         thread_pool: bool = False,
         timeout: int = 120,
-        try_nopython: bool | None = None,
         auto_reload: bool = False,
+        try_nopython: bool | None = None,
     ) -> None:
         if batch_sampler is None:
             if batch_size is None:
