@@ -178,7 +178,7 @@ def main() -> None:
     results: dict[str, dict[str, Rate]] = {}
     for title, contestants, against in contests(folder, options.peers):
         for measure in contestants.values():
-            measure(99)  # what is made on first use is made
+            measure(99)  # objects that are made on first use are made
         results[title] = in_turns(contestants, options.rounds)
         show(title, "photos", results[title], (against,))
     skipped = {} if options.peers else {"datasets": "--peers names a Python that has it"}

@@ -111,7 +111,7 @@ PLOTS: Mapping[str, tuple[str, Sequence[Panel]]] = {
         ],
     ),
 }
-"""File of a plot to what it says about the machine, and its panels."""
+"""File of a plot to its note about the machine, and its panels."""
 
 _OURS = re.compile(r"`?(bushel|Bushel|ds\.|Loader|load_state)|first batch|the same with CRC")
 _LIMIT = re.compile(r"\*limit:\*|numpy\.take|rows of a memmap|obstore")
@@ -157,7 +157,7 @@ def draw(note: str, panels: Sequence[Panel], pages: Mapping[str, str]) -> str:
     """Return a plot as SVG.
 
     Args:
-        note: What it says about the machine.
+        note: The note about the machine.
         panels: The groups of bars.
         pages: Path of each page to its text.
     """

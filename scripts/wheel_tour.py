@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def tour(folder: Path) -> int:
-    """Run the blocks of the README in a folder, and return how many results were as it says."""
+    """Run the blocks of the README in a folder, and return how many results were as written there."""
     from tests.docs.pages import blocks, run
     from tests.sources.folders import image_folder
 

@@ -1,4 +1,4 @@
-"""The index is untrusted data as well: whatever a sidecar or a manifest says, only Bushel's own errors come out."""
+"""The index is untrusted data as well: any sidecar or manifest raises only Bushel's own errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset knows whether it is complete, whatever stopped its writer."""
+"""A dataset records whether it is complete, whatever stopped its writer."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def staged_files(folder: Path) -> list[str]:
 
 
 def kept_and_advised(error: OSError, folder: Path) -> None:
-    """The error names a staged file of the folder, and says what to do, once."""
+    """The error names a staged file of the folder, and what to do, once."""
     assert is_out_of_room(error)
     assert Path(error.filename).is_relative_to(folder / ".bushel" / "staging")
     assert error.__notes__ == [ADVICE]

@@ -18,7 +18,7 @@ def run(*arguments: object, code: int = 0) -> str:
 
 
 def fails(*arguments: object, code: int = 2) -> str:
-    """Run a command that must fail, and give what it says on standard error."""
+    """Run a command that must fail, and return its standard error."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     assert "Traceback" not in result.stderr

@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 def environment() -> dict[str, str]:
-    """What the script says that clients need."""
+    """The settings that the script prints for clients."""
     text = subprocess.run([SCRIPT, "env"], check=True, capture_output=True, text=True).stdout
     return dict(word.split("=", 1) for word in text.split() if "=" in word)
 

@@ -52,7 +52,7 @@ Expected = Callable[[str, Any, str], Place]
 
 @pytest.fixture(scope="module")
 def expected(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Expected:
-    """Return what one machine packs, or converts from the packed tars, on its disk."""
+    """Return the files that one machine packs, or converts from the packed tars, on its disk."""
     folder = tmp_path_factory.mktemp("expected")
 
     @cache

@@ -103,7 +103,7 @@ def without_measures(text: str) -> list[str]:
 
 
 def run_whole(page: str, names: dict[str, Any] | None = None) -> int:
-    """Run all blocks of a page in order, and compare what it says that they give.
+    """Run all blocks of a page in order, and compare their results with the page.
 
     A block `text` after commands is what these print, up to sizes of images and times. Returns the number of results
     and outputs that were compared.

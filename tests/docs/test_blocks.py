@@ -1,4 +1,4 @@
-"""Every block of code and commands on every page is run by a test, or says beside it why not.
+"""Every block of code and commands on every page is run by a test, or has the reason why not beside it.
 
 A new page, or a new block on a page, fails here until `RUN` names the test that runs it.
 """

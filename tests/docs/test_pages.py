@@ -1,4 +1,4 @@
-"""What pages of docs/ show is run, on data such as they speak of, and what they say comes out is what comes out."""
+"""The blocks of the pages in docs/ are run on such data, and their results are compared with the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README shows is run, and what it says comes out is what comes out."""
+"""The blocks of the README are run, and their results are compared with the page."""
 
 from __future__ import annotations
 

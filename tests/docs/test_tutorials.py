@@ -1,4 +1,4 @@
-"""The pages that teach are run from their first block to their last, and give what they say."""
+"""The tutorials are run from their first block to their last, and their results are compared with the pages."""
 
 from __future__ import annotations
 

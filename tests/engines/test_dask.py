@@ -59,7 +59,7 @@ from tests.ingest.pack_sources import Numbered
 
 @pytest.mark.parametrize("guard", ['if __name__ == "__main__": ', ""])
 def test_a_script(tmp_path: Path, guard: str) -> None:
-    """A script without a guard says what it needs; one with a guard prints nothing of Dask's, such as its ports."""
+    """A script without a guard prints what it needs; one with a guard prints nothing of Dask's, such as its ports."""
     (tmp_path / "script.py").write_text(SCRIPT.format(guard=guard))
     with socket.socket() as taken:
         with suppress(OSError):  # somebody has it

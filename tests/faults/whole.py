@@ -1,4 +1,4 @@
-"""Whether what is in a folder after a kill is whole, and whether two folders hold the same."""
+"""Checks of a folder after a kill: its files are whole, and two folders hold the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that cannot pack anything: they say why, and leave nothing that is in the way of the corrected call."""
+"""Runs that cannot pack anything: the errors name the reason, and nothing is left that disturbs the corrected call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is whole of a damaged dataset is written again, byte for byte, and what is not is named."""
+"""The intact samples of a damaged dataset are written again, byte for byte, and the others are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""verify of shards that changed after they were indexed, and what it says of bytes that it cannot compare."""
+"""verify of shards that changed after they were indexed, and its report of bytes that it cannot compare."""
 
 from __future__ import annotations
 

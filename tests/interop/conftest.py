@@ -16,7 +16,7 @@ Original = Callable[..., Lines]
 
 
 class OriginalFailedError(AssertionError):
-    """A script that used an original package ended with an error; the message is what it said."""
+    """A script that used an original package ended with an error; the message is its output."""
 
 
 def _runner(python: Path) -> Original:

@@ -1,4 +1,4 @@
-"""The scripts of ``interop/`` say what the original packages say, and a sidecar folder disturbs none of them."""
+"""The scripts of ``interop/`` give the results of the original packages, with and without a sidecar folder."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Seek tables: states are what the page says, crops have the pixels of the whole image, and no table does harm."""
+"""Seek tables: states are those of the page, crops have the pixels of the whole image, and no table does harm."""
 
 from __future__ import annotations
 

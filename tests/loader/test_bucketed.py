@@ -33,7 +33,7 @@ def cases(draw: st.DrawFn) -> Cases:
 def by_document(
     lengths: list[float], batch_size: Any, tokens: float | None, seed: int, epoch: int, *, drop_last: bool
 ) -> list[list[int]]:
-    """The batches of an epoch, as docs/order.md says it."""
+    """The batches of an epoch, as docs/order.md defines them."""
 
     def bucket(x: float) -> int:
         if isinstance(batch_size, dict):

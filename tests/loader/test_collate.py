@@ -1,4 +1,4 @@
-"""Collation: what is stacked keeps its type, what is not stays a list, and complaints name the sample."""
+"""Collation: stacked values keep their type, others stay a list, and errors name the sample."""
 
 from typing import Any
 

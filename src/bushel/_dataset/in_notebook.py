@@ -75,7 +75,7 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
 def _columns(dataset: Any) -> tuple[str, ...]:
     try:
         columns: tuple[str, ...] = dataset.columns
-    except (BushelError, OSError):  # a damaged index: reading samples says so
+    except (BushelError, OSError):  # a damaged index: reading samples raises the error
         return ()
     return columns
 

@@ -113,7 +113,7 @@ def column_of_view(dataset: Samples, name: str) -> Part:
     """Return values and missing ones of a column, for the samples of a view.
 
     Raises:
-        KeyError: There is no such column; the message says which is meant, or which command makes it.
+        KeyError: There is no such column; the message suggests names, or the command that makes it.
         FormatError: An index is damaged.
     """
     return part_of(dataset._reader, dataset._selection.positions, name)

@@ -41,7 +41,7 @@ def join(
 
     Each sample of the first dataset gets the fields of its partner in every other one. The view has the keys and the
     order of the first dataset, and does what every dataset does. Containers may differ. No data are read, except names
-    that `on` says and no index has, and what stays in memory is up to 16 bytes for each sample and dataset.
+    in fields of `on` that no index has, and what stays in memory is up to 16 bytes for each sample and dataset.
 
     Args:
         first: The first dataset, or all of them.
@@ -51,8 +51,8 @@ def join(
             that of a field or column of texts or whole numbers: if both datasets have it, the values are equal; if one
             has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
             compared without a leading `./` and without what follows the first dot of the last part, as are the keys.
-            So `./cat/0.jpg` names the sample `cat/0` of a tar, zip or folder. A pair, such as `("photo", "id")`, says
-            what is meant in the first dataset and in the others.
+            So `./cat/0.jpg` names the sample `cat/0` of a tar, zip or folder. A pair, such as `("photo", "id")`,
+            names the field in the first dataset and in the others.
         how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack its fields.
         names: New names for fields of the other datasets: a mapping, or one for each of them.
 
@@ -102,7 +102,7 @@ def samples_in(joined: Dataset, first: Dataset) -> Dataset:
 
 
 def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
-    """Return what is meant in each of two datasets: a field or column, or `__key__`.
+    """Return the name in each of two datasets: of a field or column, or `__key__`.
 
     Raises:
         KeyError: There is no such field.

@@ -51,7 +51,7 @@ class _JoinedNumbers(NumberReader):
 
     @waited.setter
     def waited(self, value: bool) -> None:
-        """What the readers say counts."""
+        """The readers decide that."""
 
     def without(self, names: Collection[str]) -> NumberReader:
         """Return a reader of the other fields."""

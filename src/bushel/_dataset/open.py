@@ -143,7 +143,7 @@ def open(
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     paths = expand_paths(source)
-    told = (fields, place, delta_timestamps)  # the list of a folder knows nothing of these
+    told = (fields, place, delta_timestamps)  # the list of a folder does not depend on these
     state = None if pickle or told != (None, None, None) else folder_state(paths)
     if state is not None:
         from bushel._reader.listed import keep_list, open_listed

@@ -37,7 +37,7 @@ def rows_of(shard: Shard, samples: int, lists: Lists) -> Iterator[tuple[str, I64
     """Yield the entries of a shard in each list that has some: its path, and the numbers of the entries.
 
     Raises:
-        FormatError: The shard has another number of samples than the list says.
+        FormatError: The shard has another number of samples than the list.
     """
     for path, name in shard.removal_lists:
         if (own := lists.get(str(path))) is None or name not in (removed := own[1]).shards:
@@ -55,7 +55,7 @@ class RemovedInShard:
     Attributes:
         shard: The shard.
         rows: bool[samples], whether each was removed.
-        place: The list that says so.
+        place: The list of removed samples.
     """
 
     shard: Shard
@@ -67,7 +67,7 @@ class RemovedInShard:
         return row < len(self.rows) and bool(self.rows[row])
 
     def check(self, samples: int) -> None:
-        """Raise a `FormatError` if the shard has another number of samples than the list says."""
+        """Raise a `FormatError` if the shard has another number of samples than the list."""
         if samples != len(self.rows):
             raise _changed(self.shard, len(self.rows), samples, self.place)
 

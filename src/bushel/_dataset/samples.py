@@ -178,7 +178,7 @@ class Samples:
             try:
                 position = int(own.positions[operator.index(item)])
             except (IndexError, OverflowError):
-                position = own.at(operator.index(item))  # says what is wrong with it
+                position = own.at(operator.index(item))  # raises the error for it
             wanted = dict.fromkeys(own.fields) if mask is None else own.wanted(mask)
             sample = ShownSample(self._reader.narrowed(wanted).sample(position, wanted))
             sample.origin = self._reader, position
@@ -223,7 +223,7 @@ class Samples:
         Raises:
             IndexError: A position is out of range.
             CorruptError: Stored bytes do not match their checksum (with `verify`).
-            FormatError: A file is shorter than the index says.
+            FormatError: A file is shorter than in the index.
             CodecError: Stored bytes do not decode.
 
         Examples:

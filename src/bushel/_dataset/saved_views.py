@@ -79,7 +79,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 
 def save_view(view: Any, name: str, *, overwrite: bool) -> None:
-    """Do what `Dataset.save` says."""
+    """Save a view: see `Dataset.save`."""
     path = _path(_folder(view), name)
     if not overwrite and path.exists():
         raise FileExistsError(f"there is a view {name!r} already: give overwrite=True, or another name")

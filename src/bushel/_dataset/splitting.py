@@ -114,7 +114,7 @@ def stratified(
 
     Args:
         classes: int64[n], the class of each sample.
-        order: int64[n], the order in which the samples of a class are given to the first share, the second and so on.
+        order: int64[n], the order in which the samples of a class are given to the first share, the second, …
         shares: Name of each part to its share.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What the caller of `bushel.open` says about fields, and what files may not say: that a codec which runs code is used.
+"""The types of fields that the caller of `bushel.open` declares. Files alone cannot select a codec that runs code.
 
 Every table that a dataset is read with passes through `Asked.table`, wherever it comes from.
 """
@@ -107,7 +107,7 @@ def _stored_codec(container: str, field: Field) -> str:
 
 
 AS_FILES_SAY = Asked()
-"""What a caller says who names no types."""
+"""The declaration of a caller that names no types."""
 
 
 def warn_withheld(fields: Iterable[Field], path: str) -> None:

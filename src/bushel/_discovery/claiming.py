@@ -138,7 +138,7 @@ def conflict(name: str, run: str, others: Mapping[str, Holder]) -> Holder | None
 
 def _place(path: AnyPath, *, single: bool) -> tuple[AnyPath | None, str]:
     """Return the folder whose claims a target is among, and its name there; no folder if nothing can be claimed."""
-    single = single or (isinstance(path, Path) and path.is_file())  # which is not a dataset: the writer says so
+    single = single or (isinstance(path, Path) and path.is_file())  # which is not a dataset: the writer raises that
     root, name = (path.parent, path.name) if single else (path, _WHOLE)
     if isinstance(root, Path):
         root = Path(os.path.realpath(root))

@@ -34,7 +34,7 @@ class Configuration:
     Attributes:
         name: Its name.
         is_default: Whether it is the one that is used if none is named.
-        patterns: The patterns of the files of each split; None if the names of files tell.
+        patterns: The patterns of the files of each split; None if the names of files imply them.
         folder: The folder to look in, relative to the repository; empty for all of it.
     """
 
@@ -132,7 +132,7 @@ def _is_data(name: str) -> bool:
 
 
 def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
-    """Return splits as the names tell: `data/SPLIT-00000-of-00005`, else names of folders, else names of files."""
+    """Return splits by the names: `data/SPLIT-00000-of-00005`, else names of folders, else names of files."""
     sharded: dict[str, list[str]] = {}
     for name in names:
         if match := _SHARDED.fullmatch(name):

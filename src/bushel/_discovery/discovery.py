@@ -189,7 +189,7 @@ def _expand_local(pattern: str) -> Iterator[Path]:
 
 
 def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial: bool = False) -> Found:
-    """Return everything that is to know of a dataset before its shards are read.
+    """Return all properties of a dataset that do not need its shards.
 
     A folder is what its manifest lists, if that is complete.
 
@@ -352,7 +352,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
 
 
 def holds_parts(path: AnyPath) -> bool:
-    """Return whether a folder holds the datasets `part-00000` and so on."""
+    """Return whether a folder holds datasets of parts, such as `part-00000`."""
     try:
         return bool(_parts(path, None))
     except FormatError:  # folders of other files have these names
@@ -360,7 +360,7 @@ def holds_parts(path: AnyPath) -> bool:
 
 
 def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
-    """Return the datasets `part-00000` and so on in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
+    """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
     parts = [each for each in path.iterdir() if is_part(each.name)] if path.is_dir() else []
     parts.sort(key=lambda part: int(part.name[5:]))
     if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):

@@ -1,10 +1,10 @@
 """The folders that writers use: of the parts of a run, of its plan, and of a dataset that replaces another one.
 
-The datasets `part-00000`, `part-00001` and so on in a folder are read as one. In the manifest of that folder, the
+The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that folder, the
 name of a shard begins with the name of its part: `part-00007/000000.tar`.
 
 A dataset that replaces another one is written to a folder of its own, which `_writer.overwrite` describes. A reader
-has to know of it because a writer may be killed while it puts the files of the new dataset in their places.
+needs its name because a writer may be killed while it puts the files of the new dataset in their places.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 OVERWRITE_MARKER = "commit.json"
-"""Name of the file in a staging folder that says that the new dataset is complete, and is being put in its place."""
+"""Name of the file in a staging folder that marks the new dataset as complete, while it is put in its place."""
 
 
 _PART = re.compile(r"part-[0-9]{5,}")

@@ -1,4 +1,4 @@
-"""Crops of JPEGs that are read in part, as far as the index says which bytes they need."""
+"""Crops of JPEGs that are read in part, if the index has the positions of their bytes."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def samples_of(
 def count_elements(reader: Source, position: int, name: str) -> int:
     """Return the number of elements of a value whose codec can decode them one by one.
 
-    It is read only if the index does not know.
+    It is read only if the index lacks it.
     """
     number, row = reader.row_of(position, name)
     own = reader.shards[number].index.fields[name]

@@ -1,4 +1,4 @@
-"""The number of elements of values, as far as the index tells: of sequences, clips, arrays and sounds."""
+"""The number of elements of sequences, clips, arrays and sounds, from the index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_has_elements(reader: Reader, name: str, what: str) -> None:
 
     Raises:
         KeyError: There is no such field.
-        TypeError: It has none. `what` says what needs them.
+        TypeError: It has none. The message begins with `what`, which needs them.
     """
     if (field := reader.fields.get(name)) is None:
         raise KeyError(f"there is no field {name!r}: the fields are {', '.join(reader.fields) or 'none'}")
@@ -43,7 +43,7 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
         name: The field.
 
     Raises:
-        KeyError: The index does not tell; the message names the command that makes it tell.
+        KeyError: The index lacks them; the message names the command that records them.
         FormatError: The index is damaged.
     """
     counts = np.full(len(positions), -1, np.int64)
@@ -76,7 +76,7 @@ def _of_sequence(column: FieldExtents, group: Group) -> I64:
 
 
 def _of_values(column: FieldExtents, group: Group) -> I64:
-    """Return the number of elements of values: frames of clips, rows of arrays, and what columns say of others."""
+    """Return the number of elements of values: frames of clips, rows of arrays, values in columns for others."""
     sizes = column.length[group.rows]
     counts = _by_sizes(column.codec, sizes) if column.frames is None else column.frames.counts(group.rows)
     counts[(counts < 0) & (sizes != MISSING)] = _UNKNOWN
@@ -92,7 +92,7 @@ def _of_values(column: FieldExtents, group: Group) -> I64:
 
 
 def _by_sizes(codec: str, sizes: I64) -> I64:
-    """Return the number of rows of arrays whose type and size tell it; -1 for others."""
+    """Return the number of rows of arrays, if it follows from type and size; -1 for others."""
     ranged = get_codec(codec).ranged
     if ranged is None or ranged.layout is None:
         return np.full(len(sizes), -1, np.int64)
@@ -100,7 +100,7 @@ def _by_sizes(codec: str, sizes: I64) -> I64:
     rows = []
     for size in found.tolist():
         layout = None
-        with suppress(CodecError):  # it does not tell
+        with suppress(CodecError):  # the size is not enough
             layout = ranged.layout(b"", max(size, 0))
         rows.append(layout.shape[0] if layout is not None and layout.shape else -1)
     return np.array(rows, np.int64)[inverse.reshape(-1)]

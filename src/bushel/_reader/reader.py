@@ -230,7 +230,7 @@ class Reader(ShardRows):
         return merged(samples, known, wanted) if known else samples
 
     def lookup(self) -> KeyLookup | Lookup:
-        """Return what finds samples by key."""
+        """Return the lookup of samples by key."""
         from bushel._reader.key_file import key_lookup
 
         return key_lookup(self.counted, self.starts)

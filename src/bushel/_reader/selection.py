@@ -101,7 +101,7 @@ class Remaining:
 
 
 def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
-    """Return what remains of several datasets, one after another. A range is all of a dataset."""
+    """Return the remaining samples of several datasets, one after another. A range is all of a dataset."""
     sizes = [len(part) if isinstance(part, range) else part.total for part in parts]
     some = [(part, sum(sizes[:at])) for at, part in enumerate(parts) if isinstance(part, Remaining)]
     if not some:

@@ -78,7 +78,7 @@ class WindowReader(Reader):
         return [f"{key}@{start}" for key, start in zip(own, starts.tolist(), strict=True)]
 
     def lookup(self) -> WindowReader:
-        """Return what finds windows by key."""
+        """Return the lookup of windows by key."""
         return self
 
     def find(self, key: str) -> list[int]:

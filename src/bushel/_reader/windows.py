@@ -14,7 +14,7 @@ __all__ = ["PAD", "Windows", "WindowShape", "window_counts"]
 I64 = npt.NDArray[np.int64]
 
 PAD = "_is_pad"
-"""What follows a field's name in that of the field which says which of its elements another one takes the place of."""
+"""Suffix of the field that marks the elements of another field that are filled up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,11 +37,11 @@ class WindowShape:
 
     @property
     def pads(self) -> dict[str, str]:
-        """The names of the fields that say which elements take the place of others: name to field."""
+        """The names of the fields that mark elements that are filled up: name to field."""
         return {name + PAD: name for name in self.offsets} if self.pad else {}
 
     def available(self, name: str) -> bool | range | None:
-        """Return what a window has of a field: the range of its elements, or True; None if it has what samples have."""
+        """Return the range of elements that a window has of a field, or True; None if it has the same as samples."""
         if (own := self.offsets.get(name)) is not None:
             return range(len(own))
         return True if name in self.pads else None

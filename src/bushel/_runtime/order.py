@@ -333,7 +333,7 @@ class Balanced:
     It is a `Mixed` order of the classes, in which all have the same share.
 
     Attributes:
-        members: int64[n], the samples of the first class, then the samples of the second one, and so on.
+        members: int64[n], the samples of the first class, then the samples of the second one, …
         sizes: Number of samples in each class, 1 or more.
         samples: Draws in an epoch.
         seed: 0 to 2**64 - 1.

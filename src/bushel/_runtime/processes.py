@@ -70,7 +70,7 @@ class WorkerProcess:
         return self._process.pid
 
     def send(self, message: bytes) -> None:
-        """Send a message. If the process has died, `receive` says so."""
+        """Send a message. If the process has ended, `receive` raises."""
         with suppress(ConnectionError):
             self._channel.send(message)
 

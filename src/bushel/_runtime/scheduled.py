@@ -114,7 +114,7 @@ class _Segment:
         start: The first draw.
         stop: The draw after the last one.
         first: The weights at the start.
-        last: The weights at the end; the same as at the start if it is no ramp.
+        last: The weights at the end; the same as at the start without a ramp.
         before: int64[sets], the draws from each set before the segment.
         shares: int64[blocks, sets], the shares of each block; of one block if all are equal.
         sums: int64[blocks + 1, sets], the draws from each set before each block; of one block if all are equal.

@@ -39,7 +39,7 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
     Raises:
         TypeError: `shuffle` is neither a bool, a str, None nor an order; or it is the order of a mixture.
         ValueError: The name of the order is unknown, or an order object has another number of samples or another seed
-            than the arguments say.
+            than the arguments.
     """
     if shuffle is None or isinstance(shuffle, bool):
         return Exact(samples, seed) if shuffle else Sequential(samples, seed)

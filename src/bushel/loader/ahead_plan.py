@@ -1,6 +1,6 @@
 """Plan the read-ahead of an epoch's batches from object stores. Pure: no I/O.
 
-Batches are read ahead in groups. The order says which batches have neighbours in common: the batches of a window of
+Batches are read ahead in groups. By the order, some batches have neighbours in common: the batches of a window of
 blocks, or any that follow each other in the stored order. The extents of a group are joined into long requests, as far
 as that does not read much that is not needed. Extents that share a request with no other are left to their batch.
 """

@@ -79,7 +79,7 @@ class Failure:
         error: The exception; None for a sample that `exclude=` names.
         field: The bad field; None if it is unknown.
         key: The sample's key; None if it was not looked up.
-        cause: What `BadSample.cause` says.
+        cause: See `BadSample.cause`.
     """
 
     error: Exception | None

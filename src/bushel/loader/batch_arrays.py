@@ -183,7 +183,7 @@ class ArrayFactory:
         return name not in self._ragged and self._rules.get(name) in (None, "stack")
 
     def stacks_sequences(self, name: str) -> bool:
-        """Return whether a field of lists of arrays has a batch array: only if `collate=` says "stack"."""
+        """Return whether a field of lists of arrays has a batch array: only with "stack" in `collate=`."""
         return self.stacks(name) and self._rules.get(name) == "stack"
 
     def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
@@ -223,7 +223,7 @@ class ArrayFactory:
         return {field.name: gathered[field.name] for field in fields}
 
     def _ragged_batch(self, numbers: NumberReader, number: int, samples: npt.NDArray[np.int64]) -> Gathered | None:
-        """Gather a field whose values differ in length, as its rule says."""
+        """Gather a field whose values differ in length, by its rule."""
         field, fill = numbers.fields[number], None
         rule = self._rules[field.name]
         if (lengths := numbers.lengths(number, samples)) is None:
@@ -260,7 +260,7 @@ class ArrayFactory:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A batch array, with a byte per row that says whether the row holds its sample's value."""
+    """A batch array, with a byte per row that is 1 if the row holds its sample's value."""
 
     array: npt.NDArray[Any]
     filled: bytearray

@@ -62,7 +62,7 @@ class Bucketed:
     It keeps 4 bytes for each sample (8 beyond 2**32 samples), and 32 bytes for each batch.
 
     Attributes:
-        members: uint32[n] or int64[n], the samples of the first bucket, then the samples of the second one, and so on.
+        members: uint32[n] or int64[n], the samples of the first bucket, then the samples of the second one, …
         buckets: int64[buckets + 1], where each bucket begins in `members`.
         starts: int64[batches], where each batch begins in `members`.
         stops: int64[batches], where it ends.

@@ -1,6 +1,6 @@
 """Running a pipeline whose batches are of numbers only: they are gathered some at a time.
 
-Gathering a small batch takes a few microseconds, less than handing it from thread to thread. So one call of the kernel
+Gathering a small batch takes a few microseconds, less than passing it from thread to thread. So one call of the kernel
 gathers a group of batches, of about a megabyte together.
 """
 
@@ -97,7 +97,7 @@ def _sizes(batch_bytes: int, workers: int, window: PrefetchWindow) -> tuple[int,
     """Return the number of batches in a group, and the number of groups that are worked on at a time."""
     in_work = workers + 1 if workers else 1
     most = min(_MOST_BATCHES, window.most_bytes // max(1, batch_bytes * in_work))
-    if window.least == window.most:  # as many as the user says
+    if window.least == window.most:  # the number that the user gave
         in_work = min(in_work, window.most)
         most = min(most, window.most // in_work)
     return max(1, min(most, _GROUP_BYTES // max(1, batch_bytes))), in_work

@@ -89,7 +89,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             divided otherwise.
         decode: Whether to decode fields. False gives stored bytes.
         keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
-        orient: Whether to rotate and mirror images as their Exif orientation says, before any transform. A codec such
+        orient: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
             as `jpg(orient)` does the same for its field.
         tolerant: Whether to decode damaged JPEGs as far as possible instead of counting them as bad samples. A codec
             such as `jpg(tolerant)` does the same for its field.

@@ -94,8 +94,8 @@ def mix(
     """Mix datasets by weight, so that in every 4096 samples each has its share to within one sample.
 
     Each dataset is read in a random order, pass after pass, another for each pass. The order is a pure function of
-    (seed, epoch, position), so a loader over a mixture resumes like any other. With names, samples say where they come
-    from (`__source__`), weights may change, and training may resume with another future of the schedule.
+    (seed, epoch, position), so a loader over a mixture resumes like any other. With names, samples have their name
+    (`__source__`), weights may change, and training may resume with another future of the schedule.
 
     Args:
         datasets: A mapping of names to datasets, or to mixtures; or of datasets to weights. Weights need not add up

@@ -206,7 +206,7 @@ def _of_bytes(source: Dataset, name: str) -> I64 | None:
 
 
 def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
-    """Return what `pack_by=` adds up: columns and their weights."""
+    """Return the columns that `pack_by=` adds up, and their weights."""
     if isinstance(by, str):
         by = {by: 1}
     if not isinstance(by, Mapping) or not by:

@@ -1,7 +1,7 @@
 """The plan of packs: which rows each rank is given at each step. Pure, as `bushel.loader.plan`.
 
 A global batch is the next `batch_size * world_size` rows, which the ranks divide among themselves. What was consumed is
-therefore a prefix of the epoch. It ends at the end of a row, whose position says where any number of ranks continues.
+therefore a prefix of the epoch. It ends at the end of a row, from whose position any number of ranks can continue.
 """
 
 from __future__ import annotations

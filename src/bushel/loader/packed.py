@@ -103,7 +103,7 @@ class Window:
 
     Attributes:
         start: Position of its first piece.
-        pieces: int64[n], the pieces of the first row, then those of the second one, and so on.
+        pieces: int64[n], the pieces of the first row, then those of the second one, …
         ends: int64[rows], the position after the last piece of each row.
     """
 

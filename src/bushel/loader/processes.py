@@ -59,7 +59,7 @@ def run_processes(
         window: Number of batches that each works on at a time.
 
     Raises:
-        TypeError: The pipeline cannot be pickled; the error says why.
+        TypeError: The pipeline cannot be pickled; the message names the reason.
         RuntimeError: A worker process died, or the process was forked during the iteration.
     """
     own, report, output = os.getpid(), iteration.report, iteration.output

@@ -1,4 +1,4 @@
-"""The rank of this process among the training processes, from wherever the program says it."""
+"""The rank of this process among the training processes, from frameworks or environment variables."""
 
 from __future__ import annotations
 

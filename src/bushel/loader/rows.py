@@ -22,7 +22,7 @@ class RowShape:
     Attributes:
         field: The field with the tokens, whose length counts.
         tokens: The tokens of a row.
-        documents: Whether batches say which document each token is of, and its place there. Rows of chunks do not.
+        documents: Whether batches have the document of each token, and its place there. Rows of chunks do not.
     """
 
     field: str

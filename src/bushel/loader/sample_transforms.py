@@ -146,7 +146,7 @@ class SampleTransforms:
             complete: Whether the spec lists all fields. That of a stream does not.
             decode: Whether values are decoded. If not, the transforms take stored bytes.
             reducing_gap: The argument of the loader.
-            reading: How images are read, in addition to what their codecs say.
+            reading: How images are read, in addition to the parameters of their codecs.
             sample: The transform of whole samples.
 
         Raises:

@@ -98,7 +98,7 @@ class LoaderStats:
 
     @property
     def advice(self) -> str:
-        """One sentence that says what limits the loader and what to change."""
+        """One sentence about what limits the loader and what to change."""
         if not self.batches:
             return "nothing was loaded yet"
         share = self.waiting / self.seconds if self.seconds else 0.0

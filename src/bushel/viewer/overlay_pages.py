@@ -32,7 +32,7 @@ _LARGEST = 1 << 22
 
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
-    """Return what annotates a dataset's pictures; None if nothing does.
+    """Return the annotations of a dataset's pictures; None without any.
 
     Args:
         site: Keeps the result.

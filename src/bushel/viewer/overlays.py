@@ -90,7 +90,7 @@ def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
 
 
 def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
-    """Return what annotates a dataset's pictures, by the spec alone; None if nothing does.
+    """Return the annotations of a dataset's pictures, by the spec alone; None without any.
 
     Args:
         shown: The dataset.

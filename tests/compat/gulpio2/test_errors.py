@@ -1,4 +1,4 @@
-"""Errors have the classes that GulpIO2 raises in the same place, and say what is wrong in which file."""
+"""Errors have the classes that GulpIO2 raises in the same place, and name the fault and the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An archive that Bushel wrote says what its fields are, for readers without its index; others pass over that."""
+"""An archive that Bushel wrote describes its fields, for readers without its index; other readers skip that."""
 
 from __future__ import annotations
 

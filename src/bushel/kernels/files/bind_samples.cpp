@@ -49,7 +49,7 @@ struct FieldArgument {
     Array<const std::uint32_t> crc;
 };
 
-// The extents of a batch of samples: the first field's, then the second field's, and so on. Rows of an index
+// The extents of a batch of samples: the first field's, then the second field's, … Rows of an index
 // are random, so each of its arrays misses the cache: all of them are loaded some rows in advance.
 class Extents {
 public:
