@@ -119,3 +119,21 @@ def test_a_view_has_tags_of_its_own_positions(tmp_path: Path) -> None:
         for query, expected in (("", ["set/005", "set/003", "set/009"]), ("&tag=a", ["set/003"])):
             line = client.get(f"/api/0/export?as=python{query}").json()["python"]
             assert [sample["__key__"] for sample in eval(line)] == expected
+
+
+def test_what_is_listed_is_saved_as_a_view(tmp_path: Path) -> None:
+    path = write(tmp_path / "data")
+    bushel.index(path, columns="auto").close()
+    with client_of(path) as client:
+        client.post("/api/0/tags?name=odd&do=add&i=1&i=3")
+        found = client.post("/api/0/view?tag=odd&name=odd").json()
+        assert found["samples"] == 2
+        assert found["command"].endswith("data OUT --view odd")
+        assert client.post("/api/0/view?where=label+==+2&name=twos").json()["samples"] == 4
+        answer = client.post("/api/0/view?name=odd")
+        assert answer.status_code == 422
+        assert "there is a view 'odd' already" in answer.json()["error"]
+        assert client.post("/api/0/view?name=../x").status_code == 400
+    with bushel.open(path, view="odd") as view:
+        assert list(view.keys) == ["set/001", "set/003"]
+    assert {view.name: view.made for view in bushel.views(path)}["twos"] == "where label == 2"

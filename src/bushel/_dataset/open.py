@@ -296,11 +296,12 @@ def open_any(
     pickle: bool = False,
     allow_commands: bool = False,
     damaged: Literal["warn", "raise"] = "raise",
+    view: str | None = None,
 ) -> Dataset | StreamDataset:
-    """Open a source with `open_stream` if it can only be read forward, else with `open`."""
-    if is_stream(source):
+    """Open a source with `open_stream` if it can only be read forward and no view is asked for, else with `open`."""
+    if is_stream(source) and view is None:
         return open_stream(source, allow_commands=allow_commands)
-    return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged)
+    return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged, view=view)
 
 
 def open_shards(

@@ -21,6 +21,7 @@ from bushel.cli.options import (
     SplitOptions,
     Target,
     TileJpeg,
+    View,
     Workers,
     pairs,
 )
@@ -38,6 +39,7 @@ def command(
     target: Target,
     *,
     container: NewKind = None,
+    view: View = None,
     fields: Annotated[
         str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")
     ] = None,
@@ -77,6 +79,7 @@ def command(
 
     Examples:
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
+      bushel convert train/ clean/ --container tar --view clean
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
       bushel convert texts/ tokens/ --rename text=tokens --spec text=array --transform tokens=tokenizer:encode
     """
@@ -86,7 +89,7 @@ def command(
     from bushel._dataset.open import open_any
     from bushel.cli.output import print_json, print_text, progress_bar, resumable, say
 
-    opened = open_any(chosen.files(source), verify=True, allow_commands=allow_commands, pickle=pickle)
+    opened = open_any(chosen.files(source), verify=True, allow_commands=allow_commands, pickle=pickle, view=view)
     with resumable(target), progress_bar("converting", quiet=shown.quiet, kind=progress) as report:
         done = bushel.convert(
             opened,

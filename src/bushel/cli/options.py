@@ -214,6 +214,14 @@ class DatasetOptions(SplitOptions):
     container: Kind = None
 
 
+View = Annotated[
+    str | None,
+    Option(
+        "--view", help="Only the samples and fields of the view of this name, which `bushel views` lists."
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
     """Options for what a command prints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Kind, Pickle, pairs
+from bushel.cli.options import Kind, Pickle, View, pairs
 
 __all__ = ["command"]
 
@@ -69,6 +69,7 @@ def command(
             "map. May be repeated.",
         ),
     ] = None,
+    view: View = None,
     container: Kind = None,
     pickle: Pickle = False,
 ) -> None:
@@ -115,6 +116,7 @@ def command(
         embeddings=[Path(file).expanduser() for file in embeddings or ()],
         container=container,
         pickle=pickle,
+        view=view,
     )
     token = None if token_file is None else kept_token(Path(token_file).expanduser())
     with Viewer(shelf, host=host or "127.0.0.1", port=port or 0, token=token) as viewer:

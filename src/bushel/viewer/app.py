@@ -42,6 +42,7 @@ def make_pages(shelf: Shelf) -> App:
     ]
     tags = TagPages(site)
     routes.append(Route("/api/{d:int}/tags", site.answering(tags.change), methods=["POST"]))
+    routes.append(Route("/api/{d:int}/view", site.answering(tags.save_view), methods=["POST"]))
     parts = (
         SamplePages,
         ColumnPages,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from bushel.viewer.rows import keys_of
 from bushel.viewer.selection import Query, Selection, select
-from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer, number_in
 from bushel.viewer.tags import checked_name
 
@@ -34,7 +36,7 @@ class TagPages:
         self._site = site
 
     def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, without that of changes."""
+        """Return the handlers by path, without those of changes."""
         return {"/api/{d:int}/tags": self.tags, "/api/{d:int}/export": self.export}
 
     def tags(self, request: Any) -> Any:
@@ -63,6 +65,24 @@ class TagPages:
         self._site.shelf.tag(shown, name, positions, add={"add": True, "remove": False}.get(do))
         return self.tags(request)
 
+    def save_view(self, request: Any) -> Any:
+        """Save what is listed as a view of the dataset, beside its data, by the parameter `name`.
+
+        The answer has the number of its samples, and the command that makes a dataset of it.
+        """
+        shown, query = self._site.shown(request), Query.of(request.query_params)
+        name = request.query_params.get("name", "").strip()
+        selection = select(self._site.shelf, shown, query)
+        if query.where and query == Query(where=query.where) and _is_of_columns(query.where):
+            view = shown.dataset.where(query.where)
+        else:
+            view = shown.dataset if selection.positions is None else shown.dataset[selection.positions]
+        view.save(name)
+        source = (
+            shlex.quote(plain_text(str(shown.source))) if isinstance(shown.source, str | os.PathLike) else "DATASET"
+        )
+        return as_json_answer({"samples": len(view), "command": f"bushel convert {source} OUT --view {name}"})
+
     def export(self, request: Any) -> Any:
         """The selected samples as keys, as CSV, as JSON lines, or as a line of Python."""
         from starlette.responses import StreamingResponse
@@ -81,6 +101,11 @@ class TagPages:
             "content-security-policy": "sandbox; default-src 'none'",
         }
         return StreamingResponse(form(self._site, shown, selection), 200, headers, media)
+
+
+def _is_of_columns(where: str) -> bool:
+    """Return whether a condition is of columns of the index alone, and so has a meaning without the viewer."""
+    return QUALITY not in where and LIKE not in where
 
 
 def _rows(selection: Selection, first: int, count: int) -> Any:

@@ -114,6 +114,11 @@ box.addEventListener("click", async (event) => {
     parameters.set("as", "python");
     const found = await ask("export", parameters);
     if (found) { const line = document.getElementById("python"); line.textContent = found.python; line.hidden = false; }
+  } else if (what === "save") {
+    const parameters = query();
+    parameters.set("name", document.getElementById("view-name").value);
+    const found = await ask("view", parameters, "POST");
+    if (found) { const line = document.getElementById("python"); line.textContent = `saved, ${found.samples.toLocaleString("en")} samples. A dataset of them:\n${found.command}`; line.hidden = false; }
   } else if (what === "download") {
     const parameters = query();
     parameters.set("as", event.target.dataset.as);
