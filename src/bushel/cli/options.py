@@ -216,9 +216,7 @@ class DatasetOptions(SplitOptions):
 
 View = Annotated[
     str | None,
-    Option(
-        "--view", help="Only the samples and fields of the view of this name, which `bushel views` lists."
-    ),
+    Option("--view", help="Only the samples and fields of the view of this name, which `bushel views` lists."),
 ]
 
 

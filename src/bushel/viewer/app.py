@@ -6,6 +6,7 @@ from typing import Any
 
 from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
+from bushel.viewer.confusion import ConfusionPages
 from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import App, Door, Guard
 from bushel.viewer.map_pages import MapPages
@@ -53,6 +54,7 @@ def make_pages(shelf: Shelf) -> App:
         OverlayPages,
         MapPages,
         PlayPages,
+        ConfusionPages,
     )
     routes.append(Route("/api/{d:int}/lasso", site.answering(MapPages(site).lasso), methods=["POST"]))
     for part in (shards, tags, *(each(site) for each in parts)):

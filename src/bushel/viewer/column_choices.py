@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown
 
-__all__ = ["column_choices"]
+__all__ = ["column_choices", "predicted_column"]
 
 
 def column_choices(shown: Shown) -> Sequence[str]:
@@ -22,3 +23,9 @@ def column_choices(shown: Shown) -> Sequence[str]:
     kept = [name for name in own if name in names or name.partition(".")[0] in names]
     kept.sort(key=lambda name: name not in names)  # labels before sizes
     return list(dict.fromkeys([*kept, *lengths, *sizes]))
+
+
+def predicted_column(names: Sequence[str]) -> str | None:
+    """Return the name, of fields or columns, which says that it has predictions; None if there is none."""
+    words = re.compile(r"pred|preds|predicted|prediction|predictions")
+    return next((name for name in names if any(words.fullmatch(part) for part in re.split(r"[._]", name))), None)

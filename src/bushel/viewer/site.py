@@ -16,6 +16,7 @@ from bushel._dataset.info import readable_size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 from bushel.viewer.byte_ranges import UnsatisfiableRange
+from bushel.viewer.column_choices import predicted_column
 from bushel.viewer.overlays import Overlays
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
@@ -128,6 +129,8 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     pages.append(("duplicates", "/duplicates"))
     if shown.picture is not None:
         pages.append(("quality", "/quality"))
+    if predicted_column([each.name for each in shown.fields if each.kind in ("number", "text")]) is not None:
+        pages.append(("confusion", "/confusion"))
     if shelf.vector_names(shown):
         pages.append(("map", "/map"))
     if len(shelf.datasets) > 1 or sum(field.visual for field in shown.fields) > 1:

@@ -1,0 +1,140 @@
+"""The confusion matrix of two columns of classes: how often each class was predicted for each label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.viewer.column_choices import column_choices, predicted_column
+from bushel.viewer.histograms import condition_name
+from bushel.viewer.rows import line_of
+from bushel.viewer.shelf import Shown
+from bushel.viewer.site import Handler, Site
+
+__all__ = ["Confusion", "ConfusionPages", "confusion_of"]
+
+_CLASSES = 60
+"""Classes of a matrix: of more, those with the most samples that disagree."""
+_WORST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """How often two columns have each pair of classes.
+
+    Attributes:
+        classes: The classes of the matrix, ascending.
+        counts: int64[classes, classes]: by the class of the first column, then that of the second.
+        samples: Samples that have both values, in all classes.
+        equal: Samples of these whose values are equal.
+        hidden: Number of classes that the matrix leaves out.
+    """
+
+    classes: Sequence[Any]
+    counts: npt.NDArray[np.int64]
+    samples: int
+    equal: int
+    hidden: int
+
+
+def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> Confusion:
+    """Return the confusion matrix of two columns.
+
+    Args:
+        labels: A value for each sample.
+        predictions: The same of the other column.
+        known: bool[samples], whether a sample has both values.
+    """
+    labels, predictions = labels[known], predictions[known]
+    classes, which = np.unique(np.concatenate([labels, predictions]), return_inverse=True)
+    first, second = which[: len(labels)], which[len(labels) :]
+    wrong = first != second
+    chosen = np.arange(len(classes))
+    if len(classes) > _CLASSES:
+        errors = np.bincount(first[wrong], minlength=len(classes)) + np.bincount(second[wrong], minlength=len(classes))
+        chosen = np.sort(np.argsort(-errors, kind="stable")[:_CLASSES])
+    place = np.full(len(classes), -1, np.int64)
+    place[chosen] = np.arange(len(chosen))
+    inside = (place[first] >= 0) & (place[second] >= 0)
+    cells = place[first[inside]] * len(chosen) + place[second[inside]]
+    counts = np.bincount(cells, minlength=len(chosen) ** 2).reshape(len(chosen), len(chosen))
+    equal = len(labels) - int(np.count_nonzero(wrong))
+    return Confusion(classes[chosen].tolist(), counts, len(labels), equal, len(classes) - len(chosen))
+
+
+class ConfusionPages:
+    """The handler of the confusion matrix.
+
+    Args:
+        site: Renders pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/d/{d:int}/confusion": self.page}
+
+    def page(self, request: Any) -> Any:
+        """The matrix of two columns, whose cells list their samples."""
+        shown, parameters = self._site.shown(request), request.query_params
+        names = [name for name in column_choices(shown) if name in shown.dataset.spec]
+        second = parameters.get("second") or predicted_column(names) or next(iter(names), "")
+        first = parameters.get("first") or next((name for name in names if name != second), second)
+        for name in (first, second):
+            if name not in names:
+                listed = ", ".join(names) or "none; `bushel index --columns auto` makes columns"
+                raise KeyError(f"there is no column of classes {name!r}: the columns are {listed}")
+        (labels, lost), (predictions, gone) = (self._site.shelf.column(shown, name) for name in (first, second))
+        known = np.ones(len(shown.dataset), np.bool_)
+        for missing in (lost, gone):
+            if missing is not None:
+                known &= ~np.asarray(missing)
+        found = confusion_of(np.ma.getdata(labels), np.ma.getdata(predictions), known)
+        return self._site.page(
+            request,
+            "confusion.html",
+            shown,
+            here="confusion",
+            names=names,
+            first=first,
+            second=second,
+            found=found,
+            classes=[line_of(shown, first, value) for value in found.classes],
+            rows=_rows(found, first, second),
+            worst=_worst(shown, found, first, second),
+        )
+
+
+def _cell(found: Confusion, first: str, second: str, row: int, column: int) -> tuple[int, str]:
+    """Return the count of a cell, and the parameters of the grid that list its samples."""
+    one, other = (repr(value) for value in (found.classes[row], found.classes[column]))
+    where = f"{condition_name(first)} == {one} and {condition_name(second)} == {other}"
+    return int(found.counts[row, column]), urlencode({"where": where})
+
+
+def _rows(found: Confusion, first: str, second: str) -> list[list[tuple[int, str, int]]]:
+    """Return the cells by row: count, the parameters of the grid, and the depth of the colour from 0 to 9."""
+    sums = found.counts.sum(axis=1).clip(min=1)
+    shades = np.ceil(9 * found.counts / sums[:, None]).astype(np.int64)
+    size = range(len(found.classes))
+    return [[(*_cell(found, first, second, row, column), int(shades[row, column])) for column in size] for row in size]
+
+
+def _worst(shown: Shown, found: Confusion, first: str, second: str) -> list[tuple[str, str, int, str]]:
+    """Return the pairs of different classes with the most samples."""
+    wrong = found.counts.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong.reshape(-1), kind="stable")[:_WORST]
+    pairs = [divmod(int(cell), len(found.classes)) for cell in order] if len(found.classes) else []
+    return [
+        (line_of(shown, first, found.classes[row]), line_of(shown, second, found.classes[column]), *cell)
+        for row, column in pairs
+        if (cell := _cell(found, first, second, row, column))[0]
+    ]
