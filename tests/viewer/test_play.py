@@ -75,3 +75,12 @@ def test_views_of_windows_have_their_own_elements(tmp_path: Path) -> None:
     with client_of(windows[2:]) as client:
         assert client.get("/api/0/rows").json()["rows"][0]["key"] == "clip0@8"
         assert level(client, "i=0&f=frames&e=0") == 80
+
+
+def test_what_pads_windows_has_no_size(tmp_path: Path) -> None:
+    windows = bushel.open(write_sequences(tmp_path / "data")).windows("frames", 4, hop=4, pad=True)
+    with client_of(windows) as client:
+        rows = client.get("/api/0/rows?columns=1").json()["rows"]
+        assert "label" in rows[0]["columns"]
+        assert client.get("/d/0?view=table").status_code == 200
+        assert client.get("/d/0/s/3").status_code == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from bushel._dataset.inside import windows_of
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown
 
@@ -19,7 +20,10 @@ def column_choices(shown: Shown) -> Sequence[str]:
         own = ()
     names = {field.name for field in shown.fields}
     lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]
-    sizes = [f"{field.name}.bytes" for field in shown.fields if field.visual or field.kind in ("bytes", "text")]
+    windows = windows_of(shown.dataset)
+    made = set() if windows is None else set(windows.shape.pads)  # of windows, without bytes of their own
+    sized = [field for field in shown.fields if field.name not in made]
+    sizes = [f"{field.name}.bytes" for field in sized if field.visual or field.kind in ("bytes", "text")]
     kept = [name for name in own if name in names or name.partition(".")[0] in names]
     kept.sort(key=lambda name: name not in names)  # labels before sizes
     return list(dict.fromkeys([*kept, *lengths, *sizes]))
