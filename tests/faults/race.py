@@ -30,15 +30,14 @@ from pathlib import Path
 
 from tests.faults.jobs import SUFFIXES
 from tests.faults.shim import Shim, ran_with_library
+from tests.faults.ways import JPEG, WAYS, options_of, prepare_sources, spec_of, write
 from tests.faults.whole import comparable
 
 import bushel
-from bushel._writer.options import Mode
 from bushel.storage.claims import claim
 
-__all__ = ["MODES", "main"]
+__all__ = ["STATES", "TARGETS", "main"]
 
-MODES = ("create", "append", "resume", "overwrite", "index", "parts")
 STATES = ("nothing", "a dataset", "an interrupted write")
 TARGETS = [
     f"{container}{suffix}"
@@ -49,16 +48,7 @@ TARGETS = [
 """A container, and the suffix if the target is one file."""
 DONE, IN_USE, REFUSED, BROKEN = range(4)
 """Exit codes: written; refused as another writer is open; refused for what is there; anything else."""
-_COUNT = 4
 _PATIENCE = 20.0
-_JPEG = (
-    bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb004300")
-    + bytes([1] * 64)
-    + bytes.fromhex(
-        "ffc0000b080008000801011100ffc40014000100000000000000000000000000000000ffc4001410010000000000000000000000000000000000"
-        "ffda0008010100003f00bfffd9"
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -76,36 +66,15 @@ class Race:
     Attributes:
         target: One of `TARGETS`.
         state: One of `STATES`: what is there before.
-        modes: The modes of both writers.
+        ways: How both write: two of `WAYS`.
     """
 
     target: str
     state: str
-    modes: tuple[str, str]
+    ways: tuple[str, str]
 
     def __str__(self) -> str:
-        return f"{self.modes[0]} and {self.modes[1]}, {self.target}, {self.state}"
-
-
-def _write(path: Path, container: str, mode: str, name: str) -> None:
-    if mode == "index":
-        bushel.index(path)
-        return
-    kind = "jpg" if container == "gulp" else "bytes"
-    values = [_JPEG + name.encode() * 50 if kind == "jpg" else name.encode() * 300 for _ in range(_COUNT)]
-    samples = [{"__key__": f"{name}{n}", "data": value, "label": n} for n, value in enumerate(values)]
-    spec = {"data": kind, "label": "int"}
-    if mode == "parts":
-        bushel.pack(samples, path, container=container, spec=spec, parts=2, workers=1, sync=False)
-        return
-    options = {} if path.suffix else {"shard_samples": 3}
-    with bushel.Writer(path, spec, container=container, mode=_mode(mode), sync=False, **options) as writer:  # type: ignore[arg-type]
-        for sample in samples:
-            writer.append(sample)
-
-
-def _mode(name: str) -> Mode:
-    return next(mode for mode in ("create", "append", "resume", "overwrite") if mode == name)
+        return f"{self.ways[0]} and {self.ways[1]}, {self.target}, {self.state}"
 
 
 class Track:
@@ -175,6 +144,9 @@ class Track:
         if key not in self._before:
             before = Path(tempfile.mkdtemp(dir=self._base, prefix="before-"))
             self._before[key] = before
+            sources = self._sources(race.target.partition(".")[0])
+            if not sources.exists():
+                _in_fork(lambda: prepare_sources(sources, race.target.partition(".")[0]))
             if race.state != "nothing":
                 pid = os.fork()
                 if pid == 0:
@@ -183,17 +155,18 @@ class Track:
         root = Path(tempfile.mkdtemp(dir=self._base, prefix="root-"))
         return Path(shutil.copytree(self._before[key], root, dirs_exist_ok=True))
 
+    def _sources(self, container: str) -> Path:
+        return self._base / f"sources-{container}"
+
     def _prepare(self, race: Race, root: Path) -> None:
         path, container = _path(race, root), race.target.partition(".")[0]
         try:
             if race.state == "a dataset":
-                _write(path, container, "create", "old")
+                write(path, container, "create", "old", root)
                 os._exit(0)
-            kind = "jpg" if container == "gulp" else "bytes"
-            options = {} if path.suffix else {"shard_samples": 3}
-            writer = bushel.Writer(path, {"data": kind, "label": "int"}, container=container, sync=False, **options)  # type: ignore[arg-type]
+            writer = bushel.Writer(path, spec_of(container), container=container, **options_of(path))
             for number in range(5):
-                writer.append({"data": _JPEG if kind == "jpg" else b"old", "label": number}, key=f"old{number}")
+                writer.append({"data": JPEG if container == "gulp" else b"old", "label": number}, key=f"old{number}")
             writer.flush()
             os.kill(os.getpid(), signal.SIGKILL)
         finally:
@@ -235,8 +208,9 @@ class Track:
             claim._PATIENCE = 0.05  # one that joins a run and is stopped would be waited for
             self._shim.log(root, Path("/dev/null"))
             self._shim.stop(stop)
+            container = race.target.partition(".")[0]
             code = _code_of(
-                lambda: _write(_path(race, root), race.target.partition(".")[0], race.modes[which], "ab"[which])
+                lambda: write(_path(race, root), container, race.ways[which], "ab"[which], self._sources(container))
             )
             if not stop:
                 (self._base / "changes").write_text(str(self._shim.changes))
@@ -281,19 +255,33 @@ def _wait(pid: int) -> int | None:
     raise TimeoutError(f"a writer waits for more than {_PATIENCE:.0f} seconds")
 
 
+def _in_fork(work: Callable[[], None]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def _digest(root: Path) -> str:
     return hashlib.sha256(repr(sorted(comparable(root).items())).encode()).hexdigest()[:16]
 
 
-def _races(targets: Sequence[str]) -> list[Race]:
-    pairs = list(itertools.product(MODES, MODES))
+def _races(targets: Sequence[str], ways: Sequence[str]) -> list[Race]:
+    pairs = [pair for pair in itertools.product(WAYS, WAYS) if set(pair) & set(ways)]
     return [Race(target, state, pair) for target in targets for state in STATES for pair in pairs]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run races, and print how they ended. Return 1 if an outcome is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.race", description=__doc__)
-    parser.add_argument("--count", type=int, default=0, help="number of races (default: all, at every change)")
+    parser.add_argument("--count", type=int, default=0, help="number of pairs (default: all, at every change)")
+    parser.add_argument("--stops", type=int, default=0, help="stops in each pair (default: all; with --count 2)")
+    parser.add_argument("--ways", default=",".join(WAYS), help="only pairs with one of these (default: all)")
     parser.add_argument("--targets", default=",".join(TARGETS), help=f"with commas (default: {','.join(TARGETS)})")
     parser.add_argument("--seed", default="0", help="seed of the choice (default: 0)")
     given = parser.parse_args(arguments)
@@ -303,14 +291,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     memory = Path("/dev/shm")
     base = Path(tempfile.mkdtemp(prefix="bushel-races-", dir=memory if os.access(memory, os.W_OK) else None))
     track, failures, ran = Track(base, Shim()), list[str](), Counter[str]()
-    races = _races(given.targets.split(","))
+    races = _races(given.targets.split(","), given.ways.split(","))
+    most = given.stops or (2 if given.count else None)
     if given.count:
         races = rng.sample(races, min(given.count, len(races)))
     for race in races:
         changes = track.expected(race)[1]
         stops = [(stop, 0) for stop in range(1, changes + 1)]
         stops += [(stop, rng.randint(1, 30)) for stop in range(1, changes + 1)]
-        for first, second in rng.sample(stops, min(2, len(stops))) if given.count else stops:
+        for first, second in rng.sample(stops, min(most, len(stops))) if most else stops:
             ran[race.state] += 1
             if (wrong := track.run(race, first, second)) is not None:
                 failures.append(wrong)

@@ -6,16 +6,18 @@ import json
 import pickle
 import warnings
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import bushel
+from bushel._index.removed_rows import NONE, load_removed
 
 __all__ = ["check_state", "comparable", "note_samples"]
 
 
 def comparable(root: Path) -> dict[str, Any]:
-    """Return the files below a folder by name. Times of modification are left out.
+    """Return the files below a folder by name. Times of modification and of removals are left out.
 
     So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, the
     claims of writers that were killed, which the next writer takes over, and the records of a run in parts, which name
@@ -28,7 +30,9 @@ def comparable(root: Path) -> dict[str, Any]:
             continue
         if path.is_file() and not (path.parent.name == ".bushel" and path.name.endswith(".partial")):
             data: Any = path.read_bytes()
-            if path.suffix == ".safetensors":
+            if path.name == "removed.safetensors":
+                data = repr(replace(load_removed(path) or NONE, times=NONE.times))
+            elif path.suffix == ".safetensors":
                 data = _without_times(data)
             elif path.name.endswith("manifest.json"):
                 data = json.loads(data)

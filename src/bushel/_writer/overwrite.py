@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from bushel.containers import container_by_suffix, get_writable, writable_contai
 from bushel.errors import FormatError, StateError
 from bushel.storage import AnyPath, make_folder, read_whole, sync_folder, write_whole
 from bushel.storage.claims import Claim
-from bushel.storage.names import inside, refuse_link, remove_tree
+from bushel.storage.names import drop_tree, inside, refuse_link, remove_tree
 
 __all__ = ["Overwrite", "claim_for_writing"]
 
@@ -265,10 +264,10 @@ def _remove(folder: Path) -> None:
         if entry.name in _OWN_FILES:
             continue
         if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
+            drop_tree(entry)
         else:
             entry.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    drop_tree(folder)
     sidecars = folder.parent.parent
     for empty in (sidecars / "staging", folder.parent, sidecars):
         try:

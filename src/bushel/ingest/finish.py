@@ -24,7 +24,7 @@ from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.tasks.numbers import format_numbers
 from bushel.engines import connect
-from bushel.errors import StateError, TooManyErrors
+from bushel.errors import StateError, TooManyErrors, naming
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
 from bushel.ingest.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
@@ -146,7 +146,7 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, eng
         _settle(run, taken, errors, allowed)
     log, entries = scratch / "errors", scratch / "entries"
     for path, kind in ((log, "errors"), (entries, "entries")):
-        with open(path, "wb") as file:
+        with naming(path), open(path, "wb") as file:
             for number in range(count):
                 file.write(read_whole(leaf_file(shared, number, kind)))
     result = RunResult(samples, stored, errors, list(limits))
@@ -209,7 +209,7 @@ def _manifest_file(scratch: Path, manifest: Manifest, entries: Path) -> Path:
     head, tail = msgspec.json.encode(manifest).split(b'"shards":[]', 1)
     path = scratch / "manifest"
     size = entries.stat().st_size
-    with open(path, "wb") as file, open(entries, "rb") as source:
+    with naming(path), open(path, "wb") as file, open(entries, "rb") as source:
         file.write(head + b'"shards":[\n')
         left = max(size - 2, 0)  # without the last comma
         while left:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
-__all__ = ["below", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
+__all__ = ["below", "drop_tree", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
 
 _SIDECARS = ".bushel"
 _FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
@@ -114,7 +115,13 @@ def remove_tree(folder: Path) -> None:
     Raises:
         OSError: The folder lies in a `.bushel` that is a symbolic link.
     """
+    refuse_link(folder)
+    drop_tree(folder)
+
+
+def drop_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as possible. No error says what was left."""
     import shutil  # which imports the modules of all kinds of archives
 
-    refuse_link(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # `ignore_errors` lets those of fstat pass, such as ESTALE of a network's file system
+        shutil.rmtree(folder, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from bushel.errors import naming, noted_in
 from bushel.storage.base import AnyPath
 from bushel.storage.claims import Claim
-from bushel.storage.names import below, inside
+from bushel.storage.names import below, drop_tree, inside
 from bushel.storage.sink import Sink
 from bushel.storage.whole import make_folder, place_file, remove, sync_folder
 from bushel.storage.workplaces import make_staging_folder, make_workplace, remove_empty, workplace
@@ -255,7 +254,7 @@ class Staging:
         if self._temporary is None and not self.local:  # a rename: a part of it would look like an unfinished shard
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
             os.rename(self.place, done)
-        shutil.rmtree(done, ignore_errors=True)
+        drop_tree(done)
         if self.local:
             remove_empty(self.place.parent, self.place.parent.parent)
         if self._claim is not None:

@@ -225,7 +225,8 @@ def _remove_stale(path: Path, stale: _Other, own: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        moved = parse(aside.read_bytes())
+        with naming(aside):
+            moved = parse(aside.read_bytes())
         if moved is not None and (stale.holder is None or moved.token != stale.holder.token):
             with suppress(FileExistsError):
                 os.link(aside, path)  # of a process that has taken it over meanwhile
