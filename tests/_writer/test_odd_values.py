@@ -44,7 +44,7 @@ def test_appending_a_field_that_the_samples_so_far_lack(tmp_path: Path) -> None:
     for sidecar in tmp_path.rglob("*.safetensors"):
         sidecar.unlink()
     with bushel.Writer(tmp_path / "x.tar", spec, mode="append") as writer:
-        writer.append({"cls": 3, "parts": [b"a", b"bc"]}, key="k3")
+        writer.append({"txt": None, "cls": 3, "parts": [b"a", b"bc"]}, key="k3")
     found = [(sample.get("txt"), sample.get("cls"), sample.get("parts")) for sample in opened(tmp_path / "x.tar")]
     # the archive says that there are `parts`, but not of which samples: only the index tells missing from empty
     assert found == [("text 0", None, []), ("text 1", None, []), ("text 2", None, []), (None, 3, [b"a", b"bc"])]

@@ -64,6 +64,7 @@ class ColumnWriter(DatasetWriter):
             count = length_of(columns, plan.fields, texts)
             layout = plan.decided(self._written.shards, keyed=texts is not None)
             texts = self._checked_keys(texts, count)
+            plan.check_usual(columns)
             batch = encode_columns(columns, count, plan.fields, plan.container.name, layout)
             stored_keys = None if texts is None else key_column(texts)
             first, at = self._samples, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from bushel._writer.sample_values import SampleEncoder
 from bushel._writer.shard_plan import ShardPlan
 from bushel._writer.shard_writer import ShardInProgress
 from bushel._writer.target import Target, check_same_fields
+from bushel._writer.usual_fields import UsualFields
 from bushel.containers.abilities import HasGenerations, KeepsFolders
 from bushel.containers.base import Layout, Shard, Stored, WriteOptions
 from bushel.errors import SpecError
@@ -66,6 +67,7 @@ class DatasetPlan:
         self.labels: Labels = {}
         self.keys: KeyCheck | None = None
         self._known: set[str] | None = None
+        self._usual: UsualFields | None = None
         self._encode: SampleEncoder
 
     @property
@@ -108,6 +110,8 @@ class DatasetPlan:
         if self.layout is not None:
             check_same_fields(path, shards, self.spec, self.layout)
             self._use(self.layout, shards, () if current is None else current.keys())
+            if self._options.mode == "append" and self.layout.sparse:
+                self._usual = UsualFields(path, shards)
         if self._adopts_spec and not self.fields:
             raise ValueError(f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}")
 
@@ -169,7 +173,20 @@ class DatasetPlan:
         key = sample.get(KEY) if key is None else key
         self.decided(shards, keyed=key is not None)
         key = checked_key(self.keys, key, position + (0 if self.keys is None else self._options.first_number))
+        self.check_usual(sample)
         return key, self._encode(sample)
+
+    def check_usual(self, given: Collection[str]) -> None:
+        """Check that samples that are appended to a dataset lack no field that all of its samples have.
+
+        Args:
+            given: Their fields.
+
+        Raises:
+            SpecError: They do.
+        """
+        if self._usual is not None and not self.fields.keys() <= set(given):
+            self._usual.check(given, self.fields)
 
     def add_keys(self, keys: Sequence[str]) -> None:
         """Note the keys of samples that were written."""

@@ -24,6 +24,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files
 from bushel.integrity.check_erased import ErasedRows, check_erased
+from bushel.integrity.check_outside import check_first_and_last, check_names
 from bushel.integrity.compare import Difference, differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.spec import KEY
@@ -98,7 +99,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
     kept, known = (None, None) if stamps is None else _stored_table(shard, stamps, found)
     built = _table_from_files(container, shard, known if kept is None else kept, checks, found)
     if built is not None and (before := known if kept is None else kept) is not None:
-        _check_names(shard, before, built, found)
+        check_names(shard, before, built, found)
     if kept is not None and built is not None:
         for difference in differences(kept, built):
             _disagree(container, shard, kept, difference, found)
@@ -120,21 +121,13 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         opened = files if checks.checksums else None
         more, complete = check_changed(container, shard, known, built, opened, checks.tick, found)
         checked += more
+    if checks.checksums and kept is not None:
+        check_first_and_last(shard, kept, found)
     if checks.decode:
         gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
         _check_values(container, shard, index, checks, found, gone)
     done = 0 if erased is None else check_erased(container, shard, index, files, erased, found)
     return Checked(found, index, checked, complete, done)
-
-
-def _check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
-    """Report fields that the files call otherwise than the index."""
-    new, gone = [
-        [name for name in one.fields if name not in other.fields] for one, other in ((built, before), (before, built))
-    ]
-    if new and gone:
-        message = f"the files have {', '.join(map(repr, new))} where the index has {', '.join(map(repr, gone))}"
-        found.add(Problem(str(shard.path(0)), None, None, None, "index", f"the names of fields differ: {message}"))
 
 
 def _table_from_files(

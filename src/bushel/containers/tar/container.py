@@ -15,7 +15,7 @@ from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Shar
 from bushel.containers.erasing import Eraser
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import extension_of, extensions
-from bushel.errors import SpecError
+from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file
 
@@ -75,6 +75,15 @@ class _Tar:
         from bushel.containers.tar.recover import recover
 
         return recover(shard, options, fault)
+
+    def faults(self, shard: Shard) -> list[FormatError]:
+        """Return the error of a comment that describes the fields of an archive, and cannot be read."""
+        from bushel.containers.tar.description import fault_in
+        from bushel.containers.tar.scan import first_comment
+
+        file = open_file(shard.path(0))
+        fault = None if file.path.endswith(COMPRESSED) else fault_in(first_comment(file), file.path)
+        return [] if fault is None else [fault]
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: each field is a member whose extension is made from its name and codec."""

@@ -17,15 +17,17 @@ from bushel._index.class_names import Labels, can_be_named, check_labels
 from bushel._index.file_spec import spec_from_file
 from bushel.codecs import get_codec
 from bushel.containers.tar.names import Naming, extension_of
-from bushel.errors import BushelError, SpecError
+from bushel.errors import BushelError, FormatError, SpecError
 from bushel.spec import Field, Spec, format_spec
 
-__all__ = ["Description", "comment_of", "description_in"]
+__all__ = ["Description", "comment_of", "description_in", "fault_in"]
 
 _BEGIN = b"bushel-fields "
 _VERSION = 1
 _MOST_BYTES = (1 << 20) - 64
 """Bytes of a comment that every reader of archives in Bushel takes, with the rest of its record."""
+
+_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError)
 
 _log = logging.getLogger("bushel")
 
@@ -77,26 +79,43 @@ def description_in(comment: bytes, path: str) -> Description:
     """
     if not comment.startswith(_BEGIN):
         return Description()
-    try:
-        version, _, text = comment[len(_BEGIN) :].partition(b" ")
-        if version != b"%d" % _VERSION:
-            _log.warning(
-                "%s was written by a newer version of Bushel: its fields are named by the extensions of its members",
-                path,
-            )
-            return Description()
-        return _described(msgspec.json.decode(text, type=_Saved))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError) as error:
+    version, _, text = comment[len(_BEGIN) :].partition(b" ")
+    if version != b"%d" % _VERSION:
         _log.warning(
-            "%s: the comment that describes its fields is malformed (%s); they are named by the extensions of its "
-            "members",
-            path,
-            error,
+            "%s was written by a newer version of Bushel: its fields are named by the extensions of its members", path
         )
+        return Description()
+    try:
+        return _described(text)
+    except _MALFORMED as error:
+        _log.warning("%s: %s", path, _what(error))
         return Description()
 
 
-def _described(saved: _Saved) -> Description:
+def fault_in(comment: bytes, path: str) -> FormatError | None:
+    """Return what is wrong with the comment of an archive, as far as it is one of Bushel's; None if nothing is."""
+    if not comment.startswith(_BEGIN):
+        return None
+    version, _, text = comment[len(_BEGIN) :].partition(b" ")
+    try:
+        if not version.isdigit():
+            raise FormatError(f"{version[:20]!r} is no version")
+        if int(version) == _VERSION:
+            _described(text)
+    except _MALFORMED as error:
+        hint = "restore the file; or run `bushel repair`, which takes the names of the index, if there is one"
+        return FormatError(_what(error), file=path, offset=0, hint=hint)
+    return None
+
+
+def _what(error: Exception) -> str:
+    return (
+        f"the comment that describes its fields is malformed ({error}); they are named by the extensions of its members"
+    )
+
+
+def _described(text: bytes) -> Description:
+    saved = msgspec.json.decode(text, type=_Saved)
     spec = spec_from_file(saved.spec)
     for each in spec.values():
         get_codec(each.codec)

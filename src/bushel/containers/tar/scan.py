@@ -12,10 +12,13 @@ from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
 from bushel.storage import ExtentError, File
 
-__all__ = ["damage", "fields_and_names", "only_regular", "regular", "scan", "sparse_file"]
+__all__ = ["damage", "fields_and_names", "first_comment", "only_regular", "regular", "scan", "sparse_file"]
 
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
+_BLOCK, _TYPE = 512, 156
+_LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK
+"""Bytes of a comment that the scanner takes, with its header and padding."""
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
 """Bytes to read at once from files that are not mapped: at first, and where headers follow each other closely."""
 
@@ -72,6 +75,14 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         message = "the archive ends without its two empty blocks: members may be missing"
         return FormatError(message, file=file.path, offset=found.end, hint=hint)
     return None
+
+
+def first_comment(file: File) -> bytes:
+    """Return the comment with which an archive begins; empty if it begins with a member."""
+    head = bytes(file.read(0, min(_BLOCK, file.size)))
+    if head[_TYPE : _TYPE + 1] != b"g" or len(head) < _BLOCK:
+        return b""
+    return kernels.scan_tar(bytes(file.read(0, min(_LARGEST_COMMENT, file.size)))).comment
 
 
 def fields_and_names(comment: bytes, declared: Spec | None, path: str) -> tuple[Spec | None, Labels]:
