@@ -256,7 +256,7 @@ _GULPIO2 = (
     ),
     Documented("an id in two chunks: `AssertionError`", original="Duplicate id detected"),
     Documented("`append` to a chunk that is open for reading", call=r"open\('rb'\)", dropin="UnsupportedOperation"),
-    Documented("ids as numbers in `accepted_ids`", call="accepted_ids", original=GIVES, dropin=GIVES),
+    Documented("ids as numbers in `accepted_ids`", call="accepted_ids", dropin=GIVES),
     Documented('`remove_duplicates` takes `7` and `"7"` for two ids', call="remove_|_remove"),
     Documented("an item without metadata: `IndexError`", original="IndexError", call="bad7"),
     Documented("reading a pickled table needs GulpIO2", call="pickle_serializer.*ImgInfo"),
@@ -265,6 +265,7 @@ _GULPIO2 = (
         call=r"bad\d",
         dropin="MetaFile|NoTable|Unreadable|MissingItem",
     ),
+    Documented("a malformed table: whatever the code runs into", call=r"bad\d", original='"raises"', dropin=GIVES),
     Documented("a chunk whose data file is missing", call="iter_all|list", original="FileNotFoundError"),
 )
 
@@ -304,7 +305,7 @@ _MXNET = (
         dropin=GIVES,
     ),
     Documented("missing padding at the end: an error", call="cut.rec", original='"raises"', dropin=GIVES),
-    Documented("damage: `MXNetError`", call="junk|cut|bad|odd|x\\.rec", dropin="DamagedError|IndexFileError"),
+    Documented("damage: `MXNetError`", call="junk|cut|void|bad|odd|x\\.rec", dropin="DamagedError|IndexFileError"),
 )
 
 _WEBDATASET = (
