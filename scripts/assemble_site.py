@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "view.md": "Look at a dataset",
         "integrity.md": "Find and repair damage",
         "removal.md": "Remove samples",
+        "signing.md": "Sign a dataset",
         "cloud.md": "Use object stores and the Hub",
         "scale-out.md": "Use more than one machine",
         "ten-million-photos.md": "Pack ten million photos",

@@ -67,6 +67,10 @@ def test_removal() -> None:
     assert run_session(sessions[1]) == 2
 
 
+def test_signing() -> None:
+    assert run_whole("docs/signing.md") == 2
+
+
 def test_views() -> None:
     assert run_whole("docs/views.md") == 2
     assert bushel.views("train") == []

@@ -25,6 +25,7 @@ _COMMANDS = {
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",
     "verify": "Check a dataset: structure, index, checksums, keys.",
+    "sign": "Write a digest of a dataset, for a tool that signs it.",
     "remove": "Remove samples from a dataset, or take that back.",
     "views": "List the views that are saved beside a dataset, or delete one.",
     "join": "Join datasets whose samples belong together, and count those without a partner.",

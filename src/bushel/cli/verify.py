@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import click
@@ -21,6 +21,13 @@ def command(
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True,
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False,
+    digest: Annotated[
+        bool, Option("--digest", help="Also compare all files with the digest that `bushel sign` wrote.")
+    ] = False,
+    allowed_signers: Annotated[
+        str | None, Option("--allowed-signers", help="Check the digest's signature by this file of ssh-keygen's keys.")
+    ] = None,
+    signer: Annotated[str | None, Option("--signer", help="Who in that file must have signed.")] = None,
     max_problems: MaxProblems = 1000,
     workers: Workers = None,
     engine: EngineOfShards = None,
@@ -37,7 +44,10 @@ def command(
     Examples:
       bushel verify train/
       bushel verify train/ --decode
+      bushel verify train/ --digest --allowed-signers signers.txt --signer ann@example.com
     """
+    if (allowed_signers is None) != (signer is None):
+        raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar, size
 
@@ -53,6 +63,9 @@ def command(
             max_problems=max_problems,
             progress=progress,
         )
+    if digest or signer is not None:
+        wrong = bushel.check_digest(path, allowed_signers=allowed_signers, signer=signer, workers=workers)
+        found = replace(found, problems=(*found.problems, *wrong))
     if shown.as_json:
         unchecked = found.bytes_unchecked
         print_json(

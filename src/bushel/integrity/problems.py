@@ -25,6 +25,7 @@ Kind = Literal[
     "labels",
     "decode",
     "erased",
+    "digest",
     Warning,
 ]
 """The kind of a problem:
@@ -42,6 +43,7 @@ Kind = Literal[
 - `labels`: a number stands for different classes in two shards, so the dataset cannot be opened as one;
 - `decode`: stored bytes cannot be decoded;
 - `erased`: a sample that should be erased has bytes, or erasing was interrupted;
+- `digest`: a file differs from the digest that `bushel sign` wrote, or that is not signed;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write.
 """
