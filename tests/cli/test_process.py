@@ -106,5 +106,26 @@ def test_ctrl_c_leaves_nothing_broken_and_resume_completes_it(tmp_path: Path, co
     assert bushel.verify(tmp_path / "out").problems == ()
 
 
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "bushel.cli.verify":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from bushel.cli import main
+main()
+"""
+
+
+def test_ctrl_c_before_a_command_runs_ends_as_later(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, "verify", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=interruptible())
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "bushel: stopped\n")
+
+
 def _finished_shards(folder: Path) -> bool:
     return folder.is_dir() and any(not entry.name.startswith(".") for entry in folder.iterdir())

@@ -9,7 +9,7 @@ import click
 
 from bushel import __version__
 from bushel.cli.command import command_from, complete_files
-from bushel.cli.messages import WRONG_USE, exit_code_of, guarded, say_json
+from bushel.cli.messages import WRONG_USE, exit_code_of, guarded, say_json, stopped
 from bushel.cli.originals import ORIGINALS, Original
 
 __all__ = ["app", "exit_code_of", "guarded"]
@@ -25,7 +25,7 @@ _COMMANDS = {
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",
     "verify": "Check a dataset: structure, index, checksums, keys.",
-    "sign": "Write a digest of a dataset, for a tool that signs it.",
+    "sign": "Write a digest of a dataset that covers every byte, for a tool that signs it.",
     "remove": "Remove samples from a dataset, or take that back.",
     "views": "List the views that are saved beside a dataset, or delete one.",
     "join": "Join datasets whose samples belong together, and count those without a partner.",
@@ -70,7 +70,10 @@ class _Group(click.Group):
         return command_from(function, cmd_name, guarded(function))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that the arguments name. With `--json`, wrong use is reported as JSON, too."""
+        """Run the command that the arguments name. With `--json`, wrong use is reported as JSON, too.
+
+        Ctrl-C while the command is imported, or its arguments are read, ends as while it runs.
+        """
         as_json = "--json" in [*ctx._protected_args, *ctx.args]
         try:
             return super().invoke(ctx)
@@ -79,6 +82,8 @@ class _Group(click.Group):
                 raise
             say_json("UsageError", error.format_message(), WRONG_USE)
             raise click.exceptions.Exit(WRONG_USE) from None
+        except KeyboardInterrupt:
+            raise stopped() from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -26,7 +26,7 @@ from bushel.errors import (
     naming,
 )
 
-__all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json"]
+__all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json", "stopped"]
 
 _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
 """Arguments of Python functions in error messages. Commands show them as options."""
@@ -59,8 +59,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (click.exceptions.Exit, click.BadParameter):
             raise
         except KeyboardInterrupt:
-            _say("stopped")
-            raise click.exceptions.Exit(_STOPPED) from None
+            raise stopped() from None
         except Exception as error:
             if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.filename == STDOUT):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at exit
@@ -135,6 +134,12 @@ def say_json(kind: str, text: str, code: int) -> None:
     """Print an error as JSON."""
     print_json({"error": {"type": kind, "message": text, "exit_code": code}})
     sys.stdout.flush()
+
+
+def stopped() -> click.exceptions.Exit:
+    """Print that Ctrl-C stopped the command, and return its exit."""
+    _say("stopped")
+    return click.exceptions.Exit(_STOPPED)
 
 
 def _say(text: str) -> None:

@@ -29,12 +29,12 @@ from bushel.containers.bag.writer import (
 )
 from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
 from bushel.containers.checksums import with_checksums
-from bushel.containers.erasing import Eraser
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file
 
 if TYPE_CHECKING:
+    from bushel.containers.erasing import Eraser
     from bushel.storage import Staging
 
 __all__ = [
@@ -68,7 +68,13 @@ class Bag:
     file_names: tuple[str, ...] = ("spec.json", "#")
     suffix: str = ""
     needs_keys: bool = False
-    eraser: Eraser = Eraser()
+
+    @property
+    def eraser(self) -> Eraser:
+        """How values are overwritten, which few programs do: what it needs is imported here."""
+        from bushel.containers.erasing import Eraser
+
+        return Eraser()
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.

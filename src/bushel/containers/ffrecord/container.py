@@ -18,8 +18,6 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.erasing import Eraser
-from bushel.containers.ffrecord.erase import ERASER
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
 from bushel.containers.packed_index import PackedFields, Record, index_records
@@ -30,6 +28,7 @@ from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole
 
 if TYPE_CHECKING:
+    from bushel.containers.erasing import Eraser
     from bushel.storage import Staging
 
 __all__ = ["FFRecord", "empty_folders", "folder_keys", "index_all_records", "only_field"]
@@ -67,8 +66,14 @@ class FFRecord:
     suffixes: tuple[str, ...] = (".ffr",)
     suffix: str = ".ffr"
     needs_keys: bool = False
-    eraser: Eraser = ERASER
     promises_checksums: Literal[True] = True
+
+    @property
+    def eraser(self) -> Eraser:
+        """How values are overwritten, which few programs do: what it needs is imported here."""
+        from bushel.containers.ffrecord.erase import ERASER
+
+        return ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""

@@ -20,8 +20,6 @@ from bushel._index.class_names import Labels, check_labels, in_order, numbered
 from bushel._index.table import I64, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Stored, WriteOptions
-from bushel.containers.erasing import Eraser
-from bushel.containers.gulp.erase import ERASER
 from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
 from bushel.containers.gulp.naming import (
     chunk_names,
@@ -39,6 +37,7 @@ from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
+    from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
@@ -54,8 +53,14 @@ class _Gulp:
     suffixes: tuple[str, ...] = (".gulp", ".gmeta")
     suffix: str = ".gulp"
     needs_keys: bool = True
-    eraser: Eraser = ERASER
     names_file: str = "label2idx.json"
+
+    @property
+    def eraser(self) -> Eraser:
+        """How values are overwritten, which few programs do: what it needs is imported here."""
+        from bushel.containers.gulp.erase import ERASER
+
+        return ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""

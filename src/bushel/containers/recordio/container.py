@@ -16,8 +16,6 @@ import numpy as np
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Keys, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.erasing import Eraser
-from bushel.containers.recordio.erase import ERASER
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
     Records,
@@ -33,6 +31,7 @@ from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_whole, open_file, write_whole
 
 if TYPE_CHECKING:
+    from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
@@ -47,7 +46,13 @@ class _RecordIO:
     suffixes: tuple[str, ...] = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
     suffix: str = ".rec"
     needs_keys: bool = False
-    eraser: Eraser = ERASER
+
+    @property
+    def eraser(self) -> Eraser:
+        """How values are overwritten, which few programs do: what it needs is imported here."""
+        from bushel.containers.recordio.erase import ERASER
+
+        return ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
-from bushel.containers.erasing import Eraser
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import extension_of, extensions
 from bushel.errors import FormatError, SpecError
@@ -21,6 +20,7 @@ from bushel.storage import AnyPath, copy_whole, open_file
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
+    from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
     from bushel.kernels import TarMembers
     from bushel.storage import Staging
@@ -37,7 +37,13 @@ class _Tar:
     suffixes: tuple[str, ...] = (".tar", *COMPRESSED)
     suffix: str = ".tar"
     needs_keys: bool = True
-    eraser: Eraser = Eraser()
+
+    @property
+    def eraser(self) -> Eraser:
+        """How values are overwritten, which few programs do: what it needs is imported here."""
+        from bushel.containers.erasing import Eraser
+
+        return Eraser()
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.
