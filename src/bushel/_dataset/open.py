@@ -34,6 +34,7 @@ from bushel.storage import is_local, is_object
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
     from bushel._reader.selection import Remaining
+    from bushel.containers.parquet.features import Feature
 
 __all__ = [
     "IndexPolicy",
@@ -128,7 +129,7 @@ def open(
         >>> ds["dog/2"]["image"].shape
         (48, 64, 3)
     """
-    source = files_named(source, config, split)
+    source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
@@ -165,6 +166,10 @@ def open(
             from bushel._discovery.declared import check_declared
 
             check_declared(fields, [shard.index for shard in shards], str(paths[0]))
+        if features:
+            from bushel._dataset.described import described
+
+            shards = [described(shard, features) for shard in shards]
         if any(map(_LABELS, shards)):
             from bushel._reader.labels import labels_of
 
@@ -214,13 +219,19 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
     """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
 
     Raises:
-        SpecError, FileNotFoundError, FormatError, TypeError: See `repository.files_of_split`.
+        SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
     """
-    if config is None and split is None and not _is_repository(source):
-        return source
-    from bushel._discovery.repository import files_of_split
+    return _named(source, config, split)[0]
 
-    return files_of_split(source, config, split)
+
+def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
+    """Return the files, and what their repository says of fields."""
+    if config is None and split is None and not (isinstance(source, str) and source.startswith("hf://")):
+        return source, {}
+    from bushel._discovery.repository import split_of
+
+    found = split_of(source, config, split)
+    return found.source, found.features
 
 
 def remaining_of(shards: Sequence[OpenShard]) -> Remaining | None:
@@ -241,15 +252,6 @@ def may_lack_samples(shards: Sequence[Shard]) -> bool:
         if any(os.path.exists(f"{shard.root}{up}/{REMOVED}") for up in ("", *above)):
             return True
     return False
-
-
-def _is_repository(source: object) -> bool:
-    """Return whether a source names a whole dataset of the Hub."""
-    if not isinstance(source, str) or not source.startswith("hf://"):
-        return False
-    from bushel.storage.objects.hub import HubPath
-
-    return HubPath.names_repository(source)
 
 
 @public()

@@ -5,25 +5,47 @@ It serves `hf://datasets/org/name`, and local copies of such repositories.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from bushel._discovery.card_features import features_of_card, features_of_info
 from bushel._discovery.data_files import Configuration, configurations, front_matter, splits_of
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.near_names import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file
-from bushel.errors import FormatError, SpecError, needed_by
+from bushel.containers.parquet.features import Feature
+from bushel.errors import FormatError, MissingPackageError, SpecError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole
+from bushel.storage.objects.hub import HubPath
 
-__all__ = ["files_of_split"]
+__all__ = ["Split", "split_of"]
+
+_INFO = "dataset_info.json"
+_log = logging.getLogger("bushel")
 
 _METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 
 
-def files_of_split(source: object, config: str | None, split: str | None) -> list[AnyPath]:
-    """Return the files of a split, or the folder that contains nothing else.
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What to open.
+
+    Attributes:
+        source: The files of a split, or the folder that contains nothing else; or the source, if it is no repository.
+        features: What the repository says of fields.
+    """
+
+    source: Any
+    features: Mapping[str, Feature] = field(default_factory=dict)
+
+
+def split_of(source: object, config: str | None, split: str | None) -> Split:
+    """Return the files of a split.
 
     Args:
         source: The repository: a URL or a path.
@@ -37,6 +59,8 @@ def files_of_split(source: object, config: str | None, split: str | None) -> lis
         MissingPackageError: README.md has a front matter, and PyYAML is not installed.
         TypeError: `source` is a list.
     """
+    if config is None and split is None and not (isinstance(source, str) and HubPath.names_repository(source)):
+        return Split(source)
     if isinstance(source, list | tuple):
         raise TypeError("config= and split= are for one dataset: give its URL or its folder")
     root = as_path(source)
@@ -44,16 +68,18 @@ def files_of_split(source: object, config: str | None, split: str | None) -> lis
     if not names and not root.is_dir():
         raise FileNotFoundError(f"there is no folder {root}")
     if config is None and split is None and f"{FOLDER}/manifest.json" in names:
-        return [root]  # it was packed or indexed as one dataset
+        return Split([root])  # it was packed or indexed as one dataset
     if config is None and split is None and _is_whole(root, names):
-        return [root]
+        return Split([root])
     try:
-        known = configurations(_card(root, names))
+        card = _card(root, names)
+        known = configurations(card)
         chosen = _configuration(known, config, str(root))
         splits = splits_of(chosen, names)
+        features = {**_info(root, names), **features_of_card(card, chosen.name)}
     except ValueError as error:
         raise FormatError(str(error), file=str(root / "README.md")) from error
-    return _paths(root, names, _split(splits, split, chosen, str(root)))
+    return Split(_paths(root, names, _split(splits, split, chosen, str(root))), features)
 
 
 def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
@@ -71,14 +97,34 @@ def _card(root: AnyPath, names: Sequence[str]) -> Any:
     if "README.md" not in names:
         return None
     text = front_matter(bytes(read_whole(root / "README.md")).decode("utf-8", "replace"))
-    if text is None or "configs" not in text:
+    if text is None or not ("configs" in text or "dataset_info" in text):
         return None
-    with needed_by(f"{root / 'README.md'}: the list of its configurations", "bushel[hub]"):
-        import yaml
+    try:
+        with needed_by(f"{root / 'README.md'}: the list of its configurations", "bushel[hub]"):
+            import yaml
+    except MissingPackageError:
+        if "configs" in text:
+            raise
+        _log.warning("%s names classes, which are not read: pip install 'bushel[hub]'", root / "README.md")
+        return None
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"the front matter is not YAML: {error}") from error
+
+
+def _info(root: AnyPath, names: Sequence[str]) -> Mapping[str, Feature]:
+    """Return the features in `dataset_info.json`; none if there is no such file.
+
+    Raises:
+        ValueError: It is malformed.
+    """
+    if _INFO not in names:
+        return {}
+    try:
+        return features_of_info(json.loads(bytes(read_whole(root / _INFO))))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{_INFO}: {error}") from error
 
 
 def _configuration(known: Sequence[Configuration], name: str | None, path: str) -> Configuration:

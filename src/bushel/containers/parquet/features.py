@@ -11,7 +11,7 @@ import msgspec
 from bushel.containers.parquet.footer import Footer
 from bushel.errors import FormatError
 
-__all__ = ["Feature", "features_in", "features_of"]
+__all__ = ["Feature", "feature_of", "features_in", "features_of"]
 
 _CODECS = {"Image": "image"}
 
@@ -48,19 +48,20 @@ def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
         return {}
     try:
         described = msgspec.json.decode(text)["info"]["features"]
-        return {str(name): _feature(each) for name, each in described.items()}
+        return {str(name): feature_of(each) for name, each in described.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"the metadata 'huggingface' is malformed: {error!r}", file=path) from error
 
 
-def _feature(described: Any) -> Feature:
+def feature_of(described: Any) -> Feature:
+    """Return one feature, as the JSON of Hugging Face has it; an empty one if it tells nothing that is used."""
     if isinstance(described, list):  # an older form of a list
-        return _feature(described[0]) if described else Feature()
+        return feature_of(described[0]) if described else Feature()
     if not isinstance(described, Mapping):
         return Feature()
     kind = described.get("_type")
     if kind == "ClassLabel" and isinstance(described.get("names"), list):
         return Feature(names=tuple(map(str, described["names"])))
     if kind in ("List", "Sequence", "LargeList"):
-        return Feature(_feature(described.get("feature")).codec)
+        return Feature(feature_of(described.get("feature")).codec)
     return Feature(_CODECS.get(str(kind)))
