@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import Thread
 
-__all__ = ["check_fork", "drop_in_cycle", "in_threads", "wait_for_none"]
+__all__ = ["check_fork", "drop_in_cycle", "in_threads", "own_threads", "wait_for_none"]
 
 
 def check_fork(iterator: Iterator[object]) -> None:
@@ -38,6 +39,12 @@ def drop_in_cycle(held: list[object]) -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def own_threads() -> list[str]:
+    """Return the names of Bushel's threads, without those that wait for the next requests to object stores."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith("bushel") and not name.startswith("bushel-fetch")]
 
 
 def wait_for_none(threads: Callable[[], Collection[str]]) -> None:

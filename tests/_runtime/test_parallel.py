@@ -14,16 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ends_of_threads import check_fork, drop_in_cycle, wait_for_none
+from tests.ends_of_threads import check_fork, drop_in_cycle, own_threads, wait_for_none
 
 from bushel._runtime.parallel import for_each, map_all, parallel_map
 from bushel._runtime.threads import SpareThreads, Threads
 
 in_workers = partial(parallel_map, draw_in_workers=True)
-
-
-def threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("bushel")}
 
 
 @settings(max_examples=20)
@@ -35,7 +31,7 @@ def test_results_come_in_order(delays: list[int], workers: int, limit: int) -> N
 
     found = list(in_workers(work, enumerate(delays), workers=workers, limit=limit, size=lambda _: 1000))
     assert found == list(range(len(delays)))
-    assert not threads()
+    assert not own_threads()
 
 
 def test_what_waits_is_bounded_in_bytes() -> None:
@@ -75,7 +71,7 @@ def test_an_error_comes_in_its_place() -> None:
     assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(ZeroDivisionError):
         next(results)
-    assert not threads()
+    assert not own_threads()
 
 
 def test_an_error_of_the_items_comes_after_their_results() -> None:
@@ -89,7 +85,7 @@ def test_an_error_of_the_items_comes_after_their_results() -> None:
         next(results)
 
 
-def test_closing_stops_the_threads() -> None:
+def test_closing_stops_the_own_threads() -> None:
     begun = 0
 
     def work(number: int) -> int:
@@ -100,7 +96,7 @@ def test_closing_stops_the_threads() -> None:
     results = in_workers(work, range(1_000_000), workers=3, limit=10_000, size=lambda _: 1000)
     assert next(results) == 0
     results.close()
-    assert not threads()
+    assert not own_threads()
     assert begun < 100
 
 
@@ -117,7 +113,7 @@ def test_the_consumers_thread_draws_items_as_it_takes_results() -> None:
         assert result == number
         assert len(drawn) <= number + 4
     assert len(drawn) == 20
-    assert not threads()
+    assert not own_threads()
 
 
 def test_results_come_as_they_are_finished() -> None:
@@ -150,7 +146,7 @@ def test_for_each_stops_at_the_first_error_without_waiting_for_earlier_items() -
     with pytest.raises(ZeroDivisionError):
         for_each(work, range(1000), workers=2, spare=SpareThreads(1, "spare"), stop=stop)
     assert max(begun) == 5
-    assert not threads()
+    assert not own_threads()
 
 
 def test_for_each_bounds_the_weight_that_is_worked_on() -> None:
@@ -194,7 +190,7 @@ def test_spare_threads_work_again_and_not_after_a_fork() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with pytest.raises(ZeroDivisionError):
         for_each(lambda number: 1 // number, range(4), workers=4, spare=spare)
-    assert not threads()  # an error ends them
+    assert not own_threads()  # an error ends them
 
 
 def test_map_all_works_in_this_thread_too() -> None:
@@ -209,7 +205,7 @@ def test_map_all_works_in_this_thread_too() -> None:
     assert threading.current_thread().name in names
     assert len(names) == 2
     assert map_all(work, [], workers=2) == []
-    assert not threads()
+    assert not own_threads()
 
 
 def test_map_all_raises_the_first_error() -> None:
@@ -220,7 +216,7 @@ def test_map_all_raises_the_first_error() -> None:
 
     with pytest.raises(ValueError, match="^5$"):
         map_all(work, range(100), workers=4)
-    assert not threads()
+    assert not own_threads()
 
 
 def test_a_fork_cannot_continue_and_harms_nobody() -> None:
@@ -245,7 +241,7 @@ def test_the_garbage_collector_ends_the_threads_in_one_of_them() -> None:
     with drop_in_cycle(held):
         dropped.set()
         assert collected.wait(30)
-        wait_for_none(threads)
+        wait_for_none(own_threads)
 
 
 def test_work_in_progress_is_finished_at_the_end_of_the_program() -> None:
@@ -267,4 +263,4 @@ def test_closed_threads_drop_what_is_submitted() -> None:
     pool.submit(lambda: done.append(2))
     pool.close()
     assert done in ([], [1])
-    assert not threads()
+    assert not own_threads()

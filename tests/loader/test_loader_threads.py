@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.ends_of_threads import drop_in_cycle, wait_for_none
+from tests.ends_of_threads import drop_in_cycle, own_threads, wait_for_none
 from tests.interrupts import started
 from tests.loader.memory_dataset import MemoryDataset
 
@@ -25,26 +25,22 @@ def _no_thread_left() -> Iterator[None]:
     assert set(threading.enumerate()) <= before
 
 
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("bushel")]
-
-
 def test_an_iteration_has_threads_and_its_end_joins_them() -> None:
     loader = Loader(MemoryDataset(40), 4, workers=2)
-    assert not threads()
+    assert not own_threads()
     iterator = iter(loader)
-    assert not threads()
+    assert not own_threads()
     next(iterator)
-    assert threads()
+    assert own_threads()
     list(iterator)
-    assert not threads()
+    assert not own_threads()
 
 
 def test_break_joins_them() -> None:
     for _ in Loader(MemoryDataset(400), 4, workers=3):
-        assert threads()
+        assert own_threads()
         break
-    assert not threads()
+    assert not own_threads()
 
 
 def test_an_exception_in_the_loop_joins_them() -> None:
@@ -54,13 +50,13 @@ def test_an_exception_in_the_loop_joins_them() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         train()
-    assert not threads()
+    assert not own_threads()
 
 
 def test_an_exception_in_a_worker_joins_them() -> None:
     with pytest.raises(ValueError, match="no number"):
         list(Loader(MemoryDataset(400, undecodable=[40]), 4, workers=3))
-    assert not threads()
+    assert not own_threads()
 
 
 def test_garbage_collection_joins_them() -> None:
@@ -70,7 +66,7 @@ def test_garbage_collection_joins_them() -> None:
     cycle.append(cycle)
     del iterator, cycle
     gc.collect()
-    assert not threads()
+    assert not own_threads()
 
 
 def test_garbage_collection_in_a_worker_ends_them_too() -> None:
@@ -86,7 +82,7 @@ def test_garbage_collection_in_a_worker_ends_them_too() -> None:
     next(held[0])
     with drop_in_cycle(held):
         dropped.set()
-        wait_for_none(threads)
+        wait_for_none(own_threads)
 
 
 def test_no_more_batches_are_ahead_than_prefetch() -> None:

@@ -102,8 +102,8 @@ def test_appended_samples_have_the_fields_of_the_dataset(photos: Path) -> None:
         with pytest.raises(StateError, match=r"the new samples lack .*bushel\.concat"):
             bushel.pack(source, "out", container="tar", mode="append")
     assert len(bushel.open("out")) == 6
-    with bushel.Writer("out", mode="append") as writer:  # which names all fields; a tar's sample may lack one
-        writer.append({"label": 1}, key="class0/9")
+    with bushel.Writer("out", mode="append") as writer:  # which names all fields
+        writer.append({"image": None, "label": 1}, key="class0/9")
     assert bushel.open("out")[6]["label"] == 1
 
 

@@ -76,6 +76,7 @@ class Reader(ShardRows):
     ) -> None:
         remote = verify is None and not isinstance(shards, Listing)
         remote = remote and any(not isinstance(shard.shard.root, Path) for shard in shards)
+        sections = not isinstance(shards, Listing) and any(shard.section is not None for shard in shards)
         super().__init__(shards)
         self.verify, self.incomplete, self.remaining = verify, incomplete, remaining
         self.joins: tuple[Joined, ...] = ()
@@ -83,11 +84,9 @@ class Reader(ShardRows):
         self._verified = self.promised() if verify is None else [verify] * len(self.shards)
         self._unvalidated = remote  # whether servers may have given files without ETag and time
         self._verifies_any = remote or any(self._verified)
+        self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
         self._pool = FilePool()
         self._known_fields: KnownFields | None = None
-        self._narrowed: dict[frozenset[str], Reader] | None = None
-        if not isinstance(shards, Listing) and any(shard.section is not None for shard in shards):
-            self._narrowed = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
 
@@ -106,13 +105,15 @@ class Reader(ShardRows):
 
             shards = [narrowed(shard, own) for shard in self.shards]
             found = Reader(shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining)
-            found._narrowed = None
+            found._narrowed, found.whole_clips = None, self.whole_clips
             self._narrowed[own] = found
         return found
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""
         self._pool.close()
+        for narrowed in list((self._narrowed or {}).values()):
+            narrowed.close()
 
     @property
     def most_files(self) -> int:
