@@ -25,6 +25,7 @@ ORDERS: dict[str, dict[str, Any]] = {
     "exact": {"shuffle": True},
     "blocks": {"shuffle": bushel.loader.Blocks(COUNT, 0, size=7, window=3)},
     "weights": {"weights": np.arange(COUNT) % 3},
+    "balance": {"balance": "tokens.length"},
     "buckets": {"bucket_by": "tokens.length", "batch_tokens": 90},
     "packs": PACKS,
     "split": {**PACKS, "pack_tokens": 10, "pack_longer": "split"},

@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash, random_words
 from bushel._runtime.public import public
+from bushel._runtime.threads import cpu_count
 
 __all__ = [
     "BUCKETS",
@@ -269,6 +271,27 @@ class Mixed:
                 found[mine[chosen]] = starts[number] + Permutation(size, key).take(there[chosen])
         return found
 
+    def positions(self, epoch: int, sample: int) -> list[int]:
+        """Return the positions of an epoch that have a sample, in ascending order."""
+        starts, first = np.cumsum((0, *self.sizes)), epoch * self.samples
+        number = int(np.searchsorted(starts, sample, side="right")) - 1
+        size, share = self.sizes[number], self.shares[number]
+        low, high = self._drawn(number, first), self._drawn(number, first + self.samples)
+        found = []
+        for one in range(low // size, -(-high // size)):
+            key = derive(ORDER_VERSION, PART, size, self.seed, one, number)
+            earlier = one * size + Permutation(size, key).find(sample - int(starts[number]))
+            if low <= earlier < high:
+                block, before = divmod(earlier, share)
+                place = np.flatnonzero(self._block(block)[0] == number)[before]
+                found.append(block * sum(self.shares) + int(place) - first)
+        return found
+
+    def _drawn(self, number: int, draws: int) -> int:
+        """Return how many of the first draws of the endless sequence are from a set."""
+        block, inside = divmod(draws, sum(self.shares))
+        return block * self.shares[number] + int(np.count_nonzero(self._block(block)[0][:inside] == number))
+
     def draws(self, positions: I64) -> tuple[I64, I64]:
         """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
         block, shares = sum(self.shares), np.array(self.shares, np.int64)
@@ -319,11 +342,31 @@ class Weighted:
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
         check_positions(self.samples, epoch, positions)
-        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
-        drawn = (random_words(key, positions) >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.sums[-1:]
-        found = np.searchsorted(self.sums, drawn, side="right")
+        found = np.searchsorted(self.sums, self._drawn(epoch, positions), side="right")
         last = np.searchsorted(self.sums, self.sums[-1:], side="left")  # of those with a weight above 0
         return np.minimum(found, last).astype(np.int64)
+
+    def positions(self, epoch: int, sample: int) -> list[int]:
+        """Return the positions of an epoch that have a sample, in ascending order."""
+        low, high = self.sums[sample - 1] if sample else 0.0, self.sums[sample]
+        if low == high:
+            return []
+        if high == self.sums[-1]:
+            high = np.inf
+
+        def found(first: int) -> I64:
+            positions = np.arange(first, min(self.samples, first + _AT_A_TIME), dtype=np.int64)
+            drawn = self._drawn(epoch, positions)
+            own: I64 = positions[(drawn >= low) & (drawn < high)]
+            return own
+
+        parts = map_all(found, range(0, self.samples, _AT_A_TIME), workers=cpu_count())
+        return [int(position) for part in parts for position in part]
+
+    def _drawn(self, epoch: int, positions: I64) -> npt.NDArray[np.float64]:
+        """Return the numbers that are drawn, from 0 to the sum of all weights."""
+        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
+        return (random_words(key, positions) >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.sums[-1:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,11 +398,20 @@ class Balanced:
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
+        return self.members[self._mixed.take(epoch, positions)]
+
+    def positions(self, epoch: int, sample: int) -> list[int]:
+        """Return the positions of an epoch that have a sample, in ascending order."""
+        places = np.flatnonzero(self.members == sample).tolist()
+        return self._mixed.positions(epoch, places[0]) if places else []
+
+    @property
+    def _mixed(self) -> Mixed:
         share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
-        order = Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
-        return self.members[order.take(epoch, positions)]
+        return Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
 
 
+_AT_A_TIME = 1 << 16  # draws whose numbers stay in the processor's cache
 _BALANCED_BLOCK = 4096
 """Draws, at least, within which every class has exactly its share."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Protocol
 
 import click
 
@@ -19,7 +21,9 @@ def command(
     path: Path,
     *,
     state: Annotated[str, Option("--state", help="The state of the loader, saved as JSON.")],
-    batch_size: Annotated[int, Option("--batch-size", min=1, help="Batch size of a rank.")],
+    batch_size: Annotated[
+        str | None, Option("--batch-size", help="Batch size of a rank; with --bucket-by also such as 128:64,512:16.")
+    ] = None,
     world_size: Annotated[int, Option("--world-size", min=1, help="Number of ranks.")] = 1,
     step: Annotated[int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")] = None,
     rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0,
@@ -30,6 +34,8 @@ def command(
     ] = None,
     weights: Annotated[str | None, Option("--weights", help="The column of the loader's weights=.")] = None,
     balance: Annotated[str | None, Option("--balance", help="The column of the loader's balance=.")] = None,
+    bucket_by: Annotated[str | None, Option("--bucket-by", help="The column of the loader's bucket_by=.")] = None,
+    batch_tokens: Annotated[float | None, Option("--batch-tokens", help="The loader's batch_tokens=.")] = None,
     drop_last: Annotated[bool, Option("--drop-last", help="The loader has drop_last=True.")] = False,
     pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None,
     container: Kind = None,
@@ -38,7 +44,8 @@ def command(
     """Print the keys of the samples that a rank had at a step, or the steps that had a sample.
 
     The order, its seed and the epoch come from a state that the loader saved. No data are read. Of a mixture, give the
-    paths of all of its datasets, in their order. Each row of packs and chunks is a line.
+    paths of all of its datasets, in their order. Each row of packs and chunks is a line. If samples were removed from
+    the dataset since, the answer is about the order before that, and names them.
 
     Examples:
       bushel who train/ --state state.json --batch-size 256 --world-size 8 --step 340 --rank 3
@@ -48,34 +55,112 @@ def command(
         raise click.BadParameter("give --step for the samples of a step, or --key for its steps", param_hint="--step")
     if pad not in (None, "wrap"):
         raise click.BadParameter(f"{pad!r}: expected wrap", param_hint="--pad")
+    if batch_size is None and batch_tokens is None:
+        raise click.BadParameter("give the batch size of a rank", param_hint="--batch-size")
+    if bucket_by is None and (batch_tokens is not None or ":" in str(batch_size)):
+        raise click.BadParameter("sizes of batches by length need --bucket-by", param_hint="--batch-size")
     import bushel
-    from bushel.loader.order_of_state import plan_of_state
-    from bushel.loader.plan import Pad
-    from bushel.loader.state import LoaderState
-    from bushel.loader.who import batch_of, keys_of, steps_with
 
     saved = _read_state(state)
-    loaded = LoaderState.from_dict(saved)
     opened = [bushel.open(one, container=container) for one in ([path] if isinstance(path, str) else path)]
     dataset = opened[0] if len(opened) == 1 else bushel.concat(opened)
-    end = cast("Pad", pad)
-    own = loaded.epoch if epoch is None else epoch
-    if weights is not None or balance is not None:  # their values are not in the state
-        drawn: dict[str, Any] = {"weights": weights, "balance": balance, "drop_last": drop_last, "pad": end}
-        ranks: dict[str, Any] = {"rank": 0, "world_size": world_size}
-        loader: bushel.Loader[Any] = bushel.Loader(dataset, batch_size, seed=loaded.seed, **ranks, **drawn)
-        loader.load_state_dict(saved)
-        if key is not None:
-            _print_steps(own, key, [place[1:] for place in loader.when(key, own)], as_json=as_json)
-        else:
-            _print_keys(own, step or 0, rank, loader.who(step or 0, rank, own), as_json=as_json)
-        return
-    plan = plan_of_state(loaded, dataset, batch_size, world_size, lengths=lengths, drop_last=drop_last, pad=end)
-    if key is not None:
-        _print_steps(own, key, steps_with(plan, own, dataset.position(key)), as_json=as_json)
+    ends: dict[str, Any] = {"drop_last": drop_last, "pad": pad}
+    size = None if batch_size is None else _batch_size(batch_size)
+    columns = {"weights": weights, "balance": balance, "bucket_by": bucket_by}
+    if any(name is not None for name in columns.values()):  # their values are not in the state
+        asked: _Order = _OfLoader.of(
+            dataset, saved, {**columns, **ends, "batch_tokens": batch_tokens}, size, world_size
+        )
     else:
-        keys = keys_of(batch_of(plan, own, step or 0, rank), dataset.keys)
-        _print_keys(own, step or 0, rank, keys, as_json=as_json)
+        asked = _OfState.of(dataset, saved, {**ends, "lengths": lengths}, size, world_size)
+    own = asked.epoch if epoch is None else epoch
+    if key is not None:
+        _print_steps(own, key, asked.when(key, own), as_json=as_json)
+    else:
+        _print_keys(own, step or 0, rank, asked.who(step or 0, rank, own), as_json=as_json)
+
+
+class _Order(Protocol):
+    """What answers which samples a step has, and which steps a sample."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]: ...
+
+    def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _OfLoader:
+    """The order of a loader that was made again, for orders that depend on columns."""
+
+    loader: Any
+
+    @classmethod
+    def of(cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int) -> _OfLoader:
+        import bushel
+        from bushel.loader.state import LoaderState
+
+        seed = LoaderState.from_dict(saved).seed
+        loader: Any = bushel.Loader(dataset, batch_size, seed=seed, rank=0, world_size=world_size, **options)
+        loader.load_state_dict(saved, allow_removed=True)
+        return cls(loader)
+
+    @property
+    def epoch(self) -> int:
+        return int(self.loader.epoch)
+
+    def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
+        found: Sequence[str | list[str]] = self.loader.who(step, rank, epoch)
+        return found
+
+    def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]:
+        return [place[1:] for place in self.loader.when(key, epoch)]
+
+
+@dataclass(frozen=True, slots=True)
+class _OfState:
+    """The order that a state names, of a dataset as it was when the state was saved."""
+
+    dataset: Any
+    plan: Any
+    epoch: int
+
+    @classmethod
+    def of(cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int) -> _OfState:
+        from bushel._dataset.before_removal import before_removal
+        from bushel.loader.order_of_state import plan_of_state
+        from bushel.loader.state import LoaderState
+
+        loaded = LoaderState.from_dict(saved)
+        if loaded.fingerprint != dataset.fingerprint:
+            earlier = before_removal(dataset, loaded.fingerprint)
+            dataset = dataset if earlier is None else earlier.dataset
+        return cls(dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch)
+
+    def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
+        from bushel.loader.who import batch_of, keys_of
+
+        return keys_of(batch_of(self.plan, epoch, step, rank), self.dataset.keys)
+
+    def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]:
+        from bushel.loader.who import steps_with
+
+        return steps_with(self.plan, epoch, self.dataset.position(key))
+
+
+def _batch_size(text: str) -> int | dict[float, int]:
+    """Return a batch size, or the batch size of each largest length.
+
+    Raises:
+        click.BadParameter: The text is neither.
+    """
+    if re.fullmatch("[1-9][0-9]*", text):
+        return int(text)
+    if re.fullmatch(r"[0-9.]+:[1-9][0-9]*(,[0-9.]+:[1-9][0-9]*)*", text):
+        return {float(length): int(size) for length, size in (pair.split(":") for pair in text.split(","))}
+    raise click.BadParameter(f"{text!r}: expected a number from 1, or such as 128:64,512:16", param_hint="--batch-size")
 
 
 def _read_state(path: str) -> Any:

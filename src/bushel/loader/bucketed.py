@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,20 @@ class Bucketed:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
         return self._members_at(epoch, self._places(epoch, positions))
 
+    def positions(self, epoch: int, sample: int) -> list[int]:
+        """Return the positions of an epoch that have a sample: one, or none if its batch is left out."""
+        for bucket, (first, end) in enumerate(pairwise(self.buckets.tolist())):
+            at = first + int(np.searchsorted(self.members[first:end], sample))  # ascending in each bucket
+            if at < end and self.members[at] == sample:
+                place = first + self._permutation(epoch, bucket).find(at - first)
+                batch = int(np.searchsorted(self.starts, place, side="right")) - 1
+                if batch < 0 or place >= self.stops[batch]:
+                    return []
+                order = self.epoch(epoch)
+                [turn] = np.flatnonzero(order.batches == batch).tolist()
+                return [int(order.ends[turn] - (self.stops[batch] - place))]
+        return []
+
     def similar(self, epoch: int, position: int) -> Iterator[int]:
         """Yield all samples that are not longer than the bucket of a position allows, but the one that is there.
 
@@ -136,10 +151,13 @@ class Bucketed:
         permuted = np.empty_like(places)
         for bucket in np.unique(own).tolist():
             chosen = own == bucket
-            first, end = self.buckets[bucket : bucket + 2].tolist()
-            key = derive(ORDER_VERSION, TOGETHER, end - first, self.seed, epoch, bucket)
-            permuted[chosen] = first + Permutation(end - first, key).take(places[chosen] - first)
+            first = int(self.buckets[bucket])
+            permuted[chosen] = first + self._permutation(epoch, bucket).take(places[chosen] - first)
         return self.members[permuted].astype(np.int64)
+
+    def _permutation(self, epoch: int, bucket: int) -> Permutation:
+        first, end = self.buckets[bucket : bucket + 2].tolist()
+        return Permutation(end - first, derive(ORDER_VERSION, TOGETHER, end - first, self.seed, epoch, bucket))
 
 
 def bucketed_order(

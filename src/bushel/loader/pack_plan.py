@@ -138,11 +138,13 @@ class PackEpoch:
     def rows_before(self, consumed: int) -> int:
         """Return the number of rows in the first `consumed` positions."""
         order = self.plan.order
-        counts = order.row_counts(self.epoch)
+        if not consumed:
+            return 0
         if consumed >= order.samples:
-            return int(counts[-1])
+            return int(order.row_counts(self.epoch)[-1])
         number = consumed // order.window
-        return int(counts[number] + np.searchsorted(order.at(self.epoch, number).starts, consumed))
+        inside = np.searchsorted(order.at(self.epoch, number).starts, consumed)
+        return order.rows_before(self.epoch, number) + int(inside)
 
     def rows(self, consumed: int = 0) -> int:
         """Return the number of rows that remain after `consumed` positions."""
@@ -170,8 +172,8 @@ class PackEpoch:
         if not steps:
             return consumed
         order = self.plan.order
-        counts = order.row_counts(self.epoch)
         row = self.rows_before(consumed) + steps * self.plan.stride
+        counts = order.row_counts(self.epoch, row)
         if row >= counts[-1]:
             return order.samples
         number = int(np.searchsorted(counts, row, side="right")) - 1

@@ -33,6 +33,7 @@ Longer = Literal["error", "cut", "split"]
 
 _ROWS = 512  # of a window, about: the last ones of each are not full
 _LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds
+_WINDOWS_OF_A_WORKER = 8  # whose rows are counted before it is clear whether more are needed
 _KEPT = 2  # windows, and counts of epochs, that are remembered
 
 
@@ -179,27 +180,51 @@ class Packed:
             order = order[np.repeat(starts - (ends - sizes), sizes) + np.arange(len(order), dtype=np.int64)]
         start = number * self.window
         made = Window(start, pieces[order], ends + start)
+        self._rows_of_windows(epoch)[number] = len(ends)
         self._windows[:] = [(epoch, number, made), *self._windows[: _KEPT - 1]]
         return made
 
-    def row_counts(self, epoch: int) -> I64:
+    def row_counts(self, epoch: int, row: int | None = None) -> I64:
         """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
 
-        This plans the whole epoch, in threads: 10 million documents take about a second.
+        This plans the whole epoch, in threads: 10 million documents take about a second. With `row`, windows are
+        planned until one has this row, and the counts of those after it may be left out. Windows that were planned
+        before are not planned again.
         """
+        rows, found = self._rows_of_windows(epoch), np.zeros(1, np.int64)
+        at_a_time = max(1, self.windows if row is None else cpu_count() * _WINDOWS_OF_A_WORKER)
+        for first in range(0, self.windows, at_a_time):
+            if row is not None and found[-1] > row:
+                break
+            own = self._counted(epoch, rows, range(first, min(first + at_a_time, self.windows)))
+            found = np.concatenate([found, found[-1] + np.cumsum(own)])
+        return found
+
+    def rows_before(self, epoch: int, number: int) -> int:
+        """Return the number of rows of an epoch before a window. This plans the windows before it."""
+        return int(self._counted(epoch, self._rows_of_windows(epoch), range(number)).sum())
+
+    def _rows_of_windows(self, epoch: int) -> I64:
+        """Return int64[windows], the number of rows of each window of an epoch; -1 of those that were not planned."""
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
-        numbers = range(self.windows)
+        rows = np.full(self.windows, -1, np.int64)
+        self._counts[:] = [(epoch, rows), *self._counts[: _KEPT - 1]]
+        return rows
 
-        def rows(number: int) -> int:
+    def _counted(self, epoch: int, rows: I64, numbers: range) -> I64:
+        """Return the number of rows of some windows. Those that were not planned are planned, and noted in `rows`."""
+
+        def count(number: int) -> int:
             return len(kernels.pack_rows(self.pieces.costs[self._in_window(epoch, number)], self.tokens)[1])
 
-        counts = map_all(rows, numbers, workers=cpu_count()) if len(numbers) > 1 else map(rows, numbers)
-        found = np.zeros(len(numbers) + 1, np.int64)
-        np.cumsum(np.fromiter(counts, np.int64, len(numbers)), out=found[1:])
-        self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
-        return found
+        own = rows[numbers.start : numbers.stop]
+        missing = (numbers.start + np.flatnonzero(own < 0)).tolist()
+        counts = map_all(count, missing, workers=cpu_count()) if len(missing) > 1 else map(count, missing)
+        for number, found in zip(missing, counts, strict=True):
+            rows[number] = found
+        return own
 
     def take_pieces(self, epoch: int, positions: I64) -> I64:
         """Return the pieces at positions of an epoch: int64[n] to int64[n]."""

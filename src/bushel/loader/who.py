@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import Blocks, Exact, Sequential
-from bushel._runtime.scheduled import SampleOrder, Scheduled
+from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.chunk_plan import ChunkPlan
 from bushel.loader.chunked import MegatronChunks
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["batch_of", "keys_of", "steps_with"]
 
 I64 = npt.NDArray[np.int64]
-
-_AT_A_TIME = 1 << 18
 
 
 def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
@@ -60,11 +58,13 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
         return _steps_of_rows(plan, epoch, sample)
     if isinstance(plan, BucketPlan):
         ends = plan.order.epoch(epoch).ends
-        positions = np.array(_scanned(plan.order, epoch, sample), np.int64)
+        positions = np.array(plan.order.positions(epoch, sample), np.int64)
         units, count, size = np.searchsorted(ends, positions, side="right").tolist(), len(ends), 1
     elif isinstance(plan, PackPlan):
         units, size = _rows_with(plan, epoch, sample), plan.batch_size
-        count = int(plan.order.row_counts(epoch)[-1])
+        # a row that is at least a global batch before the end is not in the last step, wherever the end is
+        last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
+        count = int(plan.order.row_counts(epoch, last)[-1])
     else:
         units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
     return _steps_of(plan, epoch, sample, units, count, size)
@@ -89,12 +89,11 @@ def _steps_of(
 def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
     """Return the rows of an epoch that have a piece of a document."""
     order, found = plan.order, set[int]()
-    before = order.row_counts(epoch)
     for piece in order.pieces.pieces(sample):
         for number in {position // order.window for position in positions_of(order.base, epoch, piece)}:
-            own = order.at(epoch, number)
+            own, before = order.at(epoch, number), order.rows_before(epoch, number)
             places = own.start + np.flatnonzero(own.pieces == piece)  # several in a mixture
-            found |= set((before[number] + np.searchsorted(own.ends, places, side="right")).tolist())
+            found |= set((before + np.searchsorted(own.ends, places, side="right")).tolist())
     return sorted(found)
 
 
@@ -117,15 +116,4 @@ def positions_of(order: SampleOrder, epoch: int, sample: int) -> list[int]:
     """Return the positions of an epoch that have a sample, in ascending order."""
     if isinstance(order, Sequential | Exact | Blocks):
         return [order.position(epoch, sample)]
-    if isinstance(order, Scheduled):
-        return order.positions(epoch, sample)
-    return _scanned(order, epoch, sample)
-
-
-def _scanned(order: object, epoch: int, sample: int) -> list[int]:
-    """Return the positions of an epoch that have a sample, by computing the whole epoch."""
-    found: list[int] = []
-    for first in range(0, order.samples, _AT_A_TIME):  # type: ignore[attr-defined]
-        positions = np.arange(first, min(order.samples, first + _AT_A_TIME), dtype=np.int64)  # type: ignore[attr-defined]
-        found += positions[order.take(epoch, positions) == sample].tolist()  # type: ignore[attr-defined]
-    return found
+    return order.positions(epoch, sample)
