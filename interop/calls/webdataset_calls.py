@@ -29,10 +29,10 @@ def samples(count):
     return [{"__key__": f"k{i:02d}", "x": i, "y": str(i)} for i in range(count)]
 def clean(sample):
     if isinstance(sample, dict):
-        return {k: v for k, v in sample.items() if k not in ("__url__", "__local_path__")}
+        return {k: v for k, v in sample.items() if k != "__local_path__"}
     return sample
 def take(it, count=30):
-    return [clean(one) for _, one in zip(range(count), it)]
+    return [one for _, one in zip(range(count), it)]
 def tar(name, members):
     with tarfile.open(name, "w") as archive:
         for key, data in members:
@@ -70,7 +70,7 @@ stream = io.BytesIO(); np.save(stream, np.arange(4)); tar("arrays.tar", [("a.npy
 TABLES = {
     "urls": (
         "'s-000000.tar'",
-        "'s-{000000..000002}.tar'",
+        "('s-{000000..000002}.tar', 's-000000.tar s-000001.tar s-000002.tar')[0]",  # named, so that they are there
         "['s-000000.tar', 's-000001.tar']",
         "'s-000000.tar.gz'",
         "'odd.tar'",
@@ -78,7 +78,17 @@ TABLES = {
         "'one.tar'",
         "<badurls>",
     ),
-    "badurls": ("'missing.tar'", "'void.tar'", "'twice.tar'", "[]", "'s-{000000..000009}.tar'", "None"),
+    "badurls": (
+        "'cut.tar'",
+        "'text.tar'",
+        "['cut.tar', 's-000000.tar']",
+        "'missing.tar'",
+        "'void.tar'",
+        "'twice.tar'",
+        "[]",
+        "'s-{000000..000009}.tar'",
+        "None",
+    ),
     "options": (
         "",
         "",

@@ -15,6 +15,7 @@ from tests.paths import ROOT
 CALLS = ROOT / "interop" / "calls"
 sys.path.insert(0, str(CALLS))
 compare_calls: Any = importlib.import_module("compare_calls")
+difference: Any = importlib.import_module("difference")
 documented: Any = importlib.import_module("documented")
 grammar: Any = importlib.import_module("grammar")
 
@@ -59,13 +60,13 @@ def test_which_signatures_are_accepted() -> None:
 
 
 def test_a_documented_difference_explains_itself_only() -> None:
-    left = documented.Documented("a failed writer leaves a file", call="Writer", apart=("files",))
+    left = difference.Documented("a failed writer leaves a file", call="Writer", apart=("files",))
     original, dropin = outcome(raises=["OSError"], files={"a": "1 bytes"}), outcome(raises=["OSError"])
     assert left.explains("Writer()", original, dropin)
     assert not left.explains("Reader()", original, dropin)
     assert not left.explains("Writer()", original, outcome(raises=["KeyError"]))
     assert not left.explains("Writer()", original, outcome())
-    order = documented.Documented("the order of keys", apart=("order",))
+    order = difference.Documented("the order of keys", apart=("order",))
     one, other = (
         ["map", [["a", 1], ["b", ["map", [["c", 2], ["d", 3]]]]]],
         ["map", [["b", ["map", [["d", 3], ["c", 2]]]], ["a", 1]]],

@@ -226,7 +226,10 @@ class TestReading:
             with pytest.raises(IndexError):
                 reader.read_one(wrong)
         assert issubclass(RecordIndexError, RuntimeError)
-        for odd in ([1.5], [[1, 2]], [True], ["1"], [0, [0]]):
+        assert [bytes(one) for one in reader.read([True])] == [
+            bytes(reader.read_one(1))
+        ]  # the number 1, as in a list of numbers
+        for odd in ([1.5], [[1, 2]], np.array([True]), ["1"], [0, [0]]):
             with pytest.raises(TypeError):
                 reader.read(odd)  # type: ignore[arg-type]
 

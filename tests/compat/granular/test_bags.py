@@ -26,6 +26,11 @@ def point(number: int) -> dict[str, Any]:
     }
 
 
+def test_a_length_of_minus_one_is_no_type_of_bags() -> None:
+    with pytest.raises(AssertionError):
+        bags.encoders["array"](np.zeros(2, np.int32), "int32", "-1")
+
+
 def test_types_with_parameters(tmp_path: Path) -> None:
     with bags.DatasetWriter(tmp_path / "new" / "d", SPEC, bags.encoders) as writer:
         for number in range(5):

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bushel.compat.mxnet.gluon.data import ArrayDataset, BatchSampler, DataLoader, RandomSampler, SequentialSampler
+from bushel.compat.mxnet.gluon.data import (
+    ArrayDataset,
+    BatchSampler,
+    DataLoader,
+    FilterSampler,
+    RandomSampler,
+    SequentialSampler,
+)
 
 NUMBERS = np.arange(7)
 
@@ -21,6 +28,11 @@ def test_batches(workers: int) -> None:
         assert [first.tolist() for first, _ in batches] == [[0, 1, 2], [3, 4, 5], [6]]
         assert [second.shape for _, second in batches] == [(3, 2), (3, 2), (1, 2)]
     assert len(loader) == 3
+
+
+def test_a_sampler_of_chosen_samples() -> None:
+    sampler = FilterSampler(lambda number: number % 3 == 1, ArrayDataset(NUMBERS))
+    assert (list(sampler), list(sampler), len(sampler)) == ([1, 4], [1, 4], 2)
 
 
 @pytest.mark.parametrize(

@@ -189,15 +189,28 @@ class TestImageIter:
         "options",
         [
             {},
-            {"path_imgrec": "x", "data_shape": (1, 8, 8)},
-            {"path_imgrec": "x", "part_index": 2, "num_parts": 2},
-            {"path_imgrec": "x", "last_batch_handle": "drop"},
+            {"imglist": [], "data_shape": (1, 8, 8)},
+            {"imglist": [], "part_index": 2, "num_parts": 2},
+            {"imglist": [], "last_batch_handle": "drop"},
             {"imglist": [], "dtype": "uint8"},
+            {"imglist": [], "mean": False},
         ],
     )
     def test_wrong_use(self, options: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=r".+"):
             mx.image.ImageIter(**{"batch_size": 2, "data_shape": (3, 8, 8), **options})
+
+    def test_mistakes_in_the_order_of_the_original(self, files: tuple[str, str, str, str], tmp_path: Path) -> None:
+        missing, odd = tmp_path / "no.rec", (1, 8, 8)
+        with pytest.raises(AssertionError, match="dtype"):
+            mx.image.ImageIter(2, odd, path_imgrec=missing, dtype="int8")
+        with pytest.raises(FileNotFoundError):
+            mx.image.ImageIter(2, odd, path_imglist=tmp_path / "no.lst", path_root=files[3])
+
+    def test_labels_of_a_list_that_are_no_integers(self, tmp_path: Path) -> None:
+        (tmp_path / "a.lst").write_text("0\t1.5\ta.jpg\n")
+        with pytest.raises(TypeError, match=r"a\.lst: entry 0: the labels .*1\.5.* are not int32"):
+            mx.image.ImageIter(1, (3, 8, 8), path_imglist=tmp_path / "a.lst", path_root=tmp_path, dtype="int32")
 
     def test_an_order_needs_an_index(self, files: tuple[str, str, str, str]) -> None:
         with pytest.raises(ValueError, match="path_imgidx"):

@@ -185,13 +185,22 @@ class TestWrongUse:
                 call(*arguments)
         writer.close()
         reader.close()
-        calls = [(writer.write, b""), (reader.read,), (reader.read_idx, 1)]
+        calls = [(writer.write, b""), (reader.read,)]
         for call, *arguments in calls:
             for error in (ValueError, RuntimeError):
                 with pytest.raises(error, match="closed"):
                     call(*arguments)
         with pytest.raises(ValueError, match="Invalid flag x"):
             recordio.MXRecordIO(rec, "x")
+
+    def test_seek_and_read_idx_open_a_closed_reader_again(self, tmp_path: Path) -> None:
+        idx, rec = write(tmp_path, RECORDS)
+        reader = recordio.MXIndexedRecordIO(idx, rec, "r")
+        reader.close()
+        reader.seek(2)
+        assert reader.read() == RECORDS[2]
+        reader.close()
+        assert reader.read_idx(5) == RECORDS[5]
 
     def test_not_a_record(self, tmp_path: Path) -> None:
         writer = recordio.MXRecordIO(tmp_path / "a.rec", "w")

@@ -202,8 +202,9 @@ def test_the_steps_one_by_one(tmp_path: Path) -> None:
     ]
     assert list(group_by_keys(files)) == [{"__key__": "a", "__url__": url, "x": b"1", "y": b"2"}]
     assert list(group_by_keys(files, lcase=False, suffixes={"X"})) == [{"__key__": "a", "__url__": url, "X": b"1"}]
-    assert list(wds.tarfile_samples([{"url": url}])) == [
-        {"__key__": "a", "__url__": url, "__local_path__": url, "x": b"1", "y": b"2"}
+    assert list(wds.tarfile_samples([{"url": url}])) == [{"__key__": "a", "__url__": url, "x": b"1", "y": b"2"}]
+    assert list(wds.tarfile_samples([{"url": "elsewhere", "local_path": url}])) == [
+        {"__key__": "a", "__url__": "elsewhere", "__local_path__": url, "x": b"1", "y": b"2"}
     ]
     stream = io.BytesIO(archive([("a.x", b"1")], tarfile.PAX_FORMAT))
     assert list(tar_file_iterator(stream)) == [{"fname": "a.x", "data": b"1"}]

@@ -188,6 +188,8 @@ class FileReader:
             raise TypeError(f"indices must be a list of integers, not {indices!r}") from error
         if not positions.size:
             return []
+        if positions.dtype == bool and not isinstance(indices, np.ndarray):
+            positions = positions.astype(np.int64)  # Python's numbers 0 and 1, not a mask
         if positions.dtype.kind not in "iu" or positions.ndim != 1:
             raise TypeError(f"indices must be a list of integers, not {indices!r}")
         self._check(int(positions.min()))

@@ -65,7 +65,7 @@ def _codec(kind: str, arguments: Sequence[str]) -> str:
 
 
 def _encode(kind: str, value: Any, *arguments: str) -> Any:
-    if kind in AS_IN_THE_ORIGINAL:
+    if kind in AS_IN_THE_ORIGINAL or "-1" in arguments:  # an array of any length in Bushel, never one in bags
         return BAGS[kind][0](value, *arguments)
     try:
         return get_codec(_codec(kind, arguments)).encode(value)

@@ -203,17 +203,22 @@ class MXIndexedRecordIO(MXRecordIO):
             self._lines = None
 
     def seek(self, idx: Any) -> None:
-        """Make the record with this key the next one to `read`."""
-        self._reading()
+        """Make the record with this key the next one to `read`. A closed reader is opened again."""
+        self._open_again()
         self._position = self.idx[idx]
+
+    def _open_again(self) -> File:
+        if not (self.is_open or self.writable):
+            self.open()
+        return self._reading()
 
     def tell(self) -> int:
         """Return the offset of the next record to be written."""
         return self._writing().position
 
     def read_idx(self, idx: Any) -> bytes:
-        """Return the record with this key."""
-        file = self._file or self._reading()
+        """Return the record with this key. A closed reader is opened again."""
+        file = self._file or self._open_again()
         offset = self.idx[idx]
         try:
             record, self._position = read_record(file, offset, self._ends.get(offset))

@@ -17,7 +17,7 @@ from bushel.compat.webdataset.errors import UrlsTypeError
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.pipeline import DataPipeline
 from bushel.compat.webdataset.pytorch import DataLoader
-from bushel.compat.webdataset.tariterators import tarfile_to_samples
+from bushel.compat.webdataset.tariterators import tarfile_to_samples, with_local_paths
 from bushel.compat.webdataset.utils import is_iterable
 
 __all__ = ["FluidInterface", "FluidWrapper", "WebDataset", "WebLoader", "check_empty"]
@@ -157,6 +157,8 @@ class WebDataset(DataPipeline, FluidInterface):
                 raise ValueError(f"cache directory {folder} does not exist")
             to_name = url_to_cache_name if url_to_name is pipe_cleaner else url_to_name
             self.append(FileCache(folder, url_to_name=to_name, verbose=verbose, cache_size=cache_size, **options))
+        else:
+            self.append(with_local_paths)
         self.append(tarfile_to_samples(select_files=select_files, rename_files=rename_files, **options))
         if empty_check:
             self.append(check_empty)

@@ -29,6 +29,7 @@ __all__ = [
     "tarfile_to_samples",
     "url_opener",
     "valid_sample",
+    "with_local_paths",
 ]
 
 Sample: TypeAlias = dict[str, Any]
@@ -195,6 +196,13 @@ def _duplicate(fname: str, suffix: str, sample: Sample) -> ValueError:
     return ValueError(f"{fname}: duplicate file name in tar file {suffix} {sample.keys()} ({sample.get('__url__')})")
 
 
+def with_local_paths(src: Iterable[Sample]) -> Iterator[Sample]:
+    """Add the `local_path` of shards that are local files."""
+    for source in src:
+        path = local_path_of(source["url"])
+        yield source if path is None else {**source, "local_path": path}
+
+
 def tarfile_samples(
     src: Iterable[Sample],
     handler: Handler = reraise_exception,
@@ -203,18 +211,19 @@ def tarfile_samples(
     *,
     allow_commands: bool | None = None,
 ) -> Iterator[Sample]:
-    """Read samples of shards: dicts of bytes by extension, with `__key__`, `__url__`, and `__local_path__` if local.
+    """Read samples of shards: dicts of bytes by extension, with `__key__` and `__url__`.
 
-    A `stream` or a `local_path` beside the `url` of a shard is read instead. `select_files` gets the (new) names of
+    A `stream` or a `local_path` beside the `url` of a shard is read instead; the samples of a shard with a `local_path`
+    have it as `__local_path__`. `select_files` gets the (new) names of
     files. The handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one
     field.
     """
     for source in src:
         url = source["url"]
-        path = source.get("local_path") or local_path_of(url)
+        path = source.get("local_path")
         try:
             keep = _kept(select_files, rename_files, handler)
-            with source.get("stream") or _open(url, path, allow_commands) as stream:
+            with source.get("stream") or _open(url, path or local_path_of(url), allow_commands) as stream:
                 yield from _grouped(_contents(stream, url, keep), url, path, handler)
         except _Stopped:
             return

@@ -315,7 +315,7 @@ def CreateAugmenter(
 
 
 def _channels(name: str, value: Any, usual: tuple[float, float, float]) -> Array | None:
-    if value is None or value is False:
+    if value is None:
         return None
     numbers = np.asarray(usual, np.float32) if value is True else np.asarray(value)
     if numbers.shape not in ((1,), (3,)):

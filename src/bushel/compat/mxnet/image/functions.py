@@ -88,7 +88,7 @@ def resize_short(src: Array, size: int, interp: int = CUBIC) -> NDArray:
     """Resize so that the shorter edge has `size` pixels; the other is rounded down."""
     h, w = src.shape[:2]
     new = (w * size // h, size) if h <= w else (size, h * size // w)
-    return imresize(src, max(new[0], 1), max(new[1], 1), interp)
+    return imresize(src, new[0], new[1], interp)
 
 
 def fixed_crop(

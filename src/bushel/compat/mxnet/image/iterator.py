@@ -49,19 +49,22 @@ class ImageIter(DataIter):
         super().__init__(batch_size)
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
             raise WrongUseError("nothing to read: give path_imgrec, path_imglist or imglist")
-        if len(data_shape) != 3 or data_shape[0] != 3:
-            raise ValueError(f"data_shape must be (3, height, width), not {data_shape}")
-        if not 0 <= part_index < num_parts:
-            raise WrongUseError(f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}")
-        if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
-        self.imglist = _listed(path_imglist, imglist, dtype)
+        if dtype not in ("int32", "float32", "int64", "float64"):
+            raise WrongUseError(f"dtype must be int32, int64, float32 or float64, not {dtype}")
         self.imgrec: MXRecordIO | None = None
-        keys: list[Any] | None = None if self.imglist is None else list(self.imglist)
+        keys: list[Any] | None = None
         if path_imgrec:
             indexed = MXIndexedRecordIO(path_imgidx, path_imgrec, "r") if path_imgidx else None
             self.imgrec = indexed or MXRecordIO(path_imgrec, "r")
             keys = None if indexed is None else list(indexed.keys)
+        self.imglist = _listed(path_imglist, imglist, dtype)
+        if self.imgrec is None and self.imglist is not None:
+            keys = list(self.imglist)
+        self.check_data_shape(data_shape)
+        if not 0 <= part_index < num_parts:
+            raise WrongUseError(f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}")
+        if last_batch_handle not in ("pad", "discard", "roll_over"):
+            raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
         if keys is None and (shuffle or num_parts > 1):
             raise WrongUseError("shuffle and num_parts need path_imgidx")
         self.seq = keys
@@ -76,6 +79,11 @@ class ImageIter(DataIter):
         self._over = False
         self._rest: list[tuple[Any, Array]] = []
         self.reset()
+
+    def check_data_shape(self, data_shape: Sequence[int]) -> None:
+        """Raise ValueError if the shape of an image is not (3, height, width)."""
+        if len(data_shape) != 3 or data_shape[0] != 3:
+            raise ValueError(f"data_shape must be (3, height, width), not {data_shape}")
 
     def reset(self) -> None:
         """Start an epoch, with the samples that `roll_over` kept back."""
@@ -174,11 +182,16 @@ class ImageIter(DataIter):
 
 
 def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
-    """Return labels and path by key, from a list file, or from a list in memory, whose keys are 1, 2… as text."""
-    if dtype not in ("int32", "float32", "int64", "float64"):
-        raise WrongUseError(f"dtype must be int32, int64, float32 or float64, not {dtype}")
+    """Return labels and path by key, from a list file, or from a list in memory, whose keys are 1, 2… as text.
+
+    Raises:
+        TypeError: A label of the list file is not a whole number, though `dtype` is one of integers.
+    """
     if path:
         parsed = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
+        for line in parsed:
+            if dtype.startswith("int") and not all(float(label).is_integer() for label in line.labels):
+                raise TypeError(f"{path}: entry {line.index}: the labels {line.labels} are not {dtype}")
         return {line.index: (np.array(line.labels, dtype), line.path) for line in parsed}
     if rows is None:
         return None

@@ -2,7 +2,22 @@
 
 from bushel.compat.mxnet.gluon.data import vision
 from bushel.compat.mxnet.gluon.data.datasets import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
-from bushel.compat.mxnet.gluon.data.loader import BatchSampler, DataLoader, RandomSampler, Sampler, SequentialSampler
+from bushel.compat.mxnet.gluon.data.loader import (
+    BatchSampler,
+    DataLoader,
+    FilterSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+)
 
-__all__ = ["ArrayDataset", "BatchSampler", "DataLoader", "Dataset", "RandomSampler", "RecordFileDataset"]
+__all__ = [
+    "ArrayDataset",
+    "BatchSampler",
+    "DataLoader",
+    "Dataset",
+    "FilterSampler",
+    "RandomSampler",
+    "RecordFileDataset",
+]
 __all__ += ["Sampler", "SequentialSampler", "SimpleDataset", "vision"]

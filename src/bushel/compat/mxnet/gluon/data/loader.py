@@ -47,6 +47,19 @@ class RandomSampler(Sampler):
         return self._length
 
 
+class FilterSampler(Sampler):
+    """The positions of the samples of a dataset for which `fn` is true. It is called once for each, at once."""
+
+    def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
+        self._positions = [position for position, sample in enumerate(dataset) if fn(sample)]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+
 class BatchSampler(Batches, Sampler):
     """Lists of `batch_size` positions; `last_batch` keeps a short last one, discards it, or begins the next epoch."""
 
