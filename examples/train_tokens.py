@@ -1,7 +1,7 @@
 """Train a small language model on rows of tokens: pack an array, load it, resume after a stop.
 
-    python examples/train_tokens.py run                    trains one epoch, with a checkpoint after every fifth step
-    python examples/train_tokens.py run --stop-after 7     stops there; the next call continues from the checkpoint
+    python examples/train_tokens.py run                    trains one epoch, with a checkpoint after every tenth step
+    python examples/train_tokens.py run --stop-after 13    stops there; the next call continues from the checkpoint
 
 The tokens are the bytes of the Python sources of Bushel. A tokenizer's numbers are packed in the same way: as an array
 of rows of one length, in memory, in a `numpy.memmap`, or chunk by chunk with `writer.extend`.
@@ -9,23 +9,20 @@ of rows of one length, in memory, in a `numpy.memmap`, or chunk by chunk with `w
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from resuming import Run, train
 from torch import nn
 
 import bushel
 
-CONTEXT, BATCH, WIDTH, EVERY = 64, 64, 32, 5
+CONTEXT, BATCH, WIDTH = 64, 64, 32
 
 
-def write_tokens(path: Path) -> None:
-    """Pack rows of tokens, each with the token that follows it, if the dataset does not exist."""
-    if path.exists():
-        return
+def write(path: Path) -> None:
+    """Pack rows of tokens, each with the token that follows it."""
     sources = sorted(Path(bushel.__file__).parent.rglob("*.py"))[:60]
     text = np.frombuffer(b"".join(each.read_bytes() for each in sources), np.uint8)
     rows = len(text) // (CONTEXT + 1)
@@ -50,46 +47,18 @@ class Model(nn.Module):  # type: ignore[misc] # torch is an extra
         return scores
 
 
+def loss_of(model: Model, tokens: torch.Tensor) -> torch.Tensor:
+    """Predict each token of a row but the first."""
+    return nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+
+
 def main() -> None:
     """Train."""
-    parser = argparse.ArgumentParser(description="Pre-training from an array of tokens.")
-    parser.add_argument("folder", type=Path, help="for the dataset and the checkpoint")
-    parser.add_argument("--stop-after", type=int, help="steps after which to stop")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    checkpoint = options.folder / "checkpoint.pt"
-    write_tokens(options.folder / "tokens")
-
-    loader = bushel.Loader(
-        bushel.open(options.folder / "tokens"), BATCH, shuffle=True, seed=0, drop_last=True, to="torch"
-    )
+    run = Run.asked("Pre-training from an array of tokens.")
+    rows = bushel.open(run.made("tokens", write))
     torch.manual_seed(0)
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    steps, losses = 0, list[float]()
-    if checkpoint.exists():
-        saved = torch.load(checkpoint)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        loader.load_state_dict(saved["loader"])
-        steps = saved["steps"]
-        print(f"going on at step {steps}")
-    for batch in loader:
-        tokens = batch["tokens"].long()
-        scores = model(tokens[:, :-1])
-        loss = nn.functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        steps += 1
-        losses.append(loss.item())
-        if steps % EVERY == 0:
-            states: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
-            torch.save({**{name: one.state_dict() for name, one in states.items()}, "steps": steps}, checkpoint)
-        if steps == options.stop_after:
-            print(f"stopped after step {steps}")
-            return
-    print(f"loss {losses[0]:.4f} at first, {losses[-1]:.6f} after {steps} steps")
+    model, loader = Model(), bushel.Loader(rows, BATCH, shuffle=True, seed=0, drop_last=True, to="torch")
+    train(run, model, loader, lambda batch: loss_of(model, batch["tokens"].long()), epochs=1)
 
 
 if __name__ == "__main__":

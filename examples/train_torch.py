@@ -23,6 +23,8 @@ from bushel.transforms import Normalize, RandomHorizontalFlip, RandomResizedCrop
 
 EPOCHS, BATCH, EVERY = 2, 32, 10
 
+torch.set_num_threads(1)  # the model is small: several threads would wait for each other
+
 
 def make_loader(dataset: bushel.Dataset) -> bushel.Loader:
     """Return crop, resizing, flip and normalisation, all fused into decoding."""
@@ -31,9 +33,7 @@ def make_loader(dataset: bushel.Dataset) -> bushel.Loader:
         BATCH,
         shuffle=True,
         seed=0,
-        transforms={
-            "image": [RandomResizedCrop(32), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()]
-        },
+        transforms=[RandomResizedCrop(32), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()],
         to="torch",
     )
 
