@@ -139,6 +139,55 @@ def test_map_in_a_loader_keeps_order_and_seeds(processes: int, path: Path) -> No
     assert rest == [label + add for batch in one for label in batch["label"].tolist()]
 
 
+@pytest.mark.parametrize("processes", [0, 1])
+def test_fields_of_the_results(processes: int, path: Path) -> None:
+    mapped = bushel.open(path).map(plus)
+    [batch] = bushel.Loader(mapped, COUNT, fields=["more"], processes=processes)
+    assert list(batch) == ["__key__", "more"]
+    assert batch["more"][:, 0].tolist() == list(range(COUNT))
+    only = mapped.fields(["label"])
+    assert (only[2], only.spec) == ({"__key__": "k02", "label": 102}, {"label": "int"})
+    assert only.map(lambda sample: {"names": sorted(sample)})[0]["names"] == ["__key__", "label"]
+
+
+def test_a_function_of_stored_bytes(path: Path) -> None:
+    dataset = bushel.open(path)
+    stored = dataset.map(lambda sample: {"length": len(sample["data"])}, ["data"], decode=False)
+    lengths = [len(sample["data"]) for sample in dataset.read(range(COUNT), ["data"], decode=False)]
+    assert [sample["length"] for sample in stored] == lengths
+    [batch] = bushel.Loader(stored, COUNT)
+    assert batch["length"].tolist() == lengths
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_mixtures_of_views_through_functions(processes: int, path: Path) -> None:
+    dataset = bushel.open(path)
+    sets: dict[str, Any] = {"plain": dataset[:8], "through": dataset[8:].fields(["label"])}
+    weights = {"plain": 0.25, "through": 0.75}
+    mapped = {**sets, "through": sets["through"].map(lambda sample: {"label": sample["label"] + 100})}
+    inner = bushel.mix({"one": mapped["through"], "two": dataset[2:4]}, weights={"one": 1, "two": 1}, seed=1)
+    plain = bushel.mix({"one": sets["through"], "two": dataset[2:4]}, weights={"one": 1, "two": 1}, seed=1)
+    for one, other in (
+        (bushel.mix(sets, weights=weights), bushel.mix(mapped, weights=weights)),
+        (
+            bushel.mix({**sets, "in": plain}, weights={**weights, "in": 1}),
+            bushel.mix({**mapped, "in": inner}, weights={**weights, "in": 1}),
+        ),
+    ):
+        options: dict[str, Any] = {"fields": ["label"], "processes": processes}
+        loaders = bushel.Loader(one, 4, **options), bushel.Loader(other, 4, **options)
+        for expected, found in zip(*loaders, strict=True):
+            assert (found["__key__"], found["__source__"]) == (expected["__key__"], expected["__source__"])
+            add = [100 * name.endswith(("through", "one")) for name in found["__source__"]]
+            assert found["label"].tolist() == (expected["label"] + add).tolist()
+        assert loaders[0].state_dict() == loaders[1].state_dict()
+        assert loaders[1].who(1) == loaders[0].who(1)
+    unnamed = bushel.mix({sets["plain"]: 0.5, mapped["through"]: 0.5})
+    assert {
+        label // 100 for batch in bushel.Loader(unnamed, 4, fields=["label"]) for label in batch["label"].tolist()
+    } == {0, 1}
+
+
 @pytest.mark.parametrize("wrong", [None, 3, []])
 def test_map_refuses(wrong: Any, path: Path) -> None:
     dataset = bushel.open(path)
@@ -148,9 +197,11 @@ def test_map_refuses(wrong: Any, path: Path) -> None:
     with pytest.raises(TypeError, match="return the sample"):
         list(bushel.Loader(bad, 4))
     mapped = dataset.map(plus, ["label"])
-    with pytest.raises(ValueError, match="give them to ds.map"):
-        bushel.Loader(mapped, 4, fields=["label"])
-    with pytest.raises(ValueError, match="decode=False"):
+    with pytest.raises(KeyError, match="returned no field 'mroe', but label, more"):
+        next(iter(bushel.Loader(mapped, 4, fields=["mroe"])))
+    with pytest.raises(TypeError, match="give a list of names"):
+        bushel.Loader(mapped, 4, fields={"label": slice(2)})
+    with pytest.raises(ValueError, match=r"ds\.map\(function, decode=False\)"):
         bushel.Loader(mapped, 4, decode=False)
     with pytest.raises(KeyError):
         dataset.map(plus, ["zz"])

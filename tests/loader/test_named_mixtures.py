@@ -112,6 +112,7 @@ def test_mixtures_are_mixed_again(sets: dict[str, bushel.Dataset]) -> None:
     both = bushel.mix(parts, {"text": 0.5, "code": 0.5}, until=80)
     drawn = [name for batch in bushel.Loader(both, 8) for name in batch["__source__"]]
     assert {name: drawn.count(name) for name in set(drawn)} == {"text/web": 20, "text/news": 20, "code": 40}
+    assert isinstance(both.dataset, bushel.Dataset)
     assert labels(bushel.Loader(both, 8)) == [
         int(label) for label in both.dataset.column("label")[both.order.take(0, np.arange(80))]
     ]

@@ -220,7 +220,12 @@ class Dataset(ColumnValues):
         return self._view(self._selection.absolute(np.array(kept, np.int64)), made=made)
 
     def map(
-        self, function: Callable[[Sample], Sample], fields: Mask = None, *, spec: Mapping[str, str] | None = None
+        self,
+        function: Callable[[Sample], Sample],
+        fields: Mask = None,
+        *,
+        spec: Mapping[str, str] | None = None,
+        decode: bool = True,
     ) -> Mapped:
         """Return a lazy view whose samples pass through a function when they are read.
 
@@ -229,6 +234,7 @@ class Dataset(ColumnValues):
                 `Loader` with `processes=` sends it to them by cloudpickle.
             fields: The fields that it needs. Fewer fields are read faster.
             spec: Types of fields that it adds or changes, for `transforms=` of a loader and for `pack`.
+            decode: Whether it gets decoded values. False gives it stored bytes.
 
         Examples:
             >>> longer = ds.map(lambda sample: sample | {"twice": sample["label"] * 2}, ["label"])
@@ -239,7 +245,7 @@ class Dataset(ColumnValues):
 
         if fields is not None:
             fields = fields if isinstance(fields, Mapping) else list(self._selection.wanted(fields))
-        return Mapped(self, function, fields, spec)
+        return Mapped(self, function, fields, spec, decodes=decode)
 
     def split(
         self,

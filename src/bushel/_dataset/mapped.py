@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ class Mapped:
         function: Takes a sample, a dict with `__key__`, and returns one.
         needs: The fields that the function gets, as `ds[position, fields]` takes them; None for all.
         types: Types of fields that the function adds or changes.
+        kept: The fields of its results that samples have; None for all.
+        decodes: Whether the function gets decoded values. False gives it stored bytes.
 
     Examples:
         >>> small = ds.map(lambda sample: {"label": sample["label"] + 10}, ["label"])
@@ -44,6 +46,8 @@ class Mapped:
     function: Callable[[Sample], Sample]
     needs: Mask = None
     types: Mapping[str, str] | None = None
+    kept: tuple[str, ...] | None = None
+    decodes: bool = True
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -56,7 +60,8 @@ class Mapped:
     def spec(self) -> dict[str, str]:
         """The fields that the function gets, with the types that were given for its results."""
         needed = self.dataset.spec if self.needs is None else self.dataset.fields(self.needs).spec
-        return {**needed, **(self.types or {})}
+        found = {**needed, **(self.types or {})}
+        return found if self.kept is None else {name: found[name] for name in self.kept if name in found}
 
     @property
     def fingerprint(self) -> str:
@@ -93,9 +98,14 @@ class Mapped:
         """Return the samples for which a condition on columns of the dataset is true, as `Dataset.where` takes it."""
         return replace(self, dataset=self.dataset.where(condition))
 
+    def fields(self, names: Iterable[str]) -> Mapped:
+        """Return a view whose samples have only these fields of what the function returns."""
+        return replace(self, kept=tuple(names))
+
     def map(self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None) -> Mapped:
         """Return a view in which another function gets the results of this one."""
-        return replace(self, function=_Both(self.function, function), types={**(self.types or {}), **(spec or {})})
+        both = _Both(self.function if self.kept is None else _Kept(self.function, self.kept), function)
+        return replace(self, function=both, types={**(self.types or {}), **(spec or {})}, kept=None)
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         """Read many samples. With `decode=False`, these are the stored bytes that the function's samples are made of.
@@ -107,7 +117,7 @@ class Mapped:
             stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
             return stored
         names = None if fields is None else {KEY, *fields}
-        made = [self._made(sample) for sample in self.dataset.read(positions, self.needs)]
+        made = [self._made(sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
         return [own if names is None else {name: own[name] for name in own if name in names} for own in made]
 
     def decode_samples(
@@ -118,25 +128,16 @@ class Mapped:
         fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
-        return [self._made(sample) for sample in self.dataset.decode_samples(stored, positions, (), self.needs)]
+        given = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored
+        return [self._made(sample) for sample in given]
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:
         """Do nothing: files are read when samples are."""
 
-    def check_options(self, fields: Any, *, decode: bool) -> None:
-        """Refuse options of a loader that a function cannot follow.
-
-        Raises:
-            ValueError: `fields` or `decode=False` is given.
-        """
-        if fields is not None:
-            raise ValueError("fields=: the function of ds.map decides which fields there are; give them to ds.map")
-        if not decode:
-            raise ValueError("decode=False: the function of ds.map takes decoded samples")
-
     def _made(self, sample: Sample) -> Sample:
         try:
-            return _called(self.function, sample)
+            made = _called(self.function, sample)
+            return made if self.kept is None else _chosen(made, self.kept)
         except Exception as error:
             error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
             raise
@@ -151,6 +152,23 @@ class _Both:
 
     def __call__(self, sample: Sample) -> Sample:
         return self.second(_called(self.first, sample))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Some fields of what a function returns."""
+
+    function: Callable[[Sample], Sample]
+    names: tuple[str, ...]
+
+    def __call__(self, sample: Sample) -> Sample:
+        return _chosen(_called(self.function, sample), self.names)
+
+
+def _chosen(made: Sample, names: tuple[str, ...]) -> Sample:
+    if missing := [name for name in names if name not in made]:
+        raise KeyError(f"it returned no field {missing[0]!r}, but {', '.join(name for name in made if name != KEY)}")
+    return {KEY: made[KEY], **{name: made[name] for name in names}}
 
 
 def _called(function: Callable[[Sample], Sample], sample: Sample) -> Sample:

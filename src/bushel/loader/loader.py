@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from bushel._dataset.mapped import Mapped
+from bushel._dataset.mapped_parts import MappedParts, chosen_fields
 from bushel._runtime.public import public
 from bushel.codecs.image import ImageReading
 from bushel.errors import StateError
@@ -181,12 +182,11 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         transforms, sources = make(self.transforms), None
         if isinstance(self.dataset, Mixture) and (sources := Sources.of(self.dataset, transforms, make)) is not None:
             transforms = sources.all_transforms(transforms)
-        if isinstance(source, Mapped):
-            source.check_options(self.fields, decode=self.decode)
-        check_fields(self.fields, source.spec, transforms.names)
-        fields, windows = random_windows(
-            self.fields, source, self._plan.order.seed, packed=self.pack_by or self.chunk_by
-        )
+        asked = self.fields
+        if isinstance(source, Mapped | MappedParts):
+            source, asked = chosen_fields(source, asked, decode=self.decode), None
+        check_fields(asked, source.spec, transforms.names)
+        fields, windows = random_windows(asked, source, self._plan.order.seed, packed=self.pack_by or self.chunk_by)
         excluded = excluded_positions(source, self.exclude)
         skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
         check_whole_batches(self, leaves_out=skips.get(self.on_error))

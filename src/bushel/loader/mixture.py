@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bushel._dataset.concat import concat
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.mapped import Mapped
+from bushel._dataset.mapped_parts import MappedParts, Part, parts_of
 from bushel._runtime.order import Mixed
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
@@ -54,7 +55,7 @@ class Mixture:
         (12, 8)
     """
 
-    dataset: Dataset
+    dataset: Dataset | MappedParts
     order: Mixed | Scheduled
     sources: tuple[Source, ...] = field(default=())
 
@@ -82,7 +83,7 @@ class Mixture:
 
 @public()
 def mix(
-    datasets: Mapping[Dataset, float] | Mapping[str, Dataset | Mixture],
+    datasets: Mapping[Dataset, float] | Mapping[str, Dataset | Mapped | Mixture],
     weights: Mapping[str, float] | None = None,
     *,
     schedule: Schedule | None = None,
@@ -98,8 +99,8 @@ def mix(
     (`__source__`), weights may change, and training may resume with another future of the schedule.
 
     Args:
-        datasets: A mapping of names to datasets, or to mixtures; or of datasets to weights. Weights need not add up
-            to 1. Without names they are above 0, and a share is at least 1/4096.
+        datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of datasets to weights.
+            Weights need not add up to 1. Without names they are above 0, and a share is at least 1/4096.
         weights: Name to weight, 0 or more.
         schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the weights from there
             on, such as `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has the
@@ -127,7 +128,7 @@ def mix(
     """
     if not isinstance(datasets, Mapping):
         raise TypeError(f"mix takes a mapping of names to datasets, not {type(datasets).__name__}: give them names")
-    if any(isinstance(one, Dataset) for one in datasets):
+    if any(isinstance(one, Dataset | Mapped) for one in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
                 'weights=, schedule= and transforms= need names: write bushel.mix({"web": a, "code": b}, ...)'
@@ -145,7 +146,7 @@ def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixt
         raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
     shares = share_block(weights)
     samples = until if isinstance(until, int) else _length(Mixed(sizes, shares, 0, seed), until)
-    return Mixture(concat(datasets), Mixed(sizes, shares, samples, seed))
+    return Mixture(_whole(list(datasets)), Mixed(sizes, shares, samples, seed))
 
 
 def _points(
@@ -183,7 +184,7 @@ def _named(
     ramp: bool,
     seed: int,
 ) -> Mixture:
-    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Dataset](), 0
+    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Part](), 0
     for name, one in datasets.items():
         if not isinstance(name, str) or "/" in name or not name:
             raise TypeError(f"mix: {name!r} is not a name: expected texts without '/'")
@@ -194,7 +195,7 @@ def _named(
                 inner = own if leaf.transforms is None else leaf.transforms
                 leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
             parts.append(one.dataset)
-        elif isinstance(one, Dataset):
+        elif isinstance(one, Dataset | Mapped):
             sources.append(len(one))
             leaves.append(Source(name, start, own))
             parts.append(one)
@@ -207,7 +208,14 @@ def _named(
         raise KeyError(f"transforms= has {next(iter(transforms))!r}, which is not mixed: {', '.join(datasets)}")
     endless = Scheduled(tuple(sources), points, ramp, 0, seed)
     samples = until if isinstance(until, int) else _scheduled_length(endless, list(datasets), until)
-    return Mixture(concat(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves))
+    return Mixture(_whole(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves))
+
+
+def _whole(parts: Sequence[Part]) -> Dataset | MappedParts:
+    """Return all datasets of a mixture, one after another."""
+    whole = parts_of(parts)
+    (whole if isinstance(whole, Dataset) else whole.whole).labels  # noqa: B018 - raises if they differ
+    return whole
 
 
 def _scheduled_length(order: Scheduled, names: Sequence[str], until: Literal["first", "all"]) -> int:
