@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 from tests._dataset.models import CONTAINERS
+from tests.faults.jobs import SUFFIXES
 from tests.faults.ways import JPEG, spec_of
 
 import bushel
+from bushel._writer.journal import read_head
+from bushel.kernels import crc32
 
 SPARSE = ("tar", "ffrecord", "gulp")
 
@@ -81,6 +86,82 @@ def test_a_writer_that_creates_or_resumes_takes_it(tmp_path: Path) -> None:
     writer.suspend()
     write(tmp_path / "ds", "tar", [{"__key__": "new", "data": b"x"}], spec=spec, mode="resume")
     assert len(bushel.open(tmp_path / "ds")) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "container", "shard_samples"),
+    [(f"ds{SUFFIXES[container]}", container, None) for container in SPARSE if container in SUFFIXES]
+    + [("ds", container, limit) for container in SPARSE for limit in (None, 2)],
+)
+@pytest.mark.parametrize("appended", [1, 2, 3])
+def test_an_append_that_is_resumed(
+    tmp_path: Path, name: str, container: str, shard_samples: int | None, appended: int
+) -> None:
+    """Also after a shard was published and none begun, and when it is interrupted more than once."""
+    path, spec = tmp_path / name, spec_of(container)
+    options: dict[str, Any] = {"container": container, "sync": False, "shard_samples": shard_samples}
+    lacking = {"data": value(container)}
+    with bushel.Writer(path, spec, **options) as writer:
+        for sample in whole(container):
+            writer.append(sample)
+    for number, mode in enumerate(("append", "resume", "resume")):
+        writer = bushel.Writer(path, mode=mode, **options)
+        with pytest.raises(bushel.SpecError, match="lacks 'label'"):
+            writer.append(lacking, key="lacking")
+        for each in range(appended):
+            writer.append({**lacking, "label": None if each == 1 else 1}, key=f"{number} {each}")
+        writer.suspend()
+    with (
+        pytest.raises(bushel.SpecError, match="lacks 'label'"),
+        bushel.Writer(path, mode="resume", **options) as writer,
+    ):
+        writer.append(lacking, key="lacking")
+    bushel.Writer(path, mode="resume", **options).close()
+    ds = bushel.open(path)
+    assert len(ds) == 3 + 3 * appended
+    assert ds.info.complete
+    assert "before" not in str(manifest_of(path))
+
+
+def manifest_of(path: Path) -> dict[str, Any]:
+    if path.is_file():
+        return {}
+    found: dict[str, Any] = json.loads((path / ".bushel" / "manifest.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("container", SPARSE)
+def test_a_complete_dataset_that_is_resumed(tmp_path: Path, container: str) -> None:
+    write(tmp_path / "ds", container, whole(container), spec=spec_of(container))
+    with pytest.raises(bushel.SpecError, match="lacks 'label'"):
+        write(tmp_path / "ds", container, [{"__key__": "new", "data": value(container)}], mode="resume")
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "said"),
+    [
+        (-1, bushel.FormatError, "before"),
+        ("3", bushel.FormatError, "before"),
+        (2.5, bushel.FormatError, "before"),
+        ([3], bushel.FormatError, "before"),
+        (True, bushel.FormatError, "before"),
+        ((1 << 64) - 1, bushel.SpecError, "lacks 'label'"),
+    ],
+)
+def test_a_forged_number_of_samples(tmp_path: Path, before: Any, error: type[Exception], said: str) -> None:
+    write(tmp_path / "ds", "tar", whole("tar"), spec=spec_of("tar"))
+    writer = bushel.Writer(tmp_path / "ds", container="tar", mode="append", sync=False)
+    writer.append(whole("tar")[0], key="new")
+    writer.suspend()
+    place = tmp_path / "ds" / ".bushel" / "staging"
+    journal = next(place.glob("*/journal"))
+    head = read_head(journal.parent)
+    assert head is not None
+    frame = msgpack.packb({**head, "before": before})
+    journal.write_bytes(len(frame).to_bytes(4, "little") + crc32(frame).to_bytes(4, "little") + frame)
+    (tmp_path / "ds" / ".bushel" / "manifest.json").unlink()
+    with pytest.raises(error, match=said):
+        write(tmp_path / "ds", "tar", [{"__key__": "newer", "data": b"x"}], mode="resume")
 
 
 def test_pack_reports_it(tmp_path: Path) -> None:

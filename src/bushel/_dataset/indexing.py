@@ -172,7 +172,7 @@ def _index(
     if state is None or state.complete:
         write_manifest(shards)
     else:
-        write_manifest(shards, marker_path(root, ""), expected=state.expected)
+        write_manifest(shards, marker_path(root, ""), expected=state.expected, before=state.before)
     if keys or has_old_key_file(shards):
         write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
     dataset = Dataset((), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards)))

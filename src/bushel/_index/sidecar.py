@@ -169,6 +169,7 @@ class Manifest(msgspec.Struct, frozen=True):
         complete: Whether the writer of the dataset has finished. Older manifests lack this and count as complete.
         expected: Number of samples of the complete dataset, if it was known while it was written.
         labels: Field to the names of its classes. Older manifests have none.
+        before: Number of samples that the dataset had before those that are being appended to it, until that has ended.
     """
 
     container: str
@@ -179,6 +180,7 @@ class Manifest(msgspec.Struct, frozen=True):
     complete: bool = True
     expected: int | None = None
     labels: dict[str, _Names] = {}
+    before: int | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import overload
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from bushel._discovery.completeness import is_staged, listed_names, manifest_path
 from bushel._index.file_spec import asked_for
@@ -188,7 +189,12 @@ def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
 
 
 def write_manifest(
-    shards: Sequence[OpenShard], path: AnyPath | None = None, *, expected: int | None = None, sync: bool = True
+    shards: Sequence[OpenShard],
+    path: AnyPath | None = None,
+    *,
+    expected: int | None = None,
+    before: int | UnsetType = UNSET,
+    sync: bool = True,
 ) -> AnyPath | None:
     """Write the manifest of a dataset and return its path; None if the shards share no folder.
 
@@ -196,6 +202,7 @@ def write_manifest(
         shards: The shards.
         path: Path for the manifest of an incomplete dataset. By default the dataset is complete.
         expected: Number of samples that an incomplete dataset should have, if known.
+        before: Number of samples that it had before those that are being appended, if some are.
         sync: Whether to wait until it is on disk.
     """
     complete = path is None
@@ -211,6 +218,15 @@ def write_manifest(
     names = listed_names([opened.shard for opened in shards])
     entries = [ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)]
     labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
-    manifest = Manifest(shards[0].container, spec, codecs, entries, complete=complete, expected=expected, labels=labels)
+    manifest = Manifest(
+        shards[0].container,
+        spec,
+        codecs,
+        entries,
+        complete=complete,
+        expected=expected,
+        labels=labels,
+        before=before,
+    )
     save_manifest(manifest, path, sync=sync)
     return path

@@ -48,7 +48,7 @@ class CurrentShard:
         written = self._written
         self.shard = written.open()
         self._continued = self.shard is not None
-        self._plan.adopt(written.target.path, written.shards, self.shard)
+        self._plan.adopt(written.target.path, written.shards, self.shard, written.usual)
         samples = sum(shard.samples for shard in written.shards) + (self.shard.samples if self.shard else 0)
         written.expect(samples)
         return samples

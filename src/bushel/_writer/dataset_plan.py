@@ -80,13 +80,16 @@ class DatasetPlan:
         """The keys so far, where a set has them all."""
         return self._known
 
-    def adopt(self, path: AnyPath, shards: list[OpenShard], current: ShardInProgress | None) -> None:
+    def adopt(
+        self, path: AnyPath, shards: list[OpenShard], current: ShardInProgress | None, usual: UsualFields | None
+    ) -> None:
         """Take the spec, layout and keys of the samples that exist, and check that new ones fit.
 
         Args:
             path: Path of the dataset, for messages.
             shards: Its finished shards.
             current: The shard that a killed writer left.
+            usual: The fields that appended samples need; None if the dataset is new.
 
         Raises:
             ValueError: There are no samples, and no spec was given.
@@ -110,8 +113,7 @@ class DatasetPlan:
         if self.layout is not None:
             check_same_fields(path, shards, self.spec, self.layout)
             self._use(self.layout, shards, () if current is None else current.keys())
-            if self._options.mode == "append" and self.layout.sparse:
-                self._usual = UsualFields(path, shards)
+            self._usual = usual
         if self._adopts_spec and not self.fields:
             raise ValueError(f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}")
 
@@ -185,8 +187,9 @@ class DatasetPlan:
         Raises:
             SpecError: They do.
         """
-        if self._usual is not None and not self.fields.keys() <= set(given):
-            self._usual.check(given, self.fields)
+        usual = self._usual if self.layout is not None and self.layout.sparse else None
+        if usual is not None and not self.fields.keys() <= set(given):
+            usual.check(given, self.fields)
 
     def add_keys(self, keys: Sequence[str]) -> None:
         """Note the keys of samples that were written."""
@@ -207,4 +210,5 @@ class DatasetPlan:
 
     def of_shard(self, shard: Shard, layout: Layout) -> ShardPlan:
         """Return the plan of one shard."""
-        return ShardPlan(shard, self.container, layout, self.labels, self._contents)
+        before = None if self._usual is None else self._usual.samples
+        return ShardPlan(shard, self.container, layout, self.labels, self._contents, before)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from bushel._discovery.completeness import manifest_path, marker_path
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
@@ -27,6 +29,7 @@ class Marker:
     Attributes:
         written: Whether the manifest exists.
         expected: Number of samples of the complete dataset, if known.
+        before: Number of samples before those that are being appended, if some are.
     """
 
     def __init__(self, root: AnyPath, name: str, *, sync: bool) -> None:
@@ -34,12 +37,14 @@ class Marker:
         self._path = marker_path(root, name)
         self.written = False
         self.expected: int | None = None
+        self.before: int | None = None
 
     def load(self) -> bool:
         """Look for the manifest that an earlier writer has left. Return whether there is one."""
         state = find_manifest(self._path)
         if state is not None and not state.complete:
             self.written, self.expected = True, state.expected
+            self.before = None if state.before is UNSET else state.before
             if self._sync and isinstance(self._path, Path):  # its writer may have been killed before it did that
                 sync_folder(self._path.parent)
         return self.written
@@ -48,13 +53,17 @@ class Marker:
         """Write the manifest, without shards, unless it exists: before a shard is published that is not the last."""
         if not self.written:
             self.written = True
-            manifest = Manifest(container, {}, {}, [], complete=False, expected=self.expected)
+            manifest = Manifest(container, {}, {}, [], complete=False, expected=self.expected, before=self._before)
             save_manifest(manifest, self._path, sync=self._sync)
 
     def update(self, shards: Sequence[OpenShard]) -> None:
         """Write the manifest with the shards so far."""
         self.written = True
-        write_manifest(shards, self._path, expected=self.expected, sync=self._sync)
+        write_manifest(shards, self._path, expected=self.expected, before=self._before, sync=self._sync)
+
+    @property
+    def _before(self) -> int | UnsetType:
+        return UNSET if self.before is None else self.before
 
     def finish(self, shards: Sequence[OpenShard]) -> None:
         """Replace the manifest by that of the complete dataset; a dataset of one file has none."""

@@ -14,7 +14,7 @@ from bushel.containers.base import Layout, LayoutField, Shard, WritableContainer
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath
 
-__all__ = ["ShardPlan", "labels_in", "spec_in"]
+__all__ = ["ShardPlan", "before_in", "labels_in", "spec_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class ShardPlan:
         layout: How samples are stored.
         labels: Names of classes, which the index gets.
         contents: What the index gets beside extents.
+        before: Number of samples of the dataset before those that are being appended; None if it is a new one.
     """
 
     shard: Shard
@@ -34,6 +35,7 @@ class ShardPlan:
     layout: Layout
     labels: Labels = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
+    before: int | None = None
 
     @property
     def own_folder(self) -> str | None:
@@ -71,6 +73,7 @@ class ShardPlan:
             "sparse": self.layout.sparse,
             "limits": list(self.layout.limits),
             "labels": {name: list(names) for name, names in self.labels.items()},
+            "before": self.before,
             **self.contents.saved(),
         }
 
@@ -85,7 +88,20 @@ class ShardPlan:
             Layout(columns, WriteOptions(*head["options"]), head["sparse"], tuple(head["limits"])),
             labels_in(head),
             Contents.restored(head),
+            before_in(head),
         )
+
+
+def before_in(head: Mapping[str, Any]) -> int | None:
+    """Return the number of samples before those that are being appended, from the head of a journal; None if unknown.
+
+    Raises:
+        ValueError: It is no number of samples.
+    """
+    before = head.get("before")
+    if before is not None and (type(before) is not int or before < 0):
+        raise ValueError(f"before: expected a number of samples, found {before!r}")
+    return before
 
 
 def spec_in(head: Mapping[str, Any]) -> dict[str, str]:

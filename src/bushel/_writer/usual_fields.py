@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from bushel._index.table import MISSING
+from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.shards import OpenShard
+from bushel._writer.journal import damage_of_journal, read_head
+from bushel._writer.shard_plan import before_in
 from bushel.errors import SpecError
 from bushel.storage import AnyPath
 
-__all__ = ["UsualFields"]
+__all__ = ["UsualFields", "samples_before"]
 
 
 class UsualFields:
@@ -22,11 +25,12 @@ class UsualFields:
 
     Args:
         path: Path of the dataset, for messages.
-        shards: Its shards before anything is appended.
+        shards: Its shards. Appended samples may follow in the last one of them, and in others.
+        samples: The number of samples before anything was appended.
     """
 
-    def __init__(self, path: AnyPath, shards: Sequence[OpenShard]) -> None:
-        self._path, self._shards = path, tuple(shard for shard in shards if shard.samples)
+    def __init__(self, path: AnyPath, shards: Sequence[OpenShard], samples: int) -> None:
+        self._path, self._shards, self.samples = path, tuple(shards), samples
 
     def check(self, given: Collection[str], fields: Collection[str]) -> None:
         """Check that new samples lack no field that every sample has.
@@ -48,13 +52,35 @@ class UsualFields:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        shards = [shard.index.fields for shard in self._shards]
-        found = set(shards[0]) if shards else set()
-        for fields in shards:
-            for name in list(found):
-                column = fields.get(name)
-                if column is None or (column.length == MISSING).any():
-                    found.discard(name)
-                elif column.starts is not None and not np.diff(column.starts).all():
-                    found.discard(name)  # an empty list is stored as no list
-        return frozenset(found)
+        found: set[str] | None = None
+        left = self.samples
+        for shard in self._shards:
+            rows = min(left, shard.samples)
+            left -= rows
+            if rows > 0:
+                fields = shard.index.fields
+                everywhere = {name for name, column in fields.items() if _in_every_row(column, rows)}
+                found = everywhere if found is None else found & everywhere
+        return frozenset(found or ())
+
+
+def samples_before(folder: Path) -> int | None:
+    """Return how many samples a dataset had before an append that was interrupted; None if it was not an append.
+
+    Args:
+        folder: The staging folder that the interrupted writer left.
+
+    Raises:
+        FormatError: The journal there is damaged.
+    """
+    head = read_head(folder)
+    with damage_of_journal(folder):
+        return None if head is None else before_in(head)
+
+
+def _in_every_row(column: FieldExtents, rows: int) -> bool:
+    """Return whether none of the first `rows` samples lacks a value. An empty list is stored as no list."""
+    if column.starts is None:
+        return not (column.length[:rows] == MISSING).any()
+    starts = column.starts[: rows + 1]
+    return bool(np.diff(starts).all()) and not (column.length[: starts[-1]] == MISSING).any()

@@ -16,6 +16,7 @@ from bushel._writer.overwrite import Overwrite
 from bushel._writer.publishing import FinishedShard, Uploads
 from bushel._writer.shard_writer import ShardInProgress
 from bushel._writer.target import Target, check_alone
+from bushel._writer.usual_fields import UsualFields, samples_before
 from bushel.containers.base import Layout, Shard
 from bushel.errors import UnsupportedError
 from bushel.storage import is_object, leave_workplace, make_folder, sync_folder, workplace
@@ -39,6 +40,7 @@ class WrittenShards:
         target: Where they are published: with `overwrite`, a staging folder.
         shards: The shards. The last one may still be uploaded.
         replaced: The replacement of a local dataset; None if none is replaced.
+        usual: The fields that samples which are appended need; None if the dataset is new.
         uploads: The upload of the last shard.
         sync: Whether to wait for the disk.
     """
@@ -54,6 +56,7 @@ class WrittenShards:
         self.target, self._root = target, target.root
         self._marker = Marker(self._root, target.file or "", sync=self.sync)
         self.shards: list[OpenShard] = []
+        self.usual: UsualFields | None = None
         self.uploads = Uploads()
 
     @property
@@ -89,7 +92,12 @@ class WrittenShards:
         self.shards = [] if mode == "overwrite" else target.existing_shards()
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)
-        target.check_mode(mode, exists=exists, incomplete=exists and self._marker.load())
+        incomplete = exists and self._marker.load()
+        target.check_mode(mode, exists=exists, incomplete=incomplete)
+        if exists and not incomplete and current is None:
+            self._marker.before = sum(shard.samples for shard in self.shards)
+        if self._marker.before is not None:
+            self.usual = UsualFields(target.path, self.shards, self._marker.before)
         if not (exists or target.single or current is not None or mode == "overwrite"):
             check_alone(target.path)
         if isinstance(self._root, Path):
@@ -115,6 +123,8 @@ class WrittenShards:
             )
         if staged:  # one of them may be complete and be published now
             self._marker.load()
+            if self._marker.before is None:
+                self._marker.before = next((n for n in map(samples_before, staged) if n is not None), None)
             self._marker.begin(self.target.container.name)
         current = None
         for folder in staged:
