@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -375,7 +376,21 @@ def test_the_command(tmp_path: Path) -> None:
     assert [one["reason"] for one in json.loads(run("remove", path, "--list", "--json"))] == ["opt-out", "first"]
     assert "exactly one of" in fails("remove", path, "--reason", "x")
     assert "say why" in fails("remove", path, "--position", "0")
-    assert "zz" in fails("remove", path, "--keys", _file(tmp_path, "zz"), "--reason", "x", code=2)
+    assert "to leave them out, --ignore-missing" in fails(
+        "remove", path, "--keys", _file(tmp_path, "zz"), "--reason", "x", code=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("k 1", "k 1 is no file"), (".", ". is a folder"), ("keys.txt/k", "no file")]
+)
+def test_a_key_where_a_file_is_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "data")
+    (tmp_path / "keys.txt").write_text("k00\n")
+    said = fails("remove", "data", "--keys", name, "--reason", "x")
+    assert what in said
+    assert f"echo {shlex.quote(name)} | bushel remove data --keys -" in said
 
 
 def _file(folder: Path, *lines: str) -> Path:

@@ -30,7 +30,13 @@ __all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json", "stopped
 
 _ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
 """Arguments of Python functions in error messages. Commands show them as options."""
-_AS_OPTIONS = {"bushel.sources.Files": "--kind files", "suffixes=": "--exts", "root=": "--root ", "file=": "--file "}
+_AS_OPTIONS = {
+    "bushel.sources.Files": "--kind files",
+    "suffixes=": "--exts",
+    "root=": "--root ",
+    "file=": "--file ",
+    "ignore_missing=True": "--ignore-missing",
+}
 """Other things in error messages that Python and the commands call differently."""
 _NEW_NAME = re.compile(r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or )?(.*)names=\{'(.+?)': '(.+?)'\}")
 

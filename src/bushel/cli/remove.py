@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -95,7 +96,7 @@ def command(
             raise click.BadParameter('say why, such as --reason "opt-out"', param_hint="--reason")
         done = bushel.remove(
             path,
-            keys=None if keys is None else _lines(keys),
+            keys=None if keys is None else _lines(keys, str(path)),
             where=where,
             positions=position or None,
             reason=reason,
@@ -130,8 +131,16 @@ def _said(erased: Erasure) -> list[str]:
     return said
 
 
-def _lines(name: str) -> list[str]:
-    text = sys.stdin.read() if name == "-" else FilePath(name).read_text("utf-8", "surrogateescape")
+def _lines(name: str, path: str) -> list[str]:
+    try:
+        text = sys.stdin.read() if name == "-" else FilePath(name).read_text("utf-8", "surrogateescape")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        what = "a folder" if FilePath(name).is_dir() else "no file"
+        raise click.BadParameter(
+            f"{name} is {what}, and --keys takes a file with one key per line; if it is a key: "
+            f"echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",
+            param_hint="--keys",
+        ) from error
     return [line for line in text.splitlines() if line]
 
 
