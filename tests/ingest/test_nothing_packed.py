@@ -39,6 +39,24 @@ def test_the_corrected_call_works(table: Path, tmp_path: Path, target: str, allo
     assert len(bushel.open(tmp_path / "new" / target)) == 2
 
 
+@pytest.mark.parametrize("target", ["out", "out.tar"])
+@pytest.mark.parametrize("allowed", ["0", "all"])
+def test_an_append_of_nothing_leaves_the_dataset_as_it_was(tmp_path: Path, target: str, allowed: str) -> None:
+    """As if the same folder is given twice: all of its keys are there already."""
+    image_folder(tmp_path / "photos", 6)
+    call = ["pack", tmp_path / "photos", tmp_path / target, "-c", "tar"]
+    run(*call)
+    said = fails(*call, "--append", "--max-errors", allowed, code=1)
+    assert "is in the dataset already" in said
+    assert "othing was written" in said
+    assert "incomplete" not in said
+    ds = bushel.open(tmp_path / target)
+    assert (len(ds), ds.info.complete, bushel.verify(tmp_path / target).problems) == (6, True, ())
+    image_folder(tmp_path / "more/new", 2)
+    call[1] = tmp_path / "more"
+    assert "2 samples written as tar after 6 from before" in run(*call, "--append")
+
+
 def test_the_corrected_call_works_in_parts(table: Path, tmp_path: Path) -> None:
     call = ["pack", table, tmp_path / "out", "-c", "tar", "--parts", 2]
     assert "1 of the first 1 items cannot be packed" in fails(*call, code=1)

@@ -219,6 +219,7 @@ def write_part(
     """
     state = PackState(part.root, part.name, part.plan)
     kept = len(writer)
+    before = 0 if mode == "resume" else kept
     start, errors = _start(part, writer, mode, state, log)
     sizes = _BatchSize(config.batch_bytes)
     if config.key is not None and isinstance(part.items, OrderRange):
@@ -250,14 +251,14 @@ def write_part(
                     bad.error.add_note(f"at {_item_name(bad)}{hint}")
                     raise bad.error
                 if limit.allowed is not None and limit.errors + errors > limit.allowed:
-                    nothing = _give_up(writer, log, state, mode)
+                    nothing = _give_up(writer, log, state, mode, before)
                     raise _too_many(part, mode, bad, limit, errors, done, log, nothing=nothing) from bad.error
             sizes.observe(size, written)
             config.progress(done, kept + written, errors, size)
     finally:
         results.close()
-    if bad is not None and not len(writer) and not part.of_run:  # a dataset without samples would hide the mistake
-        _give_up(writer, log, state, mode)
+    if bad is not None and len(writer) == before and not part.of_run:  # success would hide the mistake
+        _give_up(writer, log, state, mode, before)
         raise _none_packed(bad, errors, log) from bad.error
     writer.close()
     log.finish()
@@ -332,8 +333,15 @@ def _item_name(bad: BadItem) -> str:
     return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
 
 
-def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode) -> bool:
-    """End a run with too many errors: keep its samples for `mode="resume"`, or, without any, leave nothing.
+def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode, before: int) -> bool:
+    """End a run with too many errors: keep its samples for `mode="resume"`, or, without any, leave what was there.
+
+    Args:
+        writer: The writer, which is closed.
+        log: The error log, which is published.
+        state: The state of the run, which is removed if there is nothing to resume.
+        mode: See `bushel.Writer`.
+        before: Number of samples that are not of this run.
 
     Returns:
         Whether there is nothing to resume.
@@ -342,7 +350,7 @@ def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mo
         log.publish()
         writer.discard()
         return True
-    if len(writer):
+    if len(writer) != before:
         writer.close_incomplete()
         log.publish()
         return False
