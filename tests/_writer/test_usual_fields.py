@@ -15,6 +15,7 @@ from tests.faults.ways import JPEG, spec_of
 
 import bushel
 from bushel._writer.journal import read_head
+from bushel._writer.options import Mode
 from bushel.kernels import crc32
 
 SPARSE = ("tar", "ffrecord", "gulp")
@@ -104,7 +105,8 @@ def test_an_append_that_is_resumed(
     with bushel.Writer(path, spec, **options) as writer:
         for sample in whole(container):
             writer.append(sample)
-    for number, mode in enumerate(("append", "resume", "resume")):
+    modes: tuple[Mode, ...] = ("append", "resume", "resume")
+    for number, mode in enumerate(modes):
         writer = bushel.Writer(path, mode=mode, **options)
         with pytest.raises(bushel.SpecError, match="lacks 'label'"):
             writer.append(lacking, key="lacking")
