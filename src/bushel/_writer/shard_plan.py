@@ -96,7 +96,7 @@ def before_in(head: Mapping[str, Any]) -> int | None:
     """Return the number of samples before those that are being appended, from the head of a journal; None if unknown.
 
     Raises:
-        ValueError: It is no number of samples.
+        ValueError: It is not a number of samples.
     """
     before = head.get("before")
     if before is not None and (type(before) is not int or before < 0):
