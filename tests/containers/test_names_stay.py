@@ -23,6 +23,7 @@ FILES_OF_VALUES = ("codecs/", "sources/")
 """Rooms that know files as values and as sources: a `.npy` in a tar, or in a folder to be packed."""
 
 ALLOWED = {
+    "_discovery/index_place.py": {".parquet"},  # the index is exported as Parquet, whatever the dataset is
     "cli/adapter.py": {"gulp"},  # the commands of GulpIO's adapters pack into GulpIO's chunks by default
     "testing/storage.py": {"bag", "tar"},  # a dataset with an index of its own, and one that is scanned
 }

@@ -71,6 +71,12 @@ def test_signing() -> None:
     assert run_whole("docs/signing.md") == 2
 
 
+def test_index_file() -> None:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    assert run_whole("docs/index-file.md") == 2
+
+
 def test_views() -> None:
     assert run_whole("docs/views.md") == 2
     assert bushel.views("train") == []

@@ -51,6 +51,8 @@ IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
 keep it in memory only (`memory`); or refuse (`require`)."""
 
+POLICIES = ("auto", "memory", "require")
+
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
 are compared shard by shard, when a shard is first read."""
@@ -100,7 +102,7 @@ def open(
             stores with an extension are found by it.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
             a dataset without a fresh index. A path or URL is the folder in which the index is kept instead of beside
-            the data, which may then be read-only.
+            the data, which may then be read-only; or a Parquet file that `Dataset.export_index` wrote.
         verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
             compares what the container itself promises: the CRC-32 of an ffrecord file's samples, as FFRecord does.
         pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
@@ -131,11 +133,19 @@ def open(
     """
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
+    if container is None and not (folder and index in POLICIES):
+        from bushel._discovery.index_place import index_file
+
+        if (table := index_file(source, index)) is not None:
+            from bushel._dataset.from_index_file import dataset_of_index_file
+
+            dataset = dataset_of_index_file(*table, verify=verify, pickle=pickle)
+            return dataset if view is None else _saved(dataset, view, stale=stale)
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
     fields = None if spec is None else checked_spec(spec)
     place = None
-    if index not in ("auto", "memory", "require"):
+    if index not in POLICIES:
         from bushel._discovery.index_place import index_place
 
         index, place = "auto", index_place(index)

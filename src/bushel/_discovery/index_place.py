@@ -6,13 +6,23 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from bushel._index.table import Shard
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path
+from bushel.storage import AnyPath, as_path, open_file
 
-__all__ = ["index_place", "indexed_in"]
+__all__ = ["INDEX_FILE", "SUFFIX", "index_file", "index_place", "indexed_in"]
+
+INDEX_FILE = "bushel.index"
+"""The key of the metadata in the footer of an exported index (`Dataset.export_index`)."""
+
+SUFFIX = ".parquet"
+"""How the name of an exported index ends."""
+
+_TAIL = 8
+"""Bytes at the end of a Parquet file: the length of its footer, and `PAR1`."""
 
 _POLICIES = ("auto", "memory", "require")
 
@@ -29,6 +39,39 @@ def index_place(index: Any) -> AnyPath:
             f"{'./' + index!r}"
         )
     return as_path(index)
+
+
+def index_file(source: Any, index: Any) -> tuple[Path, Any] | None:
+    """Return the exported index with which a dataset is opened, and its data; None if it has another index.
+
+    That is the Parquet file that `index` names, or `source` itself, whose data are None then: at the place that it
+    names. Of a Parquet file, the footer is read, which has the name of the metadata.
+    """
+    for place, data in ((index, source), (source, None)):
+        if not isinstance(place, str | os.PathLike) or not os.fspath(place).endswith(SUFFIX):
+            continue
+        path = as_path(place)
+        if isinstance(path, Path) and (place is index or _has_metadata(path)):
+            return path, data
+    return None
+
+
+def _has_metadata(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(size - _TAIL, 0))
+        tail = file.read(_TAIL)
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != b"PAR1" or length > size - _TAIL:
+            return False
+        file.seek(size - _TAIL - length)
+        if INDEX_FILE.encode() not in file.read(length):
+            return False
+    from bushel.containers.parquet.footer import read_footer
+
+    return INDEX_FILE in read_footer(open_file(path)).metadata
 
 
 def indexed_in(shards: Sequence[Shard], place: AnyPath) -> list[Shard]:

@@ -16,7 +16,7 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._index.columns import Part
 
-__all__ = ["index_table"]
+__all__ = ["index_table", "keys_array", "values_array"]
 
 _DIGITS = 38
 """Digits of the integers of a decimal of 128 bits."""
@@ -64,24 +64,32 @@ def index_table(
     else:
         table = table.take(pa.array(np.asarray(positions, np.int64)))
     for name, part in values.items():
-        table = table.append_column(name, _values(pa, part))
+        table = table.append_column(name, values_array(pa, part))
     return table
 
 
 def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
     if keys is None:
         return pa.array(map(str, range(first, first + samples)), pa.large_string())
+    array = keys_array(pa, keys)
+    if pa.types.is_large_string(array.type):
+        return array
+    taken = keys.take(np.arange(samples, dtype=np.int64))
+    return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
+
+
+def keys_array(pa: Any, keys: Keys) -> Any:
+    """Return keys as an array of text; of bytes if some are not UTF-8, as those of a tar may be."""
     text, offsets = (pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets))
-    array = pa.LargeStringArray.from_buffers(samples, offsets, text)
+    array = pa.LargeStringArray.from_buffers(len(keys), offsets, text)
     try:
         array.validate(full=True)
-    except pa.ArrowInvalid:  # keys of a tar whose names are not UTF-8
-        taken = keys.take(np.arange(samples, dtype=np.int64))
-        return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(keys), [None, offsets, text])
     return array
 
 
-def _values(pa: Any, part: Part) -> Any:
+def values_array(pa: Any, part: Part) -> Any:
     """Return the values of a column. Numbers are not copied, unless they are Python's: integers become decimals."""
     array, missing = part
     if array.dtype.kind != "O":

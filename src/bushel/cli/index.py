@@ -49,6 +49,10 @@ def command(
         str | None,
         Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
     ] = None,
+    export: Annotated[
+        str | None,
+        Option("--export", help="Also write the index as this Parquet file, for DuckDB, polars and bushel.open."),
+    ] = None,
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
     workers: Workers = None,
     engine: EngineOfShards = None,
@@ -64,11 +68,12 @@ def command(
       bushel index train/
       bushel index --seek train/
       bushel index --columns label,image.width train/
+      bushel index --export train.parquet train/
     """
     import time
 
     import bushel
-    from bushel.cli.output import print_json, progress_bar
+    from bushel.cli.output import count, print_json, print_text, progress_bar
 
     started, read = time.monotonic(), 0
     with progress_bar("indexing", quiet=shown.quiet) as show:
@@ -97,6 +102,8 @@ def command(
             progress=progress,
         )
     seconds = time.monotonic() - started
+    if export is not None:
+        dataset.export_index(export)
     if shown.as_json:
         info = dataset.info
         print_json(
@@ -110,10 +117,13 @@ def command(
                 "checksums": info.checksums,
                 "columns": list(dataset.columns),
                 "seconds": seconds,
+                "exported": export,
             }
         )
     elif not shown.quiet:
         _tell(path, dataset.info, read, seconds)
+        if export is not None:
+            print_text(f"{export}: the index of {count(len(dataset), 'sample')}")
 
 
 def _tell(path: str, info: Info, read: int, seconds: float) -> None:
