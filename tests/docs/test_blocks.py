@@ -44,6 +44,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/format-jsonl.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-megatron.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-npy.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
+    "docs/format-tar.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-tfrecord.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-arrayrecord.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-lerobot.md": ({"python": 2}, [f"{PAGES_TEST}::test_robots"]),

@@ -219,6 +219,8 @@ def test_formats() -> None:
     assert run_page("docs/format-arrayrecord.md", {}) == 2
     shutil.copytree(FOREIGN / "folder" / "photos", "photos")
     assert run_page("docs/format-folder.md", {}) == 4
+    shutil.copytree(FOREIGN.parent / "webdataset-0.2.111-wids" / "index" / "data", "wids")
+    assert run_page("docs/format-tar.md", {}) == 1
 
 
 def test_robots() -> None:

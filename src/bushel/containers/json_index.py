@@ -18,17 +18,18 @@ T = TypeVar("T")
 _Parse = Callable[[bytes, str], T]
 
 
-def load_index(folder: AnyPath, parse: _Parse[T]) -> T:
-    """Return the contents of an index.json.
+def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:
+    """Return the contents of an index.json, or of another file of JSON that describes all shards of a folder.
 
     Args:
         folder: The folder that it is in.
         parse: Maps its bytes and its path to the result, which is kept until the file changes.
+        name: The name of the file.
 
     Raises:
         FileNotFoundError: There is none.
     """
-    file = open_file(folder / INDEX)
+    file = open_file(below(folder, name))
     if not file.mtime_ns:  # the file may have changed unnoticed
         return parse(file.read(0, file.size), file.path)
     found: T = _parsed(parse, file.path, file.size, file.mtime_ns)

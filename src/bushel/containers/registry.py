@@ -88,11 +88,14 @@ _TFRECORD = (
     ".tfrecords.gz",
 )
 _ARRAY_RECORD = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
+_TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 
 _registered: dict[str, _Registration] = {
     "bag": _Registration(_own("bag"), (".bag",), ("spec.json", "#"), suffix=""),
-    "tar": _Registration(_own("tar"), (".tar", *_INDEXED_TAR), suffix=".tar", forward=_STREAMED_TAR, slow=_INDEXED_TAR),
+    "tar": _Registration(
+        _own("tar"), (".tar", *_INDEXED_TAR), _TAR_LISTS, suffix=".tar", forward=_STREAMED_TAR, slow=_INDEXED_TAR
+    ),
     "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
     "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
     "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),

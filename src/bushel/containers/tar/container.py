@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
-from bushel.containers.tar.names import extension_of, extensions
+from bushel.containers.tar.names import LISTS, META, extension_of, extensions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, copy_whole, open_file
@@ -35,6 +35,7 @@ _GLANCE = 1000
 class _Tar:
     name: str = "tar"
     suffixes: tuple[str, ...] = (".tar", *COMPRESSED)
+    file_names: tuple[str, ...] = (*LISTS, META)
     suffix: str = ".tar"
     needs_keys: bool = True
 
@@ -48,24 +49,27 @@ class _Tar:
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.
 
-        The compressed archives of a folder count if it has no other files.
+        Lists of Energon and wids are followed. The compressed archives of a folder count if it has no other files.
         """
         if path.is_dir():
             return [Shard(path, name, (name,)) for name in _archives(path)] or None
+        if path.name in LISTS:
+            from bushel.containers.tar.lists import wids_archives
+
+            return [Shard(path.parent, name, (name,)) for name in wids_archives(path.parent, path.name) or ()] or None
         return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""
         from bushel.containers.tar.samples import tabulate
-        from bushel.containers.tar.scan import damage, fields_and_names, regular, scan
+        from bushel.containers.tar.scan import fields_and_names
+        from bushel.containers.tar.starts import members_of
 
         file = open_file(shard.path(0))
         archive, blocks = archive_in(file, shard.path(0).name)
-        found = scan(archive)
-        if (problem := damage(found, archive)) is not None:
-            raise problem
-        spec, labels = fields_and_names(found.comment, options.spec, file.path)
-        table = tabulate(regular(found, file.path), spec, file.path)
+        members, comment = members_of(shard.path(0), archive)
+        spec, labels = fields_and_names(comment, options.spec, file.path)
+        table = tabulate(members, spec, file.path)
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         index = replace(table.index((stamp,), blocks), labels=labels).check(file.path)
         if options.checksums:
@@ -152,6 +156,11 @@ CONTAINER = _Tar()
 
 def _archives(folder: AnyPath) -> list[str]:
     names = [path.name for path in folder.iterdir()]
+    if not {*LISTS, META}.isdisjoint(names):
+        from bushel.containers.tar.lists import listed_archives
+
+        if (listed := listed_archives(folder, names)) is not None:
+            return listed
     plain = sorted(name for name in names if name.endswith(".tar") and not name.startswith("."))
     return plain or only_compressed(names)
 

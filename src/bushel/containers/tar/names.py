@@ -17,6 +17,8 @@ from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
 __all__ = [
+    "LISTS",
+    "META",
     "Naming",
     "Place",
     "check_key",
@@ -27,6 +29,11 @@ __all__ = [
     "split_name",
     "split_names",
 ]
+
+LISTS = ("index.json", "shardindex.json")
+"""Names of the lists of wids: the one that it looks for in a folder, and the one that `widsindex create` writes."""
+META = ".nv-meta"
+"""Name of the folder in which Energon keeps what it lists."""
 
 _SLASH, _DOT, _UNDERSCORE = b"/._"
 _META = re.compile(rb"__[^/]*__(/|$)")

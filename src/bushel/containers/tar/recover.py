@@ -13,7 +13,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Bools, Fault, Recovered
 from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate
-from bushel.containers.tar.scan import fields_and_names, only_regular, sparse_file
+from bushel.containers.tar.scan import fields_and_names, joined, only_regular, sparse_file
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -76,16 +76,7 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
         elif not found.trailing_bytes:
             break
         start = _next_header(file, max(after, start) + _BLOCK)
-    lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)])
-    joined = Members(
-        np.concatenate([np.zeros(0, np.uint8), *(part.names for part in parts)]),
-        np.cumsum(lengths),
-        *(
-            np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
-            for name in ("offset", "size", "header")
-        ),
-    )
-    return joined, gaps, comment
+    return joined(parts), gaps, comment
 
 
 def _next_header(file: File, start: int) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bushel import kernels
@@ -12,7 +14,17 @@ from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
 from bushel.storage import ExtentError, File
 
-__all__ = ["damage", "fields_and_names", "first_comment", "only_regular", "regular", "scan", "sparse_file"]
+__all__ = [
+    "damage",
+    "fields_and_names",
+    "first_comment",
+    "joined",
+    "only_regular",
+    "regular",
+    "scan",
+    "scan_part",
+    "sparse_file",
+]
 
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
@@ -24,18 +36,24 @@ _WINDOW, _LARGEST = 1 << 18, 1 << 23
 
 
 class _Windows:
-    """Reads the pieces that a scanner needs, and reads ahead when they are adjacent."""
+    """Reads the pieces that a scanner needs, and reads ahead when they are adjacent.
 
-    def __init__(self, file: File) -> None:
-        self._file, self._size = file, _WINDOW
+    Args:
+        file: The archive.
+        end: Where to stop reading ahead.
+    """
+
+    def __init__(self, file: File, end: int) -> None:
+        self._file, self._size, self._end = file, _WINDOW, end
         self._start, self._data = 0, memoryview(b"")
 
     def read(self, offset: int, length: int) -> memoryview:
+        """Return some bytes of the archive, by their offset."""
         end = self._start + len(self._data)
         if offset < self._start or offset + length > end:
             near = end > 0 and self._start <= offset <= end + self._size // 2
             self._size = min(2 * self._size, _LARGEST) if near else _WINDOW
-            self._data = memoryview(self._file.read(offset, min(max(length, self._size), self._file.size - offset)))
+            self._data = memoryview(self._file.read(offset, min(max(length, self._size), self._end - offset)))
             self._start = offset
         return self._data[offset - self._start :][:length]
 
@@ -49,13 +67,40 @@ def scan(file: File) -> TarMembers:
     try:
         if isinstance(file, MappedFile):
             return kernels.scan_tar(file)
-        scanner = kernels.TarScanner(file.size)
-        windows = _Windows(file)
+    except ExtentError as error:
+        raise _shrunk(file, error) from error
+    return scan_part(file, 0, file.size)
+
+
+def scan_part(file: File, first: int, last: int) -> TarMembers:
+    """Scan the headers between two offsets of an archive, of which the first is that of a header.
+
+    Raises:
+        FormatError: The file shrank during the scan.
+    """
+    scanner = kernels.TarScanner(last, first)
+    windows = _Windows(file, last)
+    try:
         while (window := scanner.next_window()) is not None:
             scanner.feed(windows.read(*window))
-        return scanner.finish()
     except ExtentError as error:
-        raise FormatError("the file shrank while it was read", file=file.path, offset=error.found) from error
+        raise _shrunk(file, error) from error
+    return scanner.finish()
+
+
+def _shrunk(file: File, error: ExtentError) -> FormatError:
+    return FormatError("the file shrank while it was read", file=file.path, offset=error.found)
+
+
+def joined(parts: Iterable[Members]) -> Members:
+    """Return the members of several parts of an archive, one after the other."""
+    each = [Members(np.zeros(0, np.uint8), np.zeros(1, np.int64), *(np.zeros(0, np.int64),) * 3), *parts]
+    lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in each)])
+    names = np.concatenate([part.names for part in each])
+    offset, size, header = (
+        np.concatenate([getattr(part, name) for part in each]) for name in ("offset", "size", "header")
+    )
+    return Members(names, np.cumsum(lengths), offset, size, header)
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:

@@ -1,0 +1,127 @@
+"""Lists of archives that other programs keep: wids in an `index.json`, Energon in `.nv-meta/.info.json`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Annotated
+
+import msgspec
+
+from bushel.containers.json_index import Listing, load_index
+from bushel.containers.tar.names import LISTS, META
+from bushel.errors import FormatError
+from bushel.storage import AnyPath, below, is_local, leads_out
+
+__all__ = ["energon_archives", "listed_archives", "wids_archives"]
+
+_INFO = ".info.json"
+
+_log = logging.getLogger("bushel")
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Shard(msgspec.Struct):
+    url: str
+    nsamples: _Count
+    filesize: _Count | None = None
+
+
+class _Wids(msgspec.Struct):
+    wids_version: int
+    shardlist: list[_Shard]
+
+
+class _Info(msgspec.Struct):
+    shard_counts: dict[str, _Count]
+
+
+def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None:
+    """Return the archives of a folder in the order of a list in it; None if there is no list.
+
+    Archives of the folder that are not in the list follow, with a warning. A list of wids that names archives elsewhere
+    is for others.
+
+    Args:
+        folder: The folder.
+        names: Names of the files and folders in it.
+
+    Raises:
+        FormatError: The list is damaged, or names files that are missing or of another size.
+    """
+    path = f"{folder}/{META}/{_INFO}"
+    listed = energon_archives(folder) if META in names else None
+    for name in (each for each in LISTS if each in names and listed is None):
+        path = f"{folder}/{name}"
+        if (found := load_index(folder, _wids, name)) and not any(leads_out(each.url) for each in found.shardlist):
+            listed = wids_archives(folder, name)
+    if listed is None:
+        return None
+    more = sorted({name for name in names if name.endswith(".tar") and not name.startswith(".")} - {*listed})
+    if more:
+        _log.warning(
+            "%s does not list %d archives beside it, from %s on: they are read after those", path, len(more), more[0]
+        )
+    return listed + more
+
+
+def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
+    """Return the archives that a list of wids names, in its order; None if it is no list of wids.
+
+    Raises:
+        FormatError: The list is damaged, names files elsewhere, or names files that are missing or of another size.
+    """
+    found = load_index(folder, _wids, name)
+    if found is None:
+        return None
+    path, hint = f"{folder}/{name}", "fetch the archives again, run `bushel widsindex create`, or open the archives"
+    _all_there(folder, (shard.url for shard in found.shardlist), path, hint)
+    for shard in found.shardlist if is_local(folder) else ():
+        size = below(folder, shard.url).stat().st_size
+        if shard.filesize is not None and size != shard.filesize:
+            message = f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
+            raise FormatError(message, file=path, hint=hint)
+    return [shard.url for shard in found.shardlist]
+
+
+def _wids(data: bytes, path: str) -> _Wids | None:
+    try:
+        if not isinstance(whole := msgspec.json.decode(data), dict) or "wids_version" not in whole:
+            return None
+        return msgspec.convert(whole, _Wids)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if b'"wids_version"' not in data:
+            return None
+        raise FormatError(f"not a list of wids: {error}", file=path, hint="run `bushel widsindex create`") from error
+
+
+def energon_archives(folder: AnyPath) -> list[str] | None:
+    """Return the archives that Energon lists for a folder, relative to it; None if it has no list.
+
+    Raises:
+        FormatError: The list is damaged, or names files elsewhere or files that are missing.
+    """
+    try:
+        found = load_index(folder / META, _info, _INFO)
+    except FileNotFoundError:
+        return None
+    _all_there(
+        folder, found.shard_counts, str(folder / META / _INFO), "fetch what is missing, or run `energon prepare`"
+    )
+    return list(found.shard_counts)
+
+
+def _info(data: bytes, path: str) -> _Info:
+    try:
+        return msgspec.json.decode(data, type=_Info)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"not a list of Energon: {error}", file=path, hint="run `energon prepare`") from error
+
+
+def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> None:
+    there = Listing(folder)
+    for name in names:
+        if leads_out(name):
+            raise FormatError(f"it lists {name!r}, which is not below its folder", file=path, hint="open the archives")
+        if not there.has(name):
+            raise FormatError(f"it lists the archive {name!r}, which is not there", file=path, hint=hint)

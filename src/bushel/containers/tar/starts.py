@@ -1,0 +1,170 @@
+"""Where the samples of an archive begin, by Energon: an archive on a server is then scanned in parts at once.
+
+Energon writes `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every sample,
+then the end), and the same offsets into `.nv-meta/index.sqlite` above it. Neither is trusted. A part is accepted if the
+headers in it lead exactly to the recorded beginning of the next one, so the members that are found are those of a scan
+from front to back. If they do not, a warning says so, and the archive is scanned from front to back.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from bushel._index.table import I64
+from bushel._runtime.parallel import map_all
+from bushel.containers.tar.names import META
+from bushel.containers.tar.samples import Members
+from bushel.containers.tar.scan import damage, joined, regular, scan, scan_part
+from bushel.kernels import MappedFile
+from bushel.storage import AnyPath, File, open_file
+
+__all__ = ["members_of", "recorded_starts"]
+
+SUFFIX = ".idx"
+"""What Energon adds to the name of an archive."""
+_DATABASE, _INFO = "index.sqlite", ".info.json"
+_HINT = "run `energon prepare` again, or delete the index"
+_BLOCK = 512
+_PARTS = 32
+_LEAST = 1 << 20
+"""Bytes of a part, at least: headers that are closer are read faster one after the other."""
+_ABOVE = 4
+"""Number of folders above an archive in which the database may be."""
+
+_log = logging.getLogger("bushel")
+
+
+def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:
+    """Return the regular files of an archive, and its comment. An index of Energon beside it is used and compared.
+
+    Args:
+        archive: The path of the archive.
+        file: The archive.
+
+    Raises:
+        FormatError: The archive is damaged, or a member is a sparse file.
+    """
+    recorded = recorded_starts(archive, file.size)
+    if recorded is not None and not isinstance(file, MappedFile):
+        members = scan_parts(file, recorded[1])
+        if members is not None:
+            _compare(*recorded, members, file)
+            return members, b""
+    found = scan(file)
+    if (problem := damage(found, file)) is not None:
+        raise problem
+    members = regular(found, file.path)
+    if recorded is not None:
+        _compare(*recorded, members, file)
+    return members, found.comment
+
+
+def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
+    """Return where samples begin, and the end, by an index of Energon, with the path of that; None if there is none.
+
+    An index whose offsets do not increase, or lie outside the archive, is left out with a warning.
+
+    Args:
+        archive: The archive.
+        size: Its size in bytes.
+    """
+    found = _of_file(archive.parent / f"{archive.name}{SUFFIX}")
+    if found is None and isinstance(archive, Path):
+        found = _of_database(archive)
+    if found is None:
+        return None
+    path, starts = found
+    if len(starts) and (starts[0] < 0 or starts[-1] > size or (np.diff(starts) <= 0).any()):
+        _log.warning("%s: its offsets are not those of samples in the %d bytes of %s: %s", path, size, archive, _HINT)
+        return None
+    return found
+
+
+def _of_file(path: AnyPath) -> tuple[str, I64] | None:
+    try:
+        file = open_file(path)
+        data = file.read(0, file.size)
+    except (FileNotFoundError, PermissionError):  # a store that forbids listing refuses access to missing objects
+        return None
+    if len(data) % 8:
+        _log.warning("%s: it has %d bytes, not 8 for each sample: %s", path, len(data), _HINT)
+        return None
+    return str(path), np.frombuffer(data, "<u8").astype(np.int64)
+
+
+def _of_database(archive: Path) -> tuple[str, I64] | None:
+    for folder in list(archive.absolute().parents)[:_ABOVE]:
+        database = folder / META / _DATABASE
+        if not database.is_file():
+            continue
+        try:
+            listed = json.loads((folder / META / _INFO).read_bytes())["shard_counts"]
+            number = list(listed).index(archive.absolute().relative_to(folder).as_posix())
+            query = "SELECT byte_offset, byte_size FROM samples WHERE tar_file_id = ? ORDER BY sample_index"
+            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as opened:
+                rows = opened.execute(query, (number,)).fetchall()
+            places = np.array(rows, np.int64).reshape(-1, 2)
+        except FileNotFoundError:
+            return None
+        except (sqlite3.Error, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            _log.warning("%s: it is not used for %s: %s; %s", database, archive, error, _HINT)
+            return None
+        return str(database), np.append(places[:, 0], places[-1:].sum(1))
+    return None
+
+
+def scan_parts(file: File, starts: I64) -> Members | None:
+    """Return the regular files of an archive, whose parts are scanned at once.
+
+    None if it is small, or the offsets do not fit it, or it has records for the whole archive.
+
+    Args:
+        file: The archive.
+        starts: Offsets of headers that increase, and the end.
+
+    Raises:
+        FormatError: The file shrank, or a member is a sparse file.
+    """
+    count = min(_PARTS, file.size // _LEAST)
+    if len(starts) < 2 or count < 2:
+        return None
+    wanted = np.linspace(0, file.size, count + 1)[1:-1]
+    inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], wanted) - 1, 0)])
+    borders = [0, *inner[(inner > 0) & (inner % _BLOCK == 0)].tolist(), file.size]
+    spans = list(zip(borders[:-1], borders[1:], strict=True))
+    found = map_all(lambda span: _part(file, *span), spans, workers=len(spans))
+    parts = [part for part in found if part is not None]
+    return joined(parts) if len(parts) == len(spans) else None
+
+
+def _part(file: File, first: int, last: int) -> Members | None:
+    """Return the regular files of a part, if it consists of members and ends where the next one begins."""
+    found = scan_part(file, first, last)
+    ends = found.offset + -(-found.size // _BLOCK) * _BLOCK
+    if last == file.size:
+        whole = found.terminated and not found.trailing_bytes
+    else:
+        whole = not found.terminated and len(ends) > 0 and int(ends[-1]) == last
+    # a record for the whole archive would lie between a member and the next header
+    if not whole or found.problem is not None or found.comment or (found.header != [first, *ends[:-1]]).any():
+        return None
+    return regular(found, file.path)
+
+
+def _compare(path: str, starts: I64, members: Members, file: File) -> None:
+    """Warn if an index does not describe an archive: the archive's own headers are used all the same."""
+    wrong = np.flatnonzero(~np.isin(starts[:-1], members.header))
+    if len(wrong):
+        at = int(starts[wrong[0]])
+        _log.warning("%s is stale: no file in %s begins at %d, so it is not used; %s", path, file.path, at, _HINT)
+        return
+    after = np.flatnonzero(members.header >= starts[-1]) if len(starts) else np.arange(len(members.header))
+    if len(after):
+        message = "%s is stale: it lacks %d files of %s, from %r on, which are read, too; %s"
+        _log.warning(message, path, len(after), file.path, members.name(int(after[0])), _HINT)

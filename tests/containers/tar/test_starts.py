@@ -1,0 +1,176 @@
+"""Where samples begin, by indexes of Energon: used to scan in parts, and never trusted."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel.containers.tar import starts as module
+from bushel.containers.tar.samples import Members
+from bushel.containers.tar.scan import regular, scan
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile
+from bushel.storage.fileobject import FileObject
+
+_SAMPLES = 24
+
+
+def _write(path: Path, global_record: bool = False, long: bool = False) -> np.ndarray:
+    """Write an archive of two files a sample, and its index."""
+    starts = []
+    headers = {"comment": "for the whole archive"} if global_record else {}
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT, pax_headers=headers) as archive:
+        for number in range(_SAMPLES):
+            for end, size in (("cls", 1), ("bin", 90_000 + 700 * number)):
+                name = f"{'long' * 40 if long else 'a'}{number:03}.{end}"
+                info = tarfile.TarInfo(name)
+                info.size = size
+                if end == "cls":
+                    starts.append(archive.offset)
+                archive.addfile(info, io.BytesIO(bytes([48 + number % 10]) * size))
+        starts.append(archive.offset)
+    made = np.array(starts, np.int64)
+    _put(path, made)
+    return made
+
+
+def _put(path: Path, starts: np.ndarray) -> None:
+    path.with_name(path.name + ".idx").write_bytes(starts.astype("<u8").tobytes())
+
+
+def _same(one: Members, other: Members) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("names", "name_offsets", "offset", "size", "header")
+    )
+
+
+@pytest.fixture
+def energon(golden: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(golden / "energon-7.4.1" / "prepared" / "data", tmp_path / "energon")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return a list that gets, for each archive scanned in parts, whether that gave its members."""
+    found, own = [], module.scan_parts
+
+    def noted(file: FileObject, starts: np.ndarray) -> Members | None:
+        members = own(file, starts)
+        found.append(members is not None)
+        return members
+
+    monkeypatch.setattr(module, "scan_parts", noted)
+    return found
+
+
+def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for archive in sorted((energon / "parts").glob("*.tar")):
+        size = archive.stat().st_size
+        path, starts = module.recorded_starts(archive, size) or ("", np.zeros(0))
+        assert path == f"{archive}.idx"
+        Path(path).unlink()
+        path, same = module.recorded_starts(archive, size) or ("", np.zeros(0))
+        assert path == str(energon / ".nv-meta" / "index.sqlite")
+        assert same[:-1].tolist() == starts[:-1].tolist()
+        members, _ = module.members_of(archive, MappedFile(str(archive)))
+        first = [row == 0 or members.name(row)[:6] != members.name(row - 1)[:6] for row in range(len(members.size))]
+        assert members.header[first].tolist() == starts[:-1].tolist()
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_parts_give_the_members_of_a_scan(tmp_path: Path, calls: list[bool], long: bool) -> None:
+    path = tmp_path / "a.tar"
+    _write(path, long=long)
+    file = MappedFile(str(path))
+    members, comment = module.members_of(path, FileObject(path))
+    assert _same(members, regular(scan(file), file.path))
+    assert (calls, comment) == ([True], b"")
+
+
+def test_records_for_the_whole_archive_are_read_from_its_front(tmp_path: Path, calls: list[bool]) -> None:
+    path = tmp_path / "a.tar"
+    _write(path, global_record=True)
+    members, comment = module.members_of(path, FileObject(path))
+    assert _same(members, regular(scan(MappedFile(str(path))), ""))
+    assert comment == b"for the whole archive"
+    assert calls == [False]
+
+
+@pytest.mark.parametrize("stale", ["moved", "inside", "more", "fewer", "odd", "backwards", "outside", "empty", "text"])
+def test_a_wrong_index_gives_the_members_of_the_archive(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, stale: str
+) -> None:
+    path = tmp_path / "a.tar"
+    right = _write(path)
+    wrong = {
+        "moved": right + np.append(np.full(_SAMPLES, 512), 0),
+        "inside": right + 2048,  # offsets in the data of the second file of a sample
+        "more": np.insert(right, 1, right[0] + 2048),
+        "fewer": right[: _SAMPLES // 2],
+        "odd": right + 1,
+        "backwards": right[::-1],
+        "outside": right + (1 << 40),
+        "empty": right[:0],
+    }
+    if stale == "text":
+        path.with_name("a.tar.idx").write_text("v1.2 24\n")
+    else:
+        _put(path, wrong[stale])
+    for file in (MappedFile(str(path)), FileObject(path)):
+        caplog.clear()
+        members, _ = module.members_of(path, file)
+        assert _same(members, regular(scan(MappedFile(str(path))), ""))
+        assert "a.tar.idx" in caplog.text
+        assert "energon prepare" in caplog.text
+
+
+def test_damage_is_found_with_an_index(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    starts = _write(path)
+    data = bytearray(path.read_bytes())
+    data[int(starts[_SAMPLES // 2])] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="header checksum is wrong"):
+        module.members_of(path, FileObject(path))
+    data[int(starts[_SAMPLES // 2])] ^= 1
+    path.write_bytes(data[: int(starts[-3])])
+    _put(path, starts[:-2])
+    with pytest.raises(FormatError, match="without its two empty blocks"):
+        module.members_of(path, FileObject(path))
+
+
+@pytest.mark.parametrize("damage", ["no database", "text", "no table", "numbers", "no list"])
+def test_a_damaged_database_is_left_out_with_a_warning(
+    energon: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    keys = list(bushel.open(energon, index="memory").keys)
+    for each in (energon / "parts").glob("*.idx"):
+        each.unlink()
+    database = energon / ".nv-meta" / "index.sqlite"
+    if damage == "no database":
+        database.write_bytes(b"not a database" * 100)
+    elif damage == "no list":
+        info = energon / ".nv-meta" / ".info.json"
+        listed = json.loads(info.read_text())["shard_counts"]
+        info.write_text(json.dumps({"shard_counts": dict(reversed(listed.items()))}))
+    else:
+        change = {
+            "text": "UPDATE samples SET byte_offset = 'x'",
+            "no table": "DROP TABLE samples",
+            "numbers": "UPDATE samples SET byte_offset = byte_offset + 512",
+        }
+        with sqlite3.connect(database) as opened:
+            opened.execute(change[damage])
+        opened.close()
+    assert sorted(bushel.open(energon, index="memory").keys) == keys
+    assert str(database) in caplog.text
