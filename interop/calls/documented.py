@@ -91,6 +91,12 @@ _MXNET = (
         original='"kwargs"',
         dropin=GIVES,
     ),
+    Documented(
+        "they have no `forward` or `hybrid_forward`",
+        call=r"signature\('mxnet.gluon.data.vision.transforms.\w+.(hybrid_)?forward'",
+        dropin="AttributeError",
+    ),
+    Documented("`DataLoader(batch_size=0)` fails", call="DataLoader", original=GIVES, dropin="batch_size must be at"),
     Documented("`ToTensor` of an image HxW", call="ToTensor", dropin="AxisError"),
     Documented("`unpack_img` of a truncated JPEG", call="cut.jpg", original=GIVES, dropin=GIVES),
     Documented("interpolation 5, and boxes without pixels", call="imresize.*, 5", original=GIVES, dropin="SizeError"),
@@ -206,6 +212,16 @@ _WEBDATASET = (
         call=r"signature\('webdataset.(tariterators.shardlist'|filters.decode_|shardlists.|writer.|autodecode.\w+_loads)",
         dropin="AttributeError",
     ),
+    Documented(
+        "the `gopen_*` functions and helpers of `gopen`",
+        call=r"signature\('webdataset.(gopen.(gopen_|set_options|Pipe\.)|tenbin|utils|pipeline.add_length|cache.\w*filetype)",
+        dropin="AttributeError",
+    ),
+    Documented(
+        "`gopen.Pipe` takes a command and a mode",
+        call=r"signature\('webdataset.(gopen.Pipe|cache.download)'",
+        dropin=GIVES,
+    ),
     Documented("damage is a `tarfile.ReadError`", call="text.tar", original="ReadError", dropin="FormatError"),
     Documented("`.pyd`, `.pickle`, `.pkl` when decoding", dropin="NotAllowedError"),
     Documented("the keys of a batch are in the order of their hashes", call="batched", apart=("order",)),
@@ -217,7 +233,7 @@ _WEBDATASET = (
         "`WebDataset(resampled=True, seed=…)` ignores the seed", call="resampled=True", original=GIVES, dropin=GIVES
     ),
     Documented("`info` writes to what `sys.stderr` was", call=r"signature\('webdataset\.(filters\.)?info'"),
-    Documented("`select` takes other arguments", call=r"signature\('webdataset\.FluidInterface\.select'"),
+    Documented("`select` takes other arguments", call=r"signature\('webdataset\.(compat\.)?FluidInterface\.select'"),
     Documented("the parameter of `tuple2dict`", call="tuple2dict", original="signature"),
     Documented("`DirectoryShardList` looks for", call="DirectoryShardList", original="signature"),
 )

@@ -54,7 +54,7 @@ _OF_GRANULAR = (
     Documented(
         "`single_file=True` (0.24) takes the last bytes of a bag for an index",
         call="single_file=True",
-        original=GIVES,
+        original=GIVES + "|not enough values to unpack",
         dropin=GIVES,
     ),
     Documented(
@@ -229,6 +229,7 @@ GRANULAR_C = (
     Documented("A missing bag is found when it is read", call="missing.bag"),
     Documented("`shard_id` that is not below `num_shards`", call="shard_id=3", dropin="WrongUseError"),
     Documented("`Epochs(seed=…)` takes every seed for 0", call="Epochs.*seed"),
+    Documented("cannot be used together", call="parallel=True", original="Existing pool with name"),
     Documented("(`int[]`)", call=r"int\[\]", dropin="cannot hold sequences"),
     Documented(
         "A partial entry that a crash left in an `.idx`",

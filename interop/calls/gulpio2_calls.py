@@ -10,7 +10,7 @@ SETUP = Setup(
     environment="gulpio2",
     mapped={"gulpio2": "bushel.compat.gulpio2"},
     page="compat-gulpio2.md",
-    modules=("gulpio2", "gulpio2.fileio", "gulpio2.utils", "gulpio2.adapters"),
+    modules=("gulpio2", "gulpio2.fileio", "gulpio2.utils", "gulpio2.adapters", "gulpio2.sanity_utils"),
     commands={"gulp2_sanity_check": "bin/gulp2_sanity_check", "gulp2_image_list": "bin/gulp2_image_list"},
     prelude="""
 import gulpio2, json, pickle

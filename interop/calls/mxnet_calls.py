@@ -10,7 +10,7 @@ SETUP = Setup(
     environment="mxnet",
     mapped={"mxnet": "bushel.compat.mxnet"},
     page="compat-mxnet.md",
-    modules=("mxnet.recordio", "mxnet.image", "mxnet.gluon.data"),
+    modules=("mxnet.recordio", "mxnet.image", "mxnet.gluon.data", "mxnet.gluon.data.vision.transforms"),
     commands={
         "im2rec": "lib/python3.11/site-packages/mxnet/tools/im2rec.py",
         "rec2idx": "lib/python3.11/site-packages/mxnet/tools/rec2idx.py",

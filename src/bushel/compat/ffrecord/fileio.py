@@ -187,6 +187,7 @@ class FileReader:
         except ValueError as error:  # lists in the list
             raise TypeError(f"indices must be a list of integers, not {indices!r}") from error
         if not positions.size:
+            self._check_open()
             return []
         if positions.dtype == bool and not isinstance(indices, np.ndarray):
             positions = positions.astype(np.int64)  # Python's numbers 0 and 1, not a mask
@@ -206,9 +207,12 @@ class FileReader:
         with as_runtime_errors():
             return np.frombuffer(bytearray(self._dataset[position]["data"]), np.uint8)
 
-    def _check(self, index: int) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("the reader is closed")
+
+    def _check(self, index: int) -> None:
+        self._check_open()
         if not 0 <= index < self.n:
             raise RecordIndexError(f"index {index} is out of range: the {self.n} records are 0 to {self.n - 1}")
 
