@@ -145,8 +145,8 @@ class Staging:
     def commit(self, names: Iterable[str], *, index: str | None = None) -> None:
         """Rename sealed files of a local dataset to their final names, in this order, and remove the others.
 
-        The index is renamed first, and with `sync` its name is on disk before the others: without it, data may be read
-        under other names and types.
+        The index is renamed first: without it, data may be read under other names and types. With `sync`, each name is
+        on disk before the next one is given: of these files, a power cut leaves the first ones.
 
         Files that a killed process has renamed already are not staged any more; their names are only put on disk.
         """
@@ -183,13 +183,14 @@ class Staging:
         changed = {path.parent for path in final.values()}
         for folder in sorted(changed):
             make_folder(folder, sync=self.sync)
+        last = next(reversed(final), None)
         for name, path in final.items():
             if self.path_of(name).exists() or not path.exists():
                 place_file(self.path_of(name), path)
             if name == index:
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
-                if self.sync:
-                    sync_folder(path.parent)
+            if self.sync and name != last:
+                sync_folder(path.parent)
         return changed
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
