@@ -120,7 +120,7 @@ TileJpeg = Annotated[
     Option(
         "--jpeg",
         help="tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline: only rewrite "
-        "progressive JPEGs, which decode slowly.",
+        "progressive JPEGs, which decode more slowly.",
         values=lambda: ("tile", "baseline"),
     ),
 ]

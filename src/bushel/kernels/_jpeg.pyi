@@ -48,8 +48,9 @@ def decode_jpeg(
 ) -> NDArray[np.uint8]:
     """Decode a whole JPEG, with an accurate inverse DCT and smooth chroma upsampling.
 
-    Bushel's own decoder decodes baseline images (grey or YCbCr; 4:4:4, 4:2:2 or 4:2:0), with the same result as
-    libjpeg-turbo. libjpeg-turbo decodes all other images, damaged ones, and every image on x86 processors without AVX2.
+    Bushel's own decoder decodes baseline and progressive images (grey or YCbCr; 4:4:4, 4:2:2 or 4:2:0), with the same
+    result as libjpeg-turbo. That decodes all other images, damaged ones, and every image on x86 processors without
+    AVX2.
 
     Args:
         data: The JPEG.

@@ -1,6 +1,7 @@
 // Bushel's own decoder of baseline JPEGs. It transforms only the blocks that a region needs, and skips segments
-// (between two restart markers) without such blocks. Other JPEGs, and damaged ones, are left to libjpeg
-// (libjpeg_decoder.hpp). The pixels of both decoders are equal.
+// (between two restart markers) without such blocks. Progressive JPEGs have a decoder of their own
+// (progressive_decoder.hpp). Other JPEGs, and damaged ones, are left to libjpeg (libjpeg_decoder.hpp). The pixels of
+// all decoders are equal.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,8 @@
 #include "jpeg/seek.hpp"
 
 namespace bushel {
+
+class ScanDecoder;
 
 class BaselineDecoder {
 public:
@@ -34,9 +37,7 @@ public:
                                                int pixels);
 
 private:
-    struct State;
-
-    std::unique_ptr<State> state_;
+    std::unique_ptr<ScanDecoder> state_;
 };
 
 }  // namespace bushel

@@ -78,10 +78,14 @@ Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, st
     return decoder.read({region.left - left, region.top - top, region.right - left, region.bottom - top});
 }
 
-// Decode with Bushel's decoder: from the states of the seek table, or from the start if that is not the image's. A
+// Decode with Bushel's decoders: from the states of the seek table, or from the start if that is not the image's. A
 // table of an image that cannot be decoded from the start either is not to blame.
-bool read_baseline(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-                   const SeekTable &table, const Region &region, int scale, int channels, const ImageRows &out) {
+bool read_own(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+              const SeekTable &table, const Region &region, int scale, int channels, const ImageRows &out) {
+    if (is_usual_progressive(header)) {
+        if (!decoders.progressive) decoders.progressive = std::make_unique<ProgressiveDecoder>();
+        return decoders.progressive->read(data, size, header, region, scale, channels, out);
+    }
     BaselineDecoder &decoder = decoders.baseline;
     if (!table.is_empty() && decoder.read(data, size, header, table, region, scale, channels, out)) return true;
     const bool done = decoder.read(data, size, header, region, scale, channels, out);
@@ -95,7 +99,7 @@ Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size
     const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
     std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
     const ImageRows rows(out, region.width(), region.height(), channels);
-    if (!options.libjpeg && read_baseline(decoders, data, size, header, table, region, scale, channels, rows)) {
+    if (!options.libjpeg && read_own(decoders, data, size, header, table, region, scale, channels, rows)) {
         return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
     }
     return decode_with_libjpeg(decoders.libjpeg, data, size, header, region, scale, channels, options.tolerant);
@@ -160,8 +164,7 @@ void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t si
     const ImageRows rows(out, header.width, header.height, channels, orientation, decoders.pixels);
     decoders.refused_table = false;
     // GulpIO2 decodes with libjpeg's fast inverse DCT.
-    if (!options.libjpeg && !options.fast &&
-        read_baseline(decoders, data, size, header, table, all, 1, channels, rows)) {
+    if (!options.libjpeg && !options.fast && read_own(decoders, data, size, header, table, all, 1, channels, rows)) {
         return;
     }
     decoders.libjpeg.begin(data, size, channels, 1, options.tolerant, options.fast);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "common/memory.hpp"
@@ -9,6 +10,7 @@
 #include "jpeg/header.hpp"
 #include "jpeg/libjpeg_decoder.hpp"
 #include "jpeg/orientation.hpp"
+#include "jpeg/progressive_decoder.hpp"
 #include "jpeg/seek.hpp"
 #include "resize/batch_output.hpp"
 #include "resize/resize.hpp"
@@ -28,7 +30,7 @@ struct JpegOptions {
     double reducing_gap = 0;  // scale the inverse DCT while the box stays at least this many times the output; 0: never
     bool orient = false;      // apply the Exif orientation before everything else
     bool tolerant = false;    // decode despite libjpeg's warnings
-    bool libjpeg = false;     // do not use BaselineDecoder
+    bool libjpeg = false;     // do not use Bushel's own decoders
     bool fast = false;        // a less accurate inverse DCT; not for crops
     std::int64_t max_pixels = 0;
 };
@@ -36,6 +38,7 @@ struct JpegOptions {
 // The decoders of a thread, used for one image after another.
 struct JpegDecoders {
     BaselineDecoder baseline;
+    std::unique_ptr<ProgressiveDecoder> progressive;  // made for the first progressive image
     LibjpegDecoder libjpeg;
     Buffer pixels;
     bool refused_table = false;  // whether the last image had a seek table that is not its own

@@ -33,7 +33,7 @@ HuffmanEntry HuffmanTable::entry_of(int length, std::uint8_t symbol) const {
         return symbol ? HuffmanEntry::code_only(length, 0, symbol) : HuffmanEntry::with_value(length, 0, 0);
     const int run = symbol >> 4, size = symbol & 15;
     if (size > 0) return HuffmanEntry::code_only(length, run, size);
-    return run == 15 ? HuffmanEntry::zrl(length) : HuffmanEntry::eob(length);
+    return run == 15 ? HuffmanEntry::zrl(length) : HuffmanEntry::eob(length, run);
 }
 
 void HuffmanTable::add(int code, int length, std::uint8_t symbol) {

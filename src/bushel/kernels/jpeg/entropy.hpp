@@ -1,5 +1,5 @@
 // Entropy decoding of baseline JPEGs (ITU T.81 annexes C and F.2): Huffman tables whose lookup gives a code and its
-// value in one step, and the coefficients of 8x8 blocks.
+// value in one step, and the coefficients of 8x8 blocks. progressive_entropy.hpp has what progressive ones add.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +25,10 @@ public:
     static HuffmanEntry with_value(int bits, int run, int value) {
         return HuffmanEntry(bits | run << 8 | value * 65536);
     }
-    // AC codes without a value: 16 zeros (ZRL), and the end of the block (EOB).
+    // AC codes without a value: 16 zeros (ZRL), and the end of the block (EOB). In a progressive image, the latter ends
+    // 2 to the power of `run` blocks and as many as the next `run` bits say.
     static HuffmanEntry zrl(int bits) { return HuffmanEntry(bits | 15 << 8); }
-    static HuffmanEntry eob(int bits) { return HuffmanEntry(bits | is_eob_bit); }
+    static HuffmanEntry eob(int bits, int run) { return HuffmanEntry(bits | is_eob_bit | run << 8); }
 
     bool is_known() const { return word_ != 0; }  // a code has a bit at least
     bool needs_value() const { return word_ & needs_value_bit; }
@@ -192,6 +193,14 @@ struct BitReader {
         return (is_last || (segment.is_complete() && left(segment) < 8)) && segment.ends_before_marker();
     }
 };
+
+// A copy goes by reference, so that the reader itself can stay in registers.
+BUSHEL_VECTORS_INLINE bool go_on(BitReader &reader, SegmentBits &bits) {
+    const std::uint8_t *next = reader.next;
+    const bool is_inside = bits.go_on(next);
+    reader.next = next;
+    return is_inside;
+}
 
 // From zigzag order to natural order. Runs beyond the end lead to the last coefficient, as in libjpeg.
 alignas(64) inline constexpr std::uint8_t natural_order[80] = {

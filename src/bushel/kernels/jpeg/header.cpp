@@ -81,7 +81,7 @@ public:
                 regular &= read_quantisers(payload, size);
                 break;
             case DHT:
-                regular &= read_huffman(payload, size);
+                regular &= huffman_.take(payload, size);
                 break;
             case DRI:
                 if (size == 2) header.restart_interval = static_cast<int>(big16(payload));
@@ -144,24 +144,33 @@ private:
         return size == 6 + 3 * std::size_t{payload[5]};
     }
 
-    // The tables of the components, if the scan has all of them, in the order of the frame, and all coefficients.
+    // The tables of the components, if the scan has all of them, in the order of the frame, and all coefficients. Of a
+    // progressive file, whose first scan has few coefficients: the quantisers.
     bool read_scan(const std::uint8_t *payload, std::size_t size) {
         header.scan_components = size > 0 ? payload[0] : 0;
         const auto count = static_cast<std::size_t>(header.components);
-        if (count > 4 || header.scan_components != header.components || size != 4 + 2 * count) return false;
+        if (count > 4 || !find_quantisers()) return false;
+        if (header.sof == SOF2) return true;
+        if (header.scan_components != header.components || size != 4 + 2 * count) return false;
         const std::uint8_t *selection = payload + 1 + 2 * count;  // Ss, Se, Ah and Al
         if (selection[0] != 0 || selection[1] != 63 || selection[2] != 0) return false;
         for (std::size_t i = 0; i < count; ++i) {
             const std::uint8_t *fields = payload + 1 + 2 * i;
             JpegComponent &component = header.component[i];
             const int dc = fields[1] >> 4, ac = fields[1] & 15;
-            if (component.id != fields[0] || component.quant_tbl_no >= max_tables || dc >= max_tables ||
-                ac >= max_tables) {
-                return false;
-            }
+            if (component.id != fields[0] || dc >= max_tables || ac >= max_tables) return false;
+            component.dc = huffman_.dc[dc], component.ac = huffman_.ac[ac];
+            if (!component.dc.data || !component.ac.data) return false;
+        }
+        return true;
+    }
+
+    bool find_quantisers() {
+        for (int i = 0; i < header.components; ++i) {
+            JpegComponent &component = header.component[i];
+            if (component.quant_tbl_no >= max_tables) return false;
             component.quantisers = quantisers_[component.quant_tbl_no];
-            component.dc = dc_[dc], component.ac = ac_[ac];
-            if (!component.quantisers || !component.dc.data || !component.ac.data) return false;
+            if (!component.quantisers) return false;
         }
         return true;
     }
@@ -172,21 +181,6 @@ private:
         for (; size > 0; payload += table_size, size -= table_size) {
             if (payload[0] >= max_tables) return false;  // or 16-bit values, whose products could overflow
             quantisers_[payload[0]] = payload + 1;
-        }
-        return true;
-    }
-
-    bool read_huffman(const std::uint8_t *payload, std::size_t size) {
-        constexpr std::size_t lengths = 16;
-        while (size > 0) {
-            if (size < 1 + lengths) return false;
-            const int number = payload[0] & 15, kind = payload[0] >> 4;
-            std::size_t symbols = 0;
-            for (std::size_t i = 1; i <= lengths; ++i) symbols += payload[i];
-            const std::size_t spec_size = lengths + symbols;
-            if (number >= max_tables || kind > 1 || symbols > 256 || spec_size > size - 1) return false;
-            (kind ? ac_ : dc_)[number] = {payload + 1, spec_size};
-            payload += 1 + spec_size, size -= 1 + spec_size;
         }
         return true;
     }
@@ -211,11 +205,26 @@ private:
 
     const std::uint8_t *data_;
     const std::uint8_t *quantisers_[max_tables] = {};
-    HuffmanSpec dc_[max_tables], ac_[max_tables];
+    HuffmanSpecs huffman_;
     bool has_exif_ = false;
 };
 
 }  // namespace
+
+bool HuffmanSpecs::take(const std::uint8_t *payload, std::size_t size) {
+    constexpr std::size_t lengths = 16;
+    while (size > 0) {
+        if (size < 1 + lengths) return false;
+        const int number = payload[0] & 15, kind = payload[0] >> 4;
+        std::size_t symbols = 0;
+        for (std::size_t i = 1; i <= lengths; ++i) symbols += payload[i];
+        const std::size_t spec_size = lengths + symbols;
+        if (number >= max_tables || kind > 1 || symbols > 256 || spec_size > size - 1) return false;
+        (kind ? ac : dc)[number] = {payload + 1, spec_size};
+        payload += 1 + spec_size, size -= 1 + spec_size;
+    }
+    return true;
+}
 
 int JpegHeader::max_h_samp_factor() const {
     int found = 1;

@@ -6,8 +6,8 @@
 
 namespace bushel {
 
-constexpr int SOF0 = 0xC0, SOF1 = 0xC1, DHT = 0xC4, RST0 = 0xD0, SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DQT = 0xDB,
-              DRI = 0xDD, APP0 = 0xE0, APP1 = 0xE1, APP14 = 0xEE, APP15 = 0xEF, COM = 0xFE;
+constexpr int SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, DHT = 0xC4, RST0 = 0xD0, SOI = 0xD8, EOI = 0xD9, SOS = 0xDA,
+              DQT = 0xDB, DRI = 0xDD, APP0 = 0xE0, APP1 = 0xE1, APP14 = 0xEE, APP15 = 0xEF, COM = 0xFE;
 
 inline bool is_restart(int marker) { return marker >= RST0 && marker < RST0 + 8; }
 
@@ -31,8 +31,16 @@ struct HuffmanSpec {
     std::size_t size = 0;
 };
 
+// The Huffman tables that a file has defined so far, by class and number.
+struct HuffmanSpecs {
+    HuffmanSpec dc[4], ac[4];
+
+    // Take the tables of a DHT segment. Return false for one that libjpeg would refuse.
+    bool take(const std::uint8_t *payload, std::size_t size);
+};
+
 // One component, and the tables that the first scan uses for it. Tables point into the file's bytes; missing ones are
-// null.
+// null, as are the Huffman tables of progressive files (progression.hpp).
 struct JpegComponent {
     int id = 0;
     int h_samp_factor = 1, v_samp_factor = 1;
@@ -51,7 +59,7 @@ struct JpegHeader {
     int orientation = 1;       // 1 to 8, as in Exif
     bool has_jfif = false;
     int adobe_transform = -1;  // colour transform of the APP14 segment: 0 none, 1 YCbCr, 2 YCCK; -1: no such segment
-    bool is_regular = true;  // false if libjpeg would warn, or for segments and tables that baseline files do not have
+    bool is_regular = true;    // false if libjpeg would warn, or for segments and tables that usual files do not have
     std::size_t frame_offset = 0;  // of the payload of the frame header (precision, height, width, ...)
     std::size_t data_offset = 0;   // of the entropy-coded data of the first scan
 

@@ -43,6 +43,15 @@ Interval source_samples(Interval pixels, bool half, bool smooth, int count) {
     return {std::max((pixels.begin - 1) >> 1, 0), std::min(pixels.end / 2 + 1, count)};
 }
 
+// Grey, or YCbCr with 4:4:4, 4:2:2 or 4:2:0 chroma.
+bool has_usual_components(const JpegHeader &header) {
+    if (header.components == 1) return true;
+    if (header.components != 3 || !header.is_ycbcr()) return false;
+    const JpegComponent &y = header.component[0], &cb = header.component[1], &cr = header.component[2];
+    return y.h_samp_factor <= 2 && y.v_samp_factor <= y.h_samp_factor && cb.h_samp_factor == 1 &&
+           cb.v_samp_factor == 1 && cr.h_samp_factor == 1 && cr.v_samp_factor == 1;
+}
+
 }  // namespace
 
 Region PlanePlan::samples() const {
@@ -62,12 +71,11 @@ int RegionPlan::rows_before(int mcu_row) const {
 }
 
 bool is_usual_jpeg(const JpegHeader &header) {
-    if (!header.is_regular || !header.is_sequential()) return false;
-    if (header.components == 1) return true;
-    if (header.components != 3 || !header.is_ycbcr()) return false;
-    const JpegComponent &y = header.component[0], &cb = header.component[1], &cr = header.component[2];
-    return y.h_samp_factor <= 2 && y.v_samp_factor <= y.h_samp_factor && cb.h_samp_factor == 1 &&
-           cb.v_samp_factor == 1 && cr.h_samp_factor == 1 && cr.v_samp_factor == 1;
+    return header.is_regular && header.is_sequential() && has_usual_components(header);
+}
+
+bool is_usual_progressive(const JpegHeader &header) {
+    return header.is_regular && header.sof == SOF2 && has_usual_components(header);
 }
 
 RegionPlan plan_region(const JpegHeader &header, const Region &region, int scale, int channels) {

@@ -1,4 +1,4 @@
-// The plan of a baseline decoding: which blocks a region needs, as libjpeg would scale and upsample it.
+// The plan of a decoding by Bushel's decoders: which blocks a region needs, as libjpeg would scale and upsample it.
 #pragma once
 #include "common/image.hpp"
 #include "jpeg/header.hpp"
@@ -31,7 +31,10 @@ struct RegionPlan {
 // 4:2:2 or 4:2:0 chroma, and a header of which libjpeg would not warn.
 bool is_usual_jpeg(const JpegHeader &header);
 
-// Plan a region, in pixels at 1/scale of the image's size, of an image that `is_usual_jpeg`.
+// Whether the progressive decoder may take an image: the same with progressive scans, which read_progression checks.
+bool is_usual_progressive(const JpegHeader &header);
+
+// Plan a region, in pixels at 1/scale of the image's size, of an image that is one of these.
 RegionPlan plan_region(const JpegHeader &header, const Region &region, int scale, int channels);
 
 }  // namespace bushel

@@ -17,14 +17,6 @@ bool fits_16_bits(const int (&dc_prediction)[3]) {
     return (shifted(0) | shifted(1) | shifted(2)) <= 0xFFFF;
 }
 
-// A copy goes by reference, so that the reader itself can stay in registers.
-BUSHEL_VECTORS_INLINE bool go_on(BitReader &reader, SegmentBits &bits) {
-    const std::uint8_t *next = reader.next;
-    const bool is_inside = bits.go_on(next);
-    reader.next = next;
-    return is_inside;
-}
-
 }  // namespace
 
 bool ScanDecoder::begin(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan) {
@@ -38,7 +30,7 @@ bool ScanDecoder::begin(const std::uint8_t *data, std::size_t size, const JpegHe
     }
     segment_ = none;
     way_ = JpegGrid(header).per_segment > 0 ? Way::tiles : Way::segments;
-    set_up_planes(way_ == Way::tiles ? max_lanes : 1);
+    planes_.set_up(plan_, way_ == Way::tiles ? max_lanes : 1);
     if (way_ == Way::segments && (plan_.mcus.top > 0 || plan_.mcus.width() < columns_)) {  // many blocks are skipped
         for (int number = 0; number < plan_.planes; ++number) component_[number].ac->make_strides();
     }
@@ -78,24 +70,6 @@ bool ScanDecoder::set_up_tables(const JpegHeader &header) {
         for (int k = 0; k < 64; ++k) component.quantisers.factor[natural_order[k]] = given.quantisers[k];
     }
     return true;
-}
-
-// Make room for as many rows of MCUs as are decoded at once, and for those that are kept.
-void ScanDecoder::set_up_planes(int rows) {
-    constexpr std::size_t padding = 64;
-    int room = 1;
-    while (room < std::min(rows + rows_kept, plan_.mcus.height())) room *= 2;
-    std::size_t bytes[3] = {}, total = 0;
-    for (int i = 0; i < plan_.planes; ++i) {
-        Plane &plane = plane_[i];
-        plane.plan = plan_.plane[i];
-        plane.stride = static_cast<std::size_t>(plane.plan.blocks.width() * plane.plan.side);
-        plane.mask = static_cast<unsigned>(room * plane.plan.v_samp_factor * plane.plan.side - 1);
-        bytes[i] = plane.stride * (plane.mask + 1) + padding;
-        total += bytes[i];
-    }
-    std::uint8_t *memory = samples_.bytes(total);
-    for (int i = 0; i < plan_.planes; memory += bytes[i++]) plane_[i].samples = memory;
 }
 
 // Read the needed segments of a tiled image, two rows of segments at once.
@@ -172,7 +146,7 @@ template <int Lanes>
 int ScanDecoder::block_rows(int row, int distance, BlockRow<Lanes> *rows) const {
     int count = 0;
     for (int number = 0; number < plan_.planes; ++number) {
-        const Plane &plane = plane_[number];
+        const Plane &plane = planes_[number];
         const PlanePlan &plan = plane.plan;
         for (int y = 0; y < plan.v_samp_factor; ++y) {
             for (int x = 0; x < plan.h_samp_factor; ++x) {
@@ -293,7 +267,7 @@ bool ScanDecoder::transform(Block *end) {
     for (Block *block = blocks_; block < end; ++block) {
         const Component &component = component_[block->component];
         good &= component.transform(block->coefficients, component.quantisers, block->count - 1, block->out,
-                                    plane_[block->component].stride);
+                                    planes_[block->component].stride);
         if (block->count > 1) std::memset(block->coefficients, 0, sizeof block->coefficients);
     }
     return good;

@@ -5,28 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/memory.hpp"
 #include "jpeg/entropy.hpp"
 #include "jpeg/header.hpp"
 #include "jpeg/idct.hpp"
 #include "jpeg/plan.hpp"
+#include "jpeg/planes.hpp"
 #include "jpeg/seek.hpp"
 
 namespace bushel {
-
-// The decoded samples of a component: the rows that were decoded last, in a ring. 64 bytes after the last one may be
-// read.
-struct Plane {
-    PlanePlan plan;
-    std::uint8_t *samples = nullptr;
-    std::size_t stride = 0;
-    unsigned mask = 0;  // rows of samples in the ring, less one; they are a power of two
-
-    std::uint8_t *row(int number) const { return samples + (static_cast<unsigned>(number) & mask) * stride; }
-    std::uint8_t *block(int column, int block_row) const {
-        return row(block_row * plan.side) + static_cast<std::size_t>((column - plan.blocks.left) * plan.side);
-    }
-};
 
 // Decodes a few rows of MCUs at a time, from the top.
 class ScanDecoder {
@@ -46,10 +32,8 @@ public:
     // The row of MCUs that `read` decodes next; the end of those of the plan after the last one.
     int next_row() const { return next_row_; }
 
-    // The samples that the last `read` decoded, and the rows of MCUs before them, of which there are `rows_kept` or
-    // all.
-    const Plane &plane(int number) const { return plane_[number]; }
-    static constexpr int rows_kept = 1;
+    // The samples that the last `read` decoded, and those of the row of MCUs before them.
+    Planes &planes() { return planes_; }
 
     // Return the words of a seek table with states `pixels` apart, or more; empty if there is no room for it, if the
     // data are damaged, or if a state does not fit into a word.
@@ -87,7 +71,6 @@ private:
 
     bool set_up(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const RegionPlan &plan);
     bool set_up_tables(const JpegHeader &header);
-    void set_up_planes(int rows);
     bool read_tiles();
     bool read_segments();
     bool read_runs();
@@ -121,8 +104,7 @@ private:
     RegionPlan plan_;
     HuffmanTable dc_[3], ac_[3];
     Component component_[3];
-    Plane plane_[3];
-    Buffer samples_;
+    Planes planes_;
     Lane lane_[max_lanes];
     Block blocks_[max_lanes * max_blocks] = {};
 

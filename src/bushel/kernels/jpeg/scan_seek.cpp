@@ -46,7 +46,7 @@ bool ScanDecoder::begin(const std::uint8_t *data, std::size_t size, const JpegHe
                         const SeekTable &table) {
     if (!states_.read(table, header, size) || !set_up(data, size, header, plan)) return false;
     way_ = Way::runs;
-    set_up_planes(max_lanes * rows_of_lane(plan_.mcus, next_row_));
+    planes_.set_up(plan_, max_lanes * rows_of_lane(plan_.mcus, next_row_));
     if (plan_.mcus.width() < columns_) {  // MCUs are skipped
         for (int number = 0; number < plan_.planes; ++number) {
             if (component_[number].ac->is_repeated()) component_[number].ac->make_strides();
