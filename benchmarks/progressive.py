@@ -96,10 +96,10 @@ def _whole_libjpeg(files: list[bytes], boxes: Geometry) -> Pixels:
 def _pillow(files: list[bytes], boxes: Geometry) -> Pixels:
     out = np.empty((len(files), SIDE, SIDE, 3), np.uint8)
     for number, data in enumerate(files):
-        box = tuple(map(int, boxes[number, :4]))
+        left, top, right, bottom = map(int, boxes[number, :4])
         with Image.open(io.BytesIO(data)) as image:
-            found = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR, box=box)
-        out[number] = found.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if boxes[number, 8] else found
+            found = np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR, (left, top, right, bottom)))
+        out[number] = found[:, ::-1] if boxes[number, 8] else found
     return out
 
 

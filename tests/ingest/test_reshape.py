@@ -99,3 +99,15 @@ def test_merge_and_reshard(dataset: Path, tmp_path: Path) -> None:
 def test_streams_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="a stream cannot be split"):
         split(bushel.open_stream("pipe:true", allow_commands=True), "out", {"a": 1})
+
+
+@pytest.mark.parametrize("name", ["..", "../out2", "/out2", "", ".", "a/../../out2", "s3://bucket/x", "a\0b"])
+def test_a_name_that_leads_out_of_the_target(dataset: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name of a dataset in the target"):
+        bushel.split(dataset, tmp_path / "out", {"train": 0.5, name: 0.5})
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_shares_that_are_no_dict(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="expected a dict such as"):
+        bushel.split(dataset, {"train": 0.5, "val": 0.5}, tmp_path / "out")  # type: ignore[arg-type]

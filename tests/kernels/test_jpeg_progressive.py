@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ def test_sizes() -> None:
     sizes = [(1, 1), (1, 130), (130, 1), (2, 2), (3, 5), (8, 8), (9, 7), (16, 16), (17, 15), (33, 31), (300, 200)]
     sizes += [(draw.randint(1, 130), draw.randint(1, 130)) for _ in range(20)]
     for number, (width, height) in enumerate(sizes):
-        options = ({}, {"restart_marker_blocks": 5}, {"restart_marker_rows": 1})[number % 3]
+        options: dict[str, Any] = ({}, {"restart_marker_blocks": 5}, {"restart_marker_rows": 1})[number % 3]
         data = save(picture(width, height), subsampling=number % 4 % 3, progressive=True, **options)
         check(data, count=4, seed=number)
 

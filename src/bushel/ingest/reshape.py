@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from bushel._dataset.concat import one_after_another
@@ -16,10 +17,11 @@ from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callbac
 from bushel._runtime.public import public
 from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
-from bushel.errors import UnsupportedError
+from bushel.errors import FormatError, UnsupportedError
 from bushel.ingest.converting import convert
 from bushel.ingest.packing import PackResult
 from bushel.storage import AnyPath, as_path
+from bushel.storage.names import below
 
 __all__ = ["merge", "reshard", "split"]
 
@@ -62,7 +64,8 @@ def split(
         Name of each new dataset to its result.
 
     Raises:
-        ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
+        ValueError: The shares do not add up to 1, or the numbers not to the number of samples; or a name would lead out
+            of `target`.
         KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
 
     Examples:
@@ -71,6 +74,10 @@ def split(
         (9, 3)
     """
     dataset = _open(source)
+    if not isinstance(shares, Mapping):
+        raise TypeError(f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not {type(shares).__name__}")
+    for name in shares:
+        _check_name(name)
     chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
     results: dict[str, PackResult] = {}
     start = 0
@@ -172,3 +179,17 @@ def _open(source: Any) -> Dataset:
 def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:
     """Return the container of a merged dataset; None if the target's suffix implies it."""
     return None if container_by_suffix(as_path(target).name) is not None else dataset.info.container
+
+
+def _check_name(name: str) -> None:
+    """Check the name of a new dataset in a folder.
+
+    Raises:
+        ValueError: It would not be in the folder.
+    """
+    try:
+        below(Path(), name, any_text=True)
+    except FormatError:
+        raise ValueError(
+            f"{name!r} cannot be the name of a dataset in the target: use a name such as 'train'"
+        ) from None
