@@ -67,10 +67,11 @@ def main() -> None:
     if train(run, model, bushel.Loader(texts[:-NEW], BATCH, **packs), lambda batch: loss_of(model, batch), EPOCHS):
         [batch] = bushel.Loader(texts[-NEW:], NEW, **packs)
         print(f"{loss_of(model, batch).item() / np.log(2):.3f} bits per byte of new texts")
-        first, end = batch["cu_seqlens"][0][1:3]  # the second document of the first row
-        alone = {name: batch[name][:1, first:end] for name in ("tokens", "positions")}
+        row, ends = next((row, ends) for row, ends in enumerate(batch["cu_seqlens"]) if len(ends) > 2)
+        first, end = ends[1:3]  # the second document of a row
+        alone = {name: batch[name][row : row + 1, first:end] for name in ("tokens", "positions")}
         scores = model(alone | {"cu_seqlens": [[0, end - first]]})[0]
-        same = torch.allclose(scores, model(batch)[0, first:end], atol=1e-4)
+        same = torch.allclose(scores, model(batch)[row, first:end], atol=1e-4)
         print("in its row, a document has the scores that it has alone:", same)
 
 

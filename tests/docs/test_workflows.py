@@ -18,8 +18,8 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 MAKEFILES = [ROOT / "Makefile", ROOT / "make/extra.mk"]
 TARGETS = {name for path in MAKEFILES for name in re.findall(r"^([a-z0-9-]+):", path.read_text("utf-8"), re.MULTILINE)}
 
-ELSEWHERE = {"playwright": "make browser", "psutil": "make cluster"}
-"""Packages that the targets of tests that need them install."""
+ELSEWHERE = {"grain": "pip install --no-deps grain", "playwright": "make browser", "psutil": "make cluster"}
+"""Packages that the targets of tests that need them install, or that ask for others than the extras, as Grain does."""
 IMPORTED_AS = {
     "av": "av",
     "cv2": "opencv-python-headless",

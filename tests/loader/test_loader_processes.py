@@ -117,7 +117,8 @@ def test_shared_memory_has_no_name() -> None:
         for process in {os.getpid(), *children()} - others:
             maps = Path(f"/proc/{process}/maps").read_text()
             assert "/memfd:bushel (deleted)" in maps
-            assert "/dev/shm" not in maps
+            # `multiprocessing` deletes the names of its semaphores at once.
+            assert "/dev/shm" not in maps.replace("/dev/shm/sem.", "")
         break
 
 
