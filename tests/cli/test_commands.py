@@ -260,15 +260,6 @@ def test_info(data: Path) -> None:
     assert found["fingerprint"] == reading(data).fingerprint
 
 
-def test_info_without_a_dataset(tmp_path: Path) -> None:
-    assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
-    assert "any container that Bushel reads" in fails("info", tmp_path, code=1)
-    (tmp_path / "x.tar.gz").write_bytes(b"")
-    assert "bushel.open_stream" in fails("info", tmp_path / "x.tar.gz")
-    assert "bushel.open_stream" in fails("get", tmp_path / "x.tar.gz", 0)
-    assert "pass allow_commands=True" in fails("ls", "pipe:echo hello")
-
-
 def test_summary_of_sequences_and_missing_fields(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "in", {"words": "utf8[]", "x": "utf8"}, container="ffrecord", sync=False) as writer:
         writer.append({"words": ["a", "bcd"], "x": ""}, key="a")

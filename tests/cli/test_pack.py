@@ -41,7 +41,7 @@ def test_errors_are_reported_and_counted(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 6)
     (photos / "class0/0000.jpg").write_bytes(b"")
     said = fails("pack", photos, tmp_path / "a.tar", code=1)
-    assert "1 of the first 1 items cannot be packed, but max_errors allows 0" in said
+    assert "1 of the first 1 items cannot be packed, but --max-errors allows 0" in said
     assert "0000.jpg" in said
     done = json.loads(run("pack", photos, tmp_path / "b.tar", "--max-errors", "20%", "--json"))
     assert (done["samples"], done["errors"]) == (5, 1)
@@ -148,7 +148,7 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--no-keys", "--replace-dots", "_"], "--no-keys leaves the keys out"),
         (["--kind", "videos", "--clip", "--resize", "4"], "the option has no effect with --clip"),
         (["--kind", "files", "--resize", "4"], "no image field: its fields are data"),
-        (["-c", "bag", "--part", "1"], "part=1 needs parts="),
+        (["-c", "bag", "--part", "1"], "--part 1 needs --parts"),
     ],
 )
 def test_wrong_use(tmp_path: Path, options: list[str], message: str) -> None:

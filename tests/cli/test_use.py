@@ -149,3 +149,51 @@ def test_abbreviated_and_unknown_options_of_the_originals(tmp_path: Path) -> Non
         assert result.exit_code == 2
         assert meant in result.stderr
     assert (tmp_path / "x.rec").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("pack train-0.tar out --kind samples -c tar --resize 0", "--resize"),
+        ("pack photos out -c tar --parts 3 --part 7", "--part 7 does not exist: the parts are 0 to 2"),
+        ("pack photos out -c tar --engine nothing", "unknown engine 'nothing'"),
+        ("cat train-0.tar 0", "`bushel get PATH KEY` prints one sample"),
+        ("info empty", "this folder is empty"),
+        ("views train-0.tar --delete x", "there is no view 'x': no view is saved"),
+        ("split train-0.tar out ../other=1", "'../other' cannot be the name of a dataset in the target"),
+        ("split train-0.tar out a=0.5 /b=0.5", "'/b' cannot be the name of a dataset in the target"),
+    ],
+)
+def test_what_is_typed_by_mistake(tars: list[Path], monkeypatch: pytest.MonkeyPatch, line: str, said: str) -> None:
+    folder = tars[0].parent
+    monkeypatch.chdir(folder)
+    image_folder(folder / "photos", 3)
+    (folder / "empty").mkdir()
+    there = sorted(folder.rglob("*"))
+    assert said in fails(*line.split(), code=1 if line.startswith("info") else 2)
+    assert sorted(folder.rglob("*")) == there
+
+
+def test_messages_name_options_and_not_arguments_of_python(tars: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tars[0].parent
+    monkeypatch.chdir(folder)
+    image_folder(folder / "photos", 3)
+    run("pack", "photos", "out", "-c", "tar")
+    assert "but --max-errors allows 0" in fails("pack", "photos", "out", "-c", "tar", "--append", code=1)
+    assert "invalid --resize 0" in fails("pack", "photos", "other", "-c", "tar", "--resize", "0")
+    assert "max_errors" in fails("ls", "out", "--where", "max_errors == 3")  # which is a name of the user here
+    writer = bushel.Writer("out", container="tar", mode="append", sync=False)
+    writer.append({"image": b"\xff\xd8\xff", "label": 1}, key="new")
+    writer.suspend()
+    assert "continue the run that wrote it with --resume" in run("verify", "out", code=1)
+
+
+def test_info_without_a_dataset(tmp_path: Path) -> None:
+    assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
+    assert "this folder is empty" in fails("info", tmp_path, code=1)
+    (tmp_path / "x.py").write_text("x")
+    assert "any container that Bushel reads" in fails("info", tmp_path / "x.py", code=1)
+    (tmp_path / "x.tar.gz").write_bytes(b"")
+    assert "bushel.open_stream" in fails("info", tmp_path / "x.tar.gz")
+    assert "bushel.open_stream" in fails("get", tmp_path / "x.tar.gz", 0)
+    assert "pass --allow-commands" in fails("ls", "pipe:echo hello")

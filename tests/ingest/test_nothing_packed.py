@@ -127,7 +127,7 @@ def test_engines_without_their_package(
     image_folder(tmp_path / "photos", 6)
     said = fails("pack", tmp_path / "photos", tmp_path / "out", "-c", "tar", "--engine", engine)
     assert (
-        said == f"bushel: engine='{engine}' needs {package}, which is not installed: pip install 'bushel[{engine}]'\n"
+        said == f"bushel: --engine {engine} needs {package}, which is not installed: pip install 'bushel[{engine}]'\n"
     )
     assert "6 samples written" in run("pack", tmp_path / "photos", tmp_path / "out", "-c", "tar")
 

@@ -164,8 +164,10 @@ def delete_view(dataset: Any, name: str) -> None:
         KeyError: There is none.
     """
     folder = _folder(dataset)
-    if name not in _names(folder):
-        raise KeyError(f"there is no view {name!r}: the views are {', '.join(_names(folder)) or 'none'}")
+    names = _names(folder)
+    if name not in names:
+        known = f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
+        raise KeyError(f"there is no view {name!r}: {did_you_mean(name, names) or known}")
     remove(_path(folder, name))
 
 

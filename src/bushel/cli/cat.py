@@ -33,9 +33,15 @@ def command(
     from bushel.cli.describe import lines
     from bushel.cli.output import print_json
 
-    dataset = open_any(
-        chosen.files(path), container=chosen.container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
-    )
+    files = chosen.files(path)
+    try:
+        dataset = open_any(
+            files, container=chosen.container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
+        )
+    except FileNotFoundError as error:
+        if not isinstance(path, str):
+            error.add_note("several paths are one dataset; `bushel get PATH KEY` prints one sample")
+        raise
     names = None if fields is None else [name for name in fields.split(",") if name]
     for line in lines(dataset, start, number, names):
         print_json(line)

@@ -26,16 +26,21 @@ from bushel.errors import (
     naming,
 )
 
-__all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json", "stopped"]
+__all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json", "stopped", "with_options"]
 
-_ARGUMENT = re.compile(r"(?<![^\s(])(?P<name>mode|kind|container)=(?:'(?P<value>\w+)'|(?=[\s:]|$))")
+_ARGUMENT = re.compile(
+    r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize)=(?:'(?P<text>\w+)'|(?P<number>-?\d+)|(?=[\s:,]|$))"
+)
 """Arguments of Python functions in error messages. Commands show them as options."""
+_LONG_ARGUMENT = re.compile(
+    r"(?<![\w'\"./=-])(?P<name>[a-z]+(?:_[a-z]+)+)(?:=(?:True\b|(?P<value>[\w.+-]+)))?(?![\w'\"=(/])"
+)
+"""The same of those whose names have an underscore, with or without a value."""
 _AS_OPTIONS = {
     "bushel.sources.Files": "--kind files",
     "suffixes=": "--exts",
     "root=": "--root ",
     "file=": "--file ",
-    "ignore_missing=True": "--ignore-missing",
 }
 """Other things in error messages that Python and the commands call differently."""
 _NEW_NAME = re.compile(r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or )?(.*)names=\{'(.+?)': '(.+?)'\}")
@@ -114,14 +119,26 @@ def _describe(error: Exception) -> str:
     hint = error.hint if isinstance(error, FormatError) else None
     first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
     lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
-    text = _NEW_NAME.sub(r"\1--rename \2=\3", _ARGUMENT.sub(_as_option, "\n".join(lines)))
+    return with_options("\n".join(lines))
+
+
+def with_options(text: str) -> str:
+    """Return a message with the options of the running command in the place of arguments of Python functions."""
+    text = _NEW_NAME.sub(r"\1--rename \2=\3", _ARGUMENT.sub(_as_option, text))
     for python, option in _AS_OPTIONS.items():
         text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
-    return text
+    context = click.get_current_context(silent=True)
+    options = set() if context is None else {name for each in context.command.params for name in each.opts}
+
+    def option_of(argument: re.Match[str]) -> str:
+        option = f"--{argument['name'].replace('_', '-')}"
+        return f"{option} {argument['value'] or ''}".rstrip() if option in options else argument[0]
+
+    return _LONG_ARGUMENT.sub(option_of, text)
 
 
 def _as_option(argument: re.Match[str]) -> str:
-    name, value = argument["name"], argument["value"]
+    name, value = argument["name"], argument["text"] or argument["number"]
     return f"--{value}" if name == "mode" else f"--{name}{' ' if value else ''}{value or ''}"
 
 

@@ -49,6 +49,7 @@ def command(
     if (allowed_signers is None) != (signer is None):
         raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
     import bushel
+    from bushel.cli.messages import with_options
     from bushel.cli.output import count, print_json, print_text, progress_bar, size
 
     with progress_bar("verifying", quiet=shown.quiet) as progress:
@@ -73,7 +74,7 @@ def command(
         )
         raise click.exceptions.Exit(0 if found.ok else 1)
     for problem in found.problems:
-        print_text(f"warning: {problem}" if problem.warning else str(problem))
+        print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
     if not shown.quiet:
         unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
         erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
