@@ -29,6 +29,7 @@ import random
 from pathlib import Path
 
 from tests.kernels.jpegs import all_kinds
+from tests.kernels.progressive_damage import originals, written
 
 from bushel.kernels import tile_jpeg
 
@@ -37,6 +38,8 @@ for name, data in all_kinds().items():
     for kind, jpeg in (("plain", data), ("tiled", tile_jpeg(data))):
         path = Path("build/fuzz/corpus", f"{name}-{kind}".replace("/", "-").replace(" ", "-"))
         path.write_bytes(jpeg + rng.randbytes(12))  # the last bytes choose the crop, the options and the table
+for number, parts in enumerate(originals()):
+    Path(f"build/fuzz/corpus/scans-{number}").write_bytes(written(parts) + rng.randbytes(12))
 PYTHON
 cd build/fuzz
 ./jpeg_fuzz -max_total_time="${FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 corpus

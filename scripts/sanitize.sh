@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests of the kernels under AddressSanitizer and UndefinedBehaviorSanitizer. The module is built in
 # build/sanitize and lies there beside a copy of the package, so that the installed one stays as it is.
-# Arguments, if any, are those of pytest; by default tests/kernels. `scripts/sanitize.sh environment` prints the variables
+# Arguments, if any, are those of pytest; by default tests/kernels, and then 20,000 damaged progressive JPEGs. `scripts/sanitize.sh environment` prints the variables
 # with which `.venv/bin/python -S` loads that module, for programs that start processes of their own.
 set -eu
 cd "$(dirname "$0")/.."
@@ -34,5 +34,8 @@ if [ "${1:-}" = environment ]; then
     done
     exit
 fi
-[ $# -gt 0 ] || set -- tests/kernels
-exec "$python" -S -m pytest -p no:cacheprovider --capture=sys "$@"
+if [ $# -gt 0 ]; then
+    exec "$python" -S -m pytest -p no:cacheprovider --capture=sys "$@"
+fi
+"$python" -S -m pytest -p no:cacheprovider --capture=sys tests/kernels
+exec "$python" -S -m tests.kernels.progressive_damage --cases 20000

@@ -40,6 +40,13 @@ public:
         return data_.get();
     }
 
+    // Free what is too large to be kept, when its contents are not needed any more.
+    void shrink() {
+        if (size_ <= max_kept) return;
+        data_.reset();
+        size_ = 0;
+    }
+
 private:
     static constexpr std::size_t max_kept = std::size_t{32} << 20;  // larger buffers are freed at the next call
 

@@ -27,10 +27,10 @@ bool ProgressiveDecoder::read(const std::uint8_t *data, std::size_t size, const 
     data_ = data;
     plan_ = plan_region(header, region, scale, channels);
     set_up(header);
-    for (const ProgressiveScan &scan : scans) {
-        if (!read_scan(scan)) return false;
-    }
-    return read_pixels(*this, plan_, region, channels, out);
+    const bool done = read_scans(scans) && read_pixels(*this, plan_, region, channels, out);
+    coefficients_.shrink();
+    nonzero_.shrink();
+    return done;
 }
 
 void ProgressiveDecoder::set_up(const JpegHeader &header) {
@@ -62,6 +62,10 @@ void ProgressiveDecoder::set_up(const JpegHeader &header) {
     }
     planes_.set_up(plan_, 1);
     next_row_ = plan_.mcus.top;
+}
+
+bool ProgressiveDecoder::read_scans(const std::vector<ProgressiveScan> &scans) {
+    return std::all_of(scans.begin(), scans.end(), [this](const ProgressiveScan &scan) { return read_scan(scan); });
 }
 
 // Read the segments of a scan down to the last needed block.

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "common/image.hpp"
 #include "common/memory.hpp"
@@ -21,7 +22,8 @@ namespace bushel {
 class ProgressiveDecoder {
 public:
     // Decode a region, as BaselineDecoder::read does. It takes 128 bytes for each block of the region, and 8 for each
-    // block above and beside it; libjpeg takes 128 for each block of the image.
+    // block above and beside it; libjpeg takes 128 for each block of the image. More than 32 MiB are freed before it
+    // returns: libjpeg may have to decode the image then, and a thread may never decode another progressive one.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region, int scale,
               int channels, const ImageRows &out);
 
@@ -49,6 +51,7 @@ private:
     };
 
     void set_up(const JpegHeader &header);
+    bool read_scans(const std::vector<ProgressiveScan> &scans);
     bool read_scan(const ProgressiveScan &scan);
     bool needs(const ProgressiveScan &scan) const;
     bool set_up_tables(const ProgressiveScan &scan);
