@@ -169,7 +169,7 @@ def open(
             from bushel._discovery.index_place import indexed_in
 
             found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
-        options = ReadOptions(spec=fields, pickle=pickle, damaged=True)
+        options = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True)
         recover, lacks_some = damaged == "warn", may_lack_samples(found.shards)
         shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
         if fields is not None:

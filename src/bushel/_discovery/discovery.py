@@ -332,7 +332,7 @@ def _find_at(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
-    names = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
+    names = _names_in(path) if path.is_dir() else [path.name]
     found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
     found = found or _ask(path, candidates, names) or _parts(path, container)
     if not found and container is not None:
@@ -351,6 +351,10 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             hint="`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
+
+
+def _names_in(folder: AnyPath) -> list[str]:
+    return os.listdir(folder) if isinstance(folder, Path) else [entry.name for entry in folder.iterdir()]
 
 
 def holds_parts(path: AnyPath) -> bool:

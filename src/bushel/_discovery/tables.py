@@ -71,7 +71,7 @@ class StoredTable:
 
     index: ShardIndex
     fits: bool
-    recorded: tuple[FileStamp, ...]
+    recorded: Sequence[FileStamp]
 
 
 def stored_table(shard: Shard, *, note: bool = False, check: bool = False) -> StoredTable | None:

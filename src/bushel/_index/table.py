@@ -309,7 +309,7 @@ class ShardIndex:
     """
 
     samples: int
-    files: tuple[FileStamp, ...]
+    files: Sequence[FileStamp]
     fields: Mapping[str, FieldExtents]
     container: str
     keys: Keys | None = None

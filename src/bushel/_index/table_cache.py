@@ -3,7 +3,8 @@
 It is the folder `BUSHEL_TABLES_DIR`, by default `bushel/tables` in `XDG_CACHE_HOME` or `~/.cache`, of at most
 `BUSHEL_TABLES_SIZE` (2 GB by default, 0 for no cache). The tables that were used longest ago are removed first. The
 folder may be deleted at any time. A table is found by the URLs, sizes and stamps of its files, so that of a replaced
-object is never found; objects of stores that give neither an ETag nor a time have none.
+object is never found; objects of stores that give neither an ETag nor a time have none. `containers/kept_folder.py`
+keeps the tables of local folders of many files in it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bushel.errors import FormatError
 from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
 
-__all__ = ["has_table", "keep_table", "kept_table"]
+__all__ = ["cache_of_tables", "has_table", "keep_table", "kept_table"]
 
 _LAYOUT = 1
 """Number of the rules by which containers make tables. It changes when they would make another one of the same file."""
@@ -44,7 +45,7 @@ def kept_table(
         section: Number of the section; -1 for the whole shard.
         fields: The fields of the table; empty for all.
     """
-    cache, name = _cache_of_environment(), _identity(container, shard, stamps, fields)
+    cache, name = cache_of_tables(), _identity(container, shard, stamps, fields)
     if cache is None or name is None or (data := cache.get(name, section + 1)) is None:
         return None
     try:
@@ -59,13 +60,13 @@ def has_table(
     container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1, fields: Sequence[str] = ()
 ) -> bool:
     """Return whether the cache seems to have a table: see `kept_table`. It is not read."""
-    cache, name = _cache_of_environment(), _identity(container, shard, stamps, fields)
+    cache, name = cache_of_tables(), _identity(container, shard, stamps, fields)
     return cache is not None and name is not None and cache.has(name, section + 1)
 
 
 def keep_table(index: ShardIndex, shard: Shard, section: int = -1, fields: Sequence[str] = ()) -> bool:
     """Keep a table in the cache. Return whether that was possible."""
-    cache, name = _cache_of_environment(), _identity(index.container, shard, index.files, fields)
+    cache, name = cache_of_tables(), _identity(index.container, shard, index.files, fields)
     if cache is None or name is None:
         return False
     data = encode_index(index)
@@ -82,7 +83,7 @@ def _identity(container: str, shard: Shard, stamps: Sequence[FileStamp], fields:
     return hashlib.sha256(json.dumps([_LAYOUT, container, files, *fields]).encode()).hexdigest()[:40]
 
 
-def _cache_of_environment() -> BlockCache | None:
+def cache_of_tables() -> BlockCache | None:
     """Return the `BlockCache` that the environment names, or None if there is none."""
     folder = os.environ.get("BUSHEL_TABLES_DIR")
     if not folder:

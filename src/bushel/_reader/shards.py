@@ -72,7 +72,7 @@ class OpenShard:
     container: str
     shard: Shard
     samples: int
-    stamps: tuple[FileStamp, ...]
+    stamps: Sequence[FileStamp]
     keyed: bool
     checksums: bool
     fields: tuple[Field, ...]
@@ -130,6 +130,8 @@ class OpenShard:
 
         That is the usual case. What all others mean, `tables.table_to_read` finds out.
         """
+        if len(shard.files) > _MANY_FILES and not shard.sidecar.exists():
+            return None
         sidecar, paths = shard.sidecar, list(map(shard.path, range(len(shard.files))))
         try:
             index = load_index(sidecar)
@@ -255,7 +257,7 @@ class OpenShard:
             from bushel._index.opening import block_file
 
             return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0])
-        path, stamp = self.path(number), self.stamps[number]
+        path, stamp, forget = self.path(number), self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
             from bushel._reader.section_tables import file_of_section
 
@@ -263,7 +265,7 @@ class OpenShard:
         if len(self.stamps) > _MANY_FILES and stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
             from bushel.storage.small_file import SmallFile
 
-            return SmallFile(str(path), stamp.size, stamp.mtime_ns)
+            return SmallFile(str(path), stamp.size, stamp.mtime_ns, forget)
         file = open_known(path, stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
@@ -271,11 +273,9 @@ class OpenShard:
 
             changed = stamp_of(file) != stamp.crc32
         if file.size != stamp.size or changed:
-            raise FormatError(
-                f"the file has changed since the dataset was opened: {file.size} bytes, then {stamp.size}",
-                file=str(path),
-                hint="open the dataset again",
-            )
+            from bushel.storage.small_file import changed_since
+
+            raise changed_since(str(path), file.size, stamp.size, forget)
         return file
 
     @property

@@ -54,6 +54,8 @@ class ReadOptions:
         checksums: Whether the CRC-32 of every field is wanted. What `index` does not give is computed afterwards.
         report: Called with the bytes scanned since the last call.
         damaged: Whether a record that differs from the container's own checksum becomes an unreadable sample, no error.
+        kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if no folder in it has
+            changed. Files are looked at when they are read.
     """
 
     spec: Spec | None = None
@@ -61,6 +63,7 @@ class ReadOptions:
     checksums: bool = False
     report: Report | None = None
     damaged: bool = False
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

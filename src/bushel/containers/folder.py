@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,11 +16,20 @@ from pathlib import Path
 
 import numpy as np
 
+from bushel._index.file_stamps import FileStamps
 from bushel._index.held_blocks import blocks_in_table
-from bushel._index.table import I64, MISSING, U8, FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import I64, MISSING, U8, FieldExtents, Keys, Shard, ShardIndex
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder_metadata import METADATA, metadata_rows, values_of
+from bushel.containers.kept_folder import (
+    FolderNames,
+    Watched,
+    blocks_of,
+    keep_folder,
+    kept_names,
+    watched,
+)
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, Blocks, leads_out, list_names
@@ -42,9 +52,9 @@ class _Folder:
         """Return the one shard of a folder with files of images, clips or sounds; None of any other folder or file."""
         if not path.is_dir():
             return None
-        names = _listed(path)
+        names = (kept_names(path) if isinstance(path, Path) else None) or _listed(path)
         media = any(_media(name) for name in names if not _is_metadata(name))
-        return [Shard(path, "", tuple(names))] if media else None
+        return [Shard(path, "", names)] if media else None
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: the list of the folder is the index."""
@@ -52,10 +62,21 @@ class _Folder:
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of the files: a block for each, and a sample for those that share a name."""
+        names, keeps = shard.files, options.kept and options.spec is None
+        if keeps and isinstance(names, FolderNames) and names.table is not None:
+            return names.table
+        metadata = [name for name in names if _is_metadata(name)]
+        seen = [watched(str(shard.root), name) for name in metadata] if isinstance(shard.root, Path) else []
         stamps = _stamps(shard)
-        metadata = [name for name in shard.files if _is_metadata(name)]
         if metadata:
-            return _with_metadata(shard, metadata, stamps, options)
+            table = _with_metadata(shard, metadata, stamps, options)
+        else:
+            table = self._without_metadata(shard, stamps, options)
+        if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
+            keep_folder(shard.root, names, seen, table)
+        return table
+
+    def _without_metadata(self, shard: Shard, stamps: FileStamps, options: ReadOptions) -> ShardIndex:
         samples: dict[str, dict[str, int]] = {}
         for number, name in enumerate(shard.files):
             stem, extension = _split(name)
@@ -67,7 +88,7 @@ class _Folder:
             options.report(0)
         keys = sorted(samples)
         fields, labels = _fields(shard, keys, samples, options)
-        blocks = [_blocks(stamps)]
+        blocks = [blocks_of(stamps)]
         columns = {name: _extents(field, rows, blocks[0], len(stamps)) for name, (field, rows) in fields.items()}
         if labels:
             numbers, values = _numbered(keys, labels)
@@ -89,9 +110,7 @@ class _Folder:
 CONTAINER = _Folder()
 
 
-def _with_metadata(
-    shard: Shard, metadata: Sequence[str], stamps: tuple[FileStamp, ...], options: ReadOptions
-) -> ShardIndex:
+def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, options: ReadOptions) -> ShardIndex:
     """Return the table of files that metadata name: a sample for each row, whose columns are fields."""
     number_of = {name: number for number, name in enumerate(shard.files)}
     place = str(shard.path(number_of[metadata[0]]))
@@ -110,7 +129,7 @@ def _with_metadata(
     named = set(numbers)
     if others := sum(1 for number, name in enumerate(shard.files) if number not in named and _media(name)):
         _log.warning("%s: the metadata do not name %d of its files, which are not read", shard.root, others)
-    blocks = [_blocks(stamps)]
+    blocks = [blocks_of(stamps)]
     field = _declared(Field(kind, _codec_of(kind, {_split(row.file)[1] for row in rows})), options)
     columns = {kind: _extents(field, numbers, blocks[0], len(stamps))}
     values = {}
@@ -132,22 +151,31 @@ def _is_metadata(name: str) -> bool:
     return name.endswith(METADATA) and name.rpartition("/")[2] in METADATA
 
 
-def _listed(path: AnyPath) -> list[str]:
+def _listed(path: AnyPath) -> FolderNames:
     """Return the names of the files below a folder that may be samples or metadata, sorted by code point."""
-    names = _walk(str(path), "") if isinstance(path, Path) else list_names(path)
-    return sorted(
-        name
-        for name in names
-        if not name.startswith(".") and "/." not in name and name.rpartition("/")[2] not in _NO_SAMPLES
+    started, folders = time.time_ns(), list[Watched]()
+    found = _walk(str(path), "", folders) if isinstance(path, Path) else list_names(path)
+    names = FolderNames(
+        sorted(
+            name
+            for name in found
+            if not name.startswith(".") and "/." not in name and name.rpartition("/")[2] not in _NO_SAMPLES
+        )
     )
+    names.folders, names.listed_ns = folders, started
+    return names
 
 
-def _walk(folder: str, above: str) -> Iterator[str]:
-    """Yield the names of files below a local folder. A million names take a second."""
-    with os.scandir(folder) as entries:
+def _walk(root: str, folder: str, folders: list[Watched]) -> Iterator[str]:
+    """Yield the names of files below a local folder, and add each folder. A million names take a second."""
+    folders.append(watched(root, folder))
+    above = f"{folder}/" if folder else ""
+    with os.scandir(f"{root}/{folder}") as entries:
         for entry in entries:
+            if entry.name.startswith("."):
+                continue
             if entry.is_dir():
-                yield from _walk(entry.path, f"{above}{entry.name}/")
+                yield from _walk(root, above + entry.name, folders)
             else:
                 yield above + entry.name
 
@@ -170,19 +198,15 @@ def _media_of(extension: str) -> str | None:
     return next((field for field, holds, _ in _KINDS if holds(codec)), None)
 
 
-def _stamps(shard: Shard) -> tuple[FileStamp, ...]:
-    if not isinstance(shard.root, Path):
-        stats = (shard.path(number).stat() for number in range(len(shard.files)))
-        return tuple(
-            FileStamp(name, int(stat.st_size), int(stat.st_mtime_ns))
-            for name, stat in zip(shard.files, stats, strict=True)
-        )
-    root = os.fspath(shard.root)
-    found = []
-    for number, name in enumerate(shard.files):
-        own = os.stat(str(shard.path(number)) if leads_out(name) else f"{root}/{name}")
-        found.append(FileStamp(name, own.st_size, own.st_mtime_ns))
-    return tuple(found)
+def _stamps(shard: Shard) -> FileStamps:
+    files, root = shard.files, shard.root
+    if isinstance(root, Path):
+        paths = (str(shard.path(number)) if leads_out(name) else f"{root}/{name}" for number, name in enumerate(files))
+        known = [(own.st_size, own.st_mtime_ns) for own in map(os.stat, paths)]
+    else:
+        stats = (shard.path(number).stat() for number in range(len(files)))
+        known = [(int(stat.st_size), int(stat.st_mtime_ns)) for stat in stats]
+    return FileStamps(files, *np.array(known, np.int64).reshape(-1, 2).T.copy())
 
 
 def _fields(
@@ -221,15 +245,6 @@ def _codec_of(kind: str, extensions: Iterable[str]) -> str:
 def _declared(field: Field, options: ReadOptions) -> Field:
     known = (options.spec or {}).get(field.name)
     return field if known is None or known.sequence else known
-
-
-def _blocks(stamps: Sequence[FileStamp]) -> Blocks:
-    """Return the block file of all files, one after another."""
-    length = np.array([stamp.size for stamp in stamps], np.int64)
-    count = len(stamps)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
-    zero = np.zeros(count, np.int64)
-    return Blocks(start, np.arange(count, dtype=np.int32), zero, length, np.zeros(count, np.uint8), ("stored",))
 
 
 def _extents(field: Field, rows: Sequence[int], blocks: Blocks, number: int) -> FieldExtents:

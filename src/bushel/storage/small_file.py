@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from bushel.errors import FormatError
 from bushel.storage.base import extent_error
 
-__all__ = ["SmallFile"]
+__all__ = ["SmallFile", "changed_since"]
 
 
 class SmallFile:
@@ -17,12 +18,13 @@ class SmallFile:
         path: Its path.
         size: Size in bytes.
         mtime_ns: Time of modification in nanoseconds.
+        forget: Called if the file has changed.
     """
 
-    __slots__ = ("mtime_ns", "path", "size")
+    __slots__ = ("forget", "mtime_ns", "path", "size")
 
-    def __init__(self, path: str, size: int, mtime_ns: int) -> None:
-        self.path, self.size, self.mtime_ns = path, size, mtime_ns
+    def __init__(self, path: str, size: int, mtime_ns: int, forget: Callable[[], None] | None = None) -> None:
+        self.path, self.size, self.mtime_ns, self.forget = path, size, mtime_ns, forget
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent.
@@ -38,11 +40,7 @@ class SmallFile:
         try:
             stat = os.fstat(number)
             if stat.st_size != self.size or stat.st_mtime_ns != self.mtime_ns:
-                raise FormatError(
-                    f"the file has changed since the dataset was opened: {stat.st_size} bytes, then {self.size}",
-                    file=self.path,
-                    hint="open the dataset again",
-                )
+                raise changed_since(self.path, stat.st_size, self.size, self.forget)
             data = os.pread(number, length, offset)
             while len(data) < length:
                 more = os.pread(number, length - len(data), offset + len(data))
@@ -52,3 +50,21 @@ class SmallFile:
             return data
         finally:
             os.close(number)
+
+
+def changed_since(path: str, size: int, known: int, forget: Callable[[], None] | None) -> FormatError:
+    """Return the error about a file that has changed, after what an earlier opening kept of it is removed.
+
+    Args:
+        path: The file.
+        size: Its size now, in bytes.
+        known: Its size when the dataset was opened.
+        forget: Removes what was kept, so that the next opening looks at all files; None if nothing was.
+    """
+    if forget is not None:
+        forget()
+    return FormatError(
+        f"the file has changed since the dataset was opened: {size} bytes, then {known}",
+        file=path,
+        hint="open the dataset again",
+    )

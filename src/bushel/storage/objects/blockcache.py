@@ -121,6 +121,13 @@ class BlockCache:
             self._growth.bytes = 0
             self.trim()
 
+    def drop(self, identity: str, block: int) -> None:
+        """Remove a block, if it is cached."""
+        try:
+            self._path(identity, block).unlink(missing_ok=True)
+        except OSError as error:
+            self._give_up(error)
+
     def trim(self) -> None:
         """Remove the least recently used blocks, down to 7/8 of the limit, if the limit is exceeded.
 

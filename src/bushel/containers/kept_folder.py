@@ -1,0 +1,181 @@
+"""The files below a local folder, and their table, kept in the user's cache of tables for the next opening.
+
+A folder changes its times when a file is added, removed or renamed in it, so a million files are known by the times of
+their folders. A file that is written in place shows that when it is read; what is kept is removed then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.array_file import head_of, pieces_of
+from bushel._index.file_stamps import FileStamps
+from bushel._index.named_arrays import body_crc32, parse
+from bushel._index.saving import encode_index
+from bushel._index.sidecar import decode_index
+from bushel._index.table import U8, FileStamp, ShardIndex
+from bushel._index.table_cache import cache_of_tables
+from bushel.errors import FormatError
+from bushel.storage import Blocks
+
+__all__ = ["FolderNames", "Watched", "blocks_of", "keep_folder", "kept_names", "watched"]
+
+_LAYOUT = 1
+"""Number of the rules of what is kept. It changes when these rules, or those of the container `folder`, change."""
+
+_MANY = 10_000
+"""Of fewer files nothing is kept: looking at them takes less than a tenth of a second."""
+
+_SETTLED_NS = 2_000_000_000
+"""A folder whose last change is this long ago shows any later one: clocks of file systems have steps."""
+
+_LIST, _TABLE = 0, 1
+"""Numbers of the two blocks in the cache: names, sizes and times of the files; the table."""
+
+_KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
+
+_log = logging.getLogger("bushel")
+
+
+class Watched(NamedTuple):
+    """A folder, or a file of metadata, that shows by its times whether a kept table is still valid."""
+
+    name: str
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+class FolderNames(tuple[str, ...]):
+    """The names of the files below a folder.
+
+    Attributes:
+        folders: The folders, as they were before they were listed.
+        listed_ns: The time before the first was listed.
+        table: The table of the files, if it was kept; a copy in another process has only the names.
+    """
+
+    folders: Sequence[Watched] = ()
+    listed_ns: int = 0
+    table: ShardIndex | None = None
+
+    def __reduce__(self) -> tuple[type[tuple[str, ...]], tuple[tuple[str, ...]]]:
+        return tuple, (tuple(self),)
+
+
+def watched(root: str, name: str) -> Watched:
+    """Return a folder or file below `root` as it is now.
+
+    Raises:
+        OSError: It cannot be looked at.
+    """
+    stat = os.stat(f"{root}/{name}" if name else root)
+    return Watched(name, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+
+
+def kept_names(root: Path) -> FolderNames | None:
+    """Return the names of the files below a folder with their table, if no folder has changed since both were kept."""
+    cache, identity = cache_of_tables(), _identity(root)
+    if cache is None or (data := cache.get(identity, _LIST)) is None:
+        return None
+    try:
+        text, arrays = parse(data, _KINDS)
+        seen = zip(_split(arrays["watched"]), *arrays["marks"].reshape(3, -1).tolist(), strict=True)
+        if text != str(_LAYOUT) or any(watched(str(root), own[0]) != own for own in seen):
+            return None
+        names = FolderNames(_split(arrays["names"]))
+        stamps = FileStamps(names, arrays["sizes"], arrays["times"], partial(_forget, identity))
+        if (data := cache.get(identity, _TABLE)) is None:
+            return None
+        slim = decode_index(data, Path(cache.folder, identity))
+    except OSError:  # a folder is gone
+        return None
+    except (FormatError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        _log.info("%s: the list of files in the cache of tables is not used: %s", root, error)
+        return None
+    if slim.files != (_entry_of(stamps),):
+        return None  # another process keeps a newer one at this moment
+    fields = {name: replace(column, file=column.file + len(stamps)) for name, column in slim.fields.items()}
+    names.table = replace(slim, files=stamps, fields=fields, blocks=(blocks_of(stamps), *slim.blocks))
+    return names
+
+
+def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], index: ShardIndex) -> None:
+    """Keep the names of many files and their table, if no folder changed a moment ago.
+
+    Args:
+        root: The folder.
+        names: The files.
+        metadata: The files whose contents the table has, as they were before they were read.
+        index: The table. Its first block file has all files one after another, and no field lies in a file itself.
+    """
+    cache, stamps = cache_of_tables(), index.files
+    seen = [*names.folders, *metadata]
+    settled = all(max(each.mtime_ns, each.ctime_ns) < names.listed_ns - _SETTLED_NS for each in seen)
+    if cache is None or len(names) < _MANY or not seen or not settled or not isinstance(stamps, FileStamps):
+        return
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "names": _joined(names),
+        "sizes": stamps.sizes,
+        "times": stamps.times,
+        "watched": _joined([each.name for each in seen]),
+        "marks": np.array([each[1:] for each in seen], np.int64).T.reshape(-1),
+    }
+    head = head_of(arrays, {"bushel": str(_LAYOUT)})
+    count = len(stamps)
+    fields = {name: replace(column, file=column.file - count) for name, column in index.fields.items()}
+    slim = replace(index, files=(_entry_of(stamps),), fields=fields, blocks=index.blocks[1:])
+    try:
+        table = encode_index(slim)
+    except UnicodeEncodeError as error:  # in the name of a class
+        _log.info("%s: the list of its files is not kept: %s", root, error)
+        return
+    parts = (table, b"".join([head, *pieces_of(arrays)]))
+    if sum(map(len, parts)) > cache.limit:
+        return
+    identity = _identity(root)
+    for number, data in zip((_TABLE, _LIST), parts, strict=True):
+        cache.put(identity, number, memoryview(data))
+
+
+def blocks_of(stamps: FileStamps) -> Blocks:
+    """Return the block file of all files, one after another."""
+    count = len(stamps)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(stamps.sizes)])
+    zero = np.zeros(count, np.int64)
+    return Blocks(start, np.arange(count, dtype=np.int32), zero, stamps.sizes, np.zeros(count, np.uint8), ("stored",))
+
+
+def _entry_of(stamps: FileStamps) -> FileStamp:
+    """Return the entry that stands for all files in a kept table: their bytes one after another."""
+    crc = body_crc32({"names": _joined(stamps.names), "sizes": stamps.sizes, "times": stamps.times})
+    return FileStamp("files", int(stamps.sizes.sum()), 1, crc)
+
+
+def _joined(names: Sequence[str]) -> U8:
+    return np.frombuffer("\0".join(names).encode("utf-8", "surrogateescape"), np.uint8)
+
+
+def _split(text: U8) -> list[str]:
+    return text.tobytes().decode("utf-8", "surrogateescape").split("\0")
+
+
+def _identity(root: Path) -> str:
+    return hashlib.sha256(f"folder\n{os.path.abspath(root)}".encode("utf-8", "surrogateescape")).hexdigest()[:40]
+
+
+def _forget(identity: str) -> None:
+    """Remove what is kept of a folder."""
+    if (cache := cache_of_tables()) is not None:
+        cache.drop(identity, _LIST)
+        cache.drop(identity, _TABLE)
