@@ -233,7 +233,7 @@ def test_repeated_names_are_refused(tmp_path: Path) -> None:
 
 def test_wrong_arguments(tmp_path: Path) -> None:
     dataset = photos(tmp_path / "photos.tar")
-    other = lines(tmp_path / "n.jsonl", [{"image": "cat/1", "score": 0.5, "tags": ["a"]}])
+    other = lines(tmp_path / "n.jsonl", [{"image": "cat/1", "score": 0.5, "tags": {"a": 1}}])
     with pytest.raises(ValueError, match=r"two datasets have a field 'image': .*names=\{'image': 'image_2'\}"):
         bushel.join(dataset, dataset)
     with pytest.raises(KeyError, match=r"on='imagee': there is no such field .* did you mean 'image'"):

@@ -61,7 +61,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
         {"console": 2, "python": 3},
         [f"{PAGES_TEST}::test_integrity", f"{SESSIONS}::test_integrity"],
     ),
-    "docs/joins.md": ({"console": 1, "python": 4}, [f"{PAGES_TEST}::test_joins"]),
+    "docs/joins.md": ({"console": 1, "python": 5}, [f"{PAGES_TEST}::test_joins"]),
     "docs/loading.md": ({"python": 14}, [f"{PAGES_TEST}::test_loading"]),
     "docs/packing.md": ({"python": 5, "sh": 1}, [f"{PAGES_TEST}::test_packing"]),
     "docs/reading-at-scale.md": ({"python": 1}, ["tests/cluster/test_pages.py::test_ray_train"]),

@@ -239,7 +239,7 @@ def test_joins() -> None:
         for number in range(2):
             writer.append({"jpg": np.zeros((48, 64, 3), np.uint8), "cls": 1 - number}, key=f"cat/{number}")
     np.save("embeddings.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
-    assert run_page("docs/joins.md", {}) == 10
+    assert run_page("docs/joins.md", {}) == 13
     assert [run_session(block) for block in blocks("docs/joins.md", "console")] == [1]
 
 

@@ -11,9 +11,12 @@ import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, refuse_windows
+from bushel._dataset.join_lists import ListedNames, lists_of_values
 from bushel._dataset.join_match import match
-from bushel._dataset.join_names import Names, can_name
+from bushel._dataset.join_names import Names, can_name, has_lists
 from bushel._dataset.partners import with_partners
+from bushel._dataset.samples import Samples
+from bushel._reader.reader import Reader
 from bushel._reader.sides import Joined
 from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.public import public
@@ -52,14 +55,17 @@ def join(
             has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
             compared without a leading `./` and without what follows the first dot of the last part, as are the keys.
             So `./cat/0.jpg` names the sample `cat/0` of a tar, zip or folder. A pair, such as `("photo", "id")`,
-            names the field in the first dataset and in the others.
+            names the field in the first dataset and in the others. If the field of the first dataset holds lists of
+            names, its samples get lists: of each field of the other dataset, the values of the named samples.
         how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack its fields.
         names: New names for fields of the other datasets: a mapping, or one for each of them.
 
     Raises:
         ValueError: Two samples of a dataset that is joined have the same name, or both of the first one have the same
-            key; two datasets have a field of the same name. (If it is the field `on`, the other dataset's is kept where
-            it is not of texts or numbers, else the first one's.)
+            key; two datasets have a field of the same name (if it is the field `on`, the other dataset's is kept where
+            it is not of texts or numbers, else the first one's); or only a dataset that is joined to the first one
+            holds lists of names.
+        SpecError: Lists of names are joined with a field that is a sequence itself.
         KeyError: No dataset has such a field.
         UnsupportedError: The samples of an argument are windows.
         TypeError: An argument is not a dataset, or values of the field are not texts or whole numbers.
@@ -149,6 +155,10 @@ def _joined(
     new = {name: names.get(name, name) for name in other.spec}
     kept = _without_collisions(first, new, on)
     own, their = Names(named, on[0]), Names(other, on[1])
+    if on[1] != KEY and has_lists(other, on[1]):
+        raise ValueError(f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give it first")
+    if on[0] != KEY and has_lists(named, on[0]):
+        return _with_lists(first, own, their, how, kept, new)
     if own.on == their.on == KEY and not (reader_of(first).keyed or reader_of(other).keyed):
         found = _by_position(own.samples, their.samples)
     else:
@@ -156,10 +166,54 @@ def _joined(
     joined = _joined_of(own, their, found, how)
     partners = np.full(int(reader_of(first).starts[-1]), -1, np.int64)
     partners[own.samples[found >= 0]] = their.samples[found[found >= 0]]
+    _log_misses(joined)
+    return with_partners(first, other, partners, joined, names=kept, others=new)
+
+
+def _with_lists(
+    first: Dataset, own: Names, their: Names, how: str, names: list[str], others: Mapping[str, str]
+) -> Dataset:
+    """Return a dataset whose samples have lists of values of another one, whose samples they name in lists.
+
+    Args:
+        first: The dataset.
+        own: The samples of the first dataset, and the field that holds the lists.
+        their: The names of the samples of the other one.
+        how: As for `join`.
+        names: The fields of the first dataset that the view has.
+        others: The fields of the other dataset that it has, with their new names.
+    """
+    listed = ListedNames.of(own)
+    found = match(listed, their)
+    lacking = np.zeros(len(found) + 1, np.int64)
+    np.cumsum(found < 0, out=lacking[1:])
+    complete = listed.has_list & (lacking[listed.starts[1:]] == lacking[listed.starts[:-1]])
+    lone = np.ones(len(their.samples), np.bool_)
+    lone[found[found >= 0]] = False
+    missing, alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
+    lost = len(complete) - int(complete.sum()), len(alone)
+    # samples without a list are shown by their keys, where no name is missing
+    few = np.flatnonzero(~complete)[:_SHOWN]
+    shown = listed.take(missing[:_SHOWN]) or reader_of(own.dataset).keys(own.samples[few])
+    examples = tuple(shown), _shown(their, alone)
+    joined = Joined(listed.on, how, len(complete) - lost[0], lost, examples, len(missing))
+    _log_misses(joined)
+    sizes = np.where(complete, np.diff(listed.starts), 0)
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    named = found[np.repeat(complete, np.diff(listed.starts))]
+    other = reader_of(their.dataset)
+    shard = lists_of_values(their.dataset, others, starts, their.samples[named])
+    lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
+    partners = np.full(int(reader_of(first).starts[-1]), -1, np.int64)
+    partners[own.samples[complete]] = np.flatnonzero(complete)
+    return with_partners(first, lists, partners, joined, names=names, others=others)
+
+
+def _log_misses(joined: Joined) -> None:
     if joined.misses:
         level = logging.INFO if joined.matched else logging.WARNING
         _log.log(level, "%s; %d samples have one", joined.misses, joined.matched)
-    return with_partners(first, other, partners, joined, names=kept, others=new)
 
 
 def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:

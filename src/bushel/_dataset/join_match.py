@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,7 @@ from bushel._index.key_pairs import LookedUp
 from bushel._index.name_stems import stem
 from bushel.spec import KEY
 
-__all__ = ["match"]
+__all__ = ["Wanted", "match"]
 
 Bools = npt.NDArray[np.bool_]
 I64 = npt.NDArray[np.int64]
@@ -19,18 +21,36 @@ I64 = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 16
 
 
-def match(first: Names, other: Names) -> I64:
+class Wanted(Protocol):
+    """The names by which partners are looked for: of the samples of a dataset, or in their lists."""
+
+    @property
+    def on(self) -> str:
+        """The field or column that has the names; `__key__` for the keys."""
+        ...
+
+    def hashes(self, *, stems: bool = False) -> tuple[npt.NDArray[np.uint64], Bools]:
+        """Return the hash of each name, or of its stem; and whether it is a name."""
+        ...
+
+    def take(self, places: I64) -> list[str]:
+        """Return some of the names, given their numbers."""
+        ...
+
+
+def match(first: Wanted, other: Names) -> I64:
     """Return the partner of each sample of a dataset in another one.
 
     Samples are partners if their names are equal. Where values of a field name keys, those that equal no key are
     compared by their stems, and so are the keys then.
 
     Args:
-        first: The names in one dataset. If they are keys, and the other's are, too, no two samples may have the same.
+        first: The names in one dataset, of its samples or in their lists. If they are keys, and the other's are, too,
+            no two samples may have the same.
         other: The names in the other one. No two samples may have the same.
 
     Returns:
-        int64[n]: for each of `first.samples` the place of its partner in `other.samples`, -1 for none.
+        int64[n]: for each name of `first` the place of its partner in `other.samples`, -1 for none.
 
     Raises:
         ValueError: Two samples have the same name, or a name has the stem of two keys; the message names them, and
@@ -43,7 +63,7 @@ def match(first: Names, other: Names) -> I64:
     del hashes
     wanted, named = first.hashes()
     asked = LookedUp.of(wanted)  # neighbours are found in neighbouring memory
-    if first.on == other.on == KEY:
+    if isinstance(first, Names) and first.on == other.on == KEY:
         _refuse_repeated(first, np.arange(len(wanted)), asked)
     found = np.where(named, table.find(asked), -1)
     del asked
@@ -61,7 +81,7 @@ def match(first: Names, other: Names) -> I64:
     return found
 
 
-def _by_stems(first: Names, lone: I64, other: Names, there: I64) -> I64:
+def _by_stems(first: Wanted, lone: I64, other: Names, there: I64) -> I64:
     """Return for each of some samples the sample, of those at some places, whose name has the same stem; -1 if none."""
     table = LookedUp.of(other.hashes(stems=True)[0][there])
     wanted = first.hashes(stems=True)[0][lone]

@@ -23,7 +23,7 @@ from bushel.codecs import get_codec
 from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY, parse_spec
 
-__all__ = ["Names", "can_name"]
+__all__ = ["Names", "can_name", "has_lists", "names_in_lists"]
 
 Bools = npt.NDArray[np.bool_]
 I64 = npt.NDArray[np.int64]
@@ -35,13 +35,43 @@ _AT_ONCE = 1 << 16
 
 
 def can_name(dataset: Dataset, name: str) -> bool:
-    """Return whether a field or column of a dataset may hold names of samples: texts or whole numbers."""
+    """Return whether a field or column of a dataset may hold texts or whole numbers that name samples, or lists."""
     field = parse_spec(dataset.spec).get(name)
     if field is not None:
-        return not field.sequence and field.codec in _TYPES
+        return field.codec in _TYPES
     reader = reader_of(dataset)
     meant = known_column_of(name, reader.fields)
     return meant is not None and name in column_names(reader)
+
+
+def has_lists(dataset: Dataset, name: str) -> bool:
+    """Return whether a field holds lists of names: as a sequence, or in some JSON value."""
+    field = parse_spec(dataset.spec).get(name)
+    if field is None or field.sequence:
+        return field is not None
+    if field.codec != "json":
+        return False
+    positions = whole_positions(dataset, np.arange(len(dataset), dtype=np.int64))
+    return any(isinstance(value, list) for value in _values(dataset, name, positions))
+
+
+def names_in_lists(dataset: Dataset, name: str, positions: I64) -> Iterator[list[str] | None]:
+    """Yield the names that each sample at some positions in the whole dataset lists; None if it has no list.
+
+    A value that is one text or whole number is a list of one.
+
+    Raises:
+        TypeError: A value is something else.
+    """
+    for value in _values(dataset, name, positions):
+        own = value if isinstance(value, list) or value is None else [value]
+        yield None if own is None else list(_names(own, name))
+
+
+def _values(dataset: Dataset, name: str, positions: I64) -> Iterator[Any]:
+    for first in range(0, len(positions), _AT_ONCE):
+        for sample in reader_of(dataset).read(positions[first : first + _AT_ONCE], {name: None}, decode=True):
+            yield sample.get(name)
 
 
 @dataclass(frozen=True)

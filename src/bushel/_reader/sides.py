@@ -25,6 +25,8 @@ class Joined:
         matched: Number of samples of the first dataset that have a partner in the second.
         lone: Number of samples without a partner, in the first dataset and in the second.
         examples: The first few of them, for each of the two: the name by which a partner was looked for, or the key.
+        missing_names: Number of names in lists that no sample of the second dataset has. A sample of the first dataset
+            lacks a partner if any of its names is missing, or if it has no list.
 
     Examples:
         >>> both = bushel.join(ds.fields(["image"]), ds[:8].fields(["label"]))
@@ -38,6 +40,7 @@ class Joined:
     matched: int
     lone: tuple[int, int]
     examples: tuple[tuple[str, ...], tuple[str, ...]]
+    missing_names: int = 0
 
     @property
     def misses(self) -> str:
@@ -45,7 +48,9 @@ class Joined:
         said = []
         for which, number, names in zip(("first", "second"), self.lone, self.examples, strict=True):
             if number:
-                shown = ", ".join(map(repr, names)) + (", …" if number > len(names) else "")
+                missing = self.missing_names if which == "first" else 0
+                shown = ", ".join(map(repr, names)) + (", …" if (missing or number) > len(names) else "")
+                shown = f"{missing:,} missing names: {shown}" if missing else shown
                 said.append(f"{number:,} of the {which} dataset ({shown})")
         return f"joined by {self.on}: no partner for {' and '.join(said)}" if said else ""
 

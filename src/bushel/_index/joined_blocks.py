@@ -1,0 +1,113 @@
+"""One block file of the files and block files of several shards, one after another. Pure: no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import FileStamp, ShardIndex
+from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
+
+__all__ = ["JoinedBlocks"]
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class JoinedBlocks:
+    """The block file that is being made.
+
+    Attributes:
+        files: The files of all shards.
+        size: Bytes of the block file so far.
+        held: Bytes so far that the tables of the shards hold.
+        filters: Names of the filters, with their numbers.
+        parts: What was added, as block files that follow one another.
+    """
+
+    files: list[FileStamp] = field(default_factory=list)
+    size: int = 0
+    held: int = 0
+    filters: dict[str, int] = field(default_factory=lambda: {STORED: 0})
+    parts: list[Blocks] = field(default_factory=list)
+
+    def add(self, index: ShardIndex) -> dict[str, int]:
+        """Add the files that hold the values of the fields of a shard.
+
+        Args:
+            index: The table of the shard.
+
+        Returns:
+            For each field, where its file begins in the block file.
+        """
+        first = len(self.files)
+        self.files += index.files
+        starts: dict[int, int] = {}
+        for number in dict.fromkeys(own.file for own in index.fields.values()):
+            starts[number] = self.size
+            blocks = index.blocks_of(number)
+            self._add(_whole_file(number, index.size_of(number)) if blocks is None else blocks, first)
+        return {name: starts[own.file] for name, own in index.fields.items()}
+
+    def _add(self, blocks: Blocks, first: int) -> None:
+        numbers = [self.filters.setdefault(name, len(self.filters)) for name in blocks.filters]
+        in_table = blocks.file == IN_TABLE
+        held = 0 if blocks.held is None else len(blocks.held)
+        self.parts.append(
+            Blocks(
+                blocks.start + self.size,
+                np.where(in_table, np.int32(IN_TABLE), blocks.file + np.int32(first)).astype(np.int32),
+                np.where(in_table, blocks.offset + self.held, blocks.offset),
+                blocks.length,
+                np.array(numbers, np.uint8)[blocks.filter],
+                (),
+                blocks.side,
+                blocks.held,
+            )
+        )
+        self.size += blocks.size
+        self.held += held
+
+    def blocks(self) -> Blocks:
+        """Return the block file."""
+        starts = [part.start[:-1] for part in self.parts]
+        held = [part.held for part in self.parts if part.held is not None]
+        return Blocks(
+            np.concatenate([*starts, np.array([self.size], np.int64)]),
+            _joined([part.file for part in self.parts], np.int32),
+            _joined([part.offset for part in self.parts], np.int64),
+            _joined([part.length for part in self.parts], np.int64),
+            _joined([part.filter for part in self.parts], np.uint8),
+            tuple(self.filters),
+            self._side(),
+            _joined(held, np.uint8) if held else None,
+        )
+
+    def _side(self) -> Side | None:
+        """Return the side inputs of all blocks; None if no block has one."""
+        if all(part.side is None for part in self.parts):
+            return None
+        sizes = [
+            np.zeros(len(part), np.int64) if part.side is None else np.diff(part.side.offsets.astype(np.int64))
+            for part in self.parts
+        ]
+        offsets = np.zeros(sum(map(len, self.parts)) + 1, np.int64)
+        np.cumsum(np.concatenate(sizes), out=offsets[1:])
+        first = [part.side for part in self.parts if part.side is not None]
+        data = [side.data[int(side.offsets[0]) : int(side.offsets[-1])] for side in first]
+        return Side(offsets, _joined(data, np.uint8))
+
+
+def _joined(arrays: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
+
+
+def _whole_file(number: int, size: int) -> Blocks:
+    """Return a file of a shard as a block file of one block."""
+    zero, one = np.zeros(1, np.int64), np.array([size], np.int64)
+    return Blocks(
+        np.array([0, size], np.int64), np.array([number], np.int32), zero, one, np.zeros(1, np.uint8), (STORED,)
+    )
