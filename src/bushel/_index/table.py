@@ -94,6 +94,11 @@ class Shard:
             return as_path(name)
         return below(self.root, name, any_text=True)
 
+    def path_text(self, number: int) -> str:
+        """Return the path of one of its local files as text, without the time that a `Path` takes."""
+        name = self.files[number]
+        return str(self.path(number)) if leads_out(name) else f"{self.root}/{name}"
+
     @property
     def beside(self) -> AnyPath:
         """The folder that has the folder for sidecar files."""

@@ -257,7 +257,7 @@ class OpenShard:
             from bushel._index.opening import block_file
 
             return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0])
-        path, stamp, forget = self.path(number), self.stamps[number], getattr(self.stamps, "forget", None)
+        stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
             from bushel._reader.section_tables import file_of_section
 
@@ -265,8 +265,8 @@ class OpenShard:
         if len(self.stamps) > _MANY_FILES and stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
             from bushel.storage.small_file import SmallFile
 
-            return SmallFile(str(path), stamp.size, stamp.mtime_ns, forget)
-        file = open_known(path, stamp.size, stamp.mtime_ns)
+            return SmallFile(self.shard.path_text(number), stamp.size, stamp.mtime_ns, forget)
+        file = open_known(path := self.path(number), stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
             from bushel._discovery.tables import stamp_of

@@ -120,6 +120,30 @@ def read_samples(
         TypeError: An array has another dtype or shape.
     """
 
+def read_small_files(
+    paths: Sequence[str],
+    size: NDArray[np.int64],
+    mtime_ns: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
+) -> list[bytes | None]:
+    """Read an extent of each of many files, which are opened one after another, read and closed.
+
+    Args:
+        paths: The file of each extent.
+        size: int64[rows], bytes that the file should have.
+        mtime_ns: int64[rows], time of modification that the file should have, in nanoseconds.
+        offset: int64[rows], bytes.
+        length: int64[rows], bytes.
+
+    Returns:
+        The bytes of each extent; None for a file that cannot be opened or read, or has another size or time.
+
+    Raises:
+        ValueError: An extent is not inside its file; or the arguments have different lengths.
+        TypeError: An array has another dtype or shape, or a path is not text.
+    """
+
 def gather(
     files: Sequence[MappedFile],
     file: NDArray[np.int32] | int,

@@ -56,6 +56,9 @@ from bushel.kernels._files import (
 from bushel.kernels._files import (
     read_samples as read_samples,
 )
+from bushel.kernels._files import (
+    read_small_files as read_small_files,
+)
 from bushel.kernels._framing import (
     SampleBuffer as SampleBuffer,
 )

@@ -210,10 +210,15 @@ def _kind_of(file: File) -> int:
 
 def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
     """Read files that are opened for each read."""
-    columns = (rows, cast("I32", extents.file)[rows], extents.offset[rows], extents.length[rows])
-    for row, number, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+    if not len(rows):
+        return
+    own = [cast("SmallFile", files[number]) for number in cast("I32", extents.file)[rows].tolist()]
+    paths = [file.path for file in own]
+    size, mtime = np.array([(file.size, file.mtime_ns) for file in own], np.int64).T.copy()
+    found = kernels.read_small_files(paths, size, mtime, extents.offset[rows], extents.length[rows])
+    for row, file, data in zip(rows.tolist(), own, found, strict=True):
         try:
-            out[row] = files[number].read(offset, length)
+            out[row] = file.read(int(extents.offset[row]), int(extents.length[row])) if data is None else data
         except ExtentError as error:
             error.row = row
             raise

@@ -148,7 +148,7 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
 
 
 class FilePool:
-    """Open files by name. Opens a file on first use, and closes the oldest if there are too many.
+    """Open files by name. Opens a file on first use, and closes the oldest eighth if there are too many.
 
     A file that the pool drops stays usable for its other holders. There is no lock, so nothing can be held while
     the process forks: two threads may open the same file twice, and one of the two is kept. A pickled copy is empty,
@@ -175,7 +175,9 @@ class FilePool:
         if file is None:
             self.files[name] = file = self._open(opener)
             if len(self.files) > self.limit:
-                for old in list(self.files)[: len(self.files) - self.limit]:
+                for old in list(self.files)[
+                    : len(self.files) - self.limit + self.limit // 8
+                ]:  # many, as a list takes time
                     self.files.pop(old, None)
         return file
 

@@ -1,4 +1,4 @@
-// Python bindings: MappedFile, batched reads, and CRC-32.
+// Python bindings: MappedFile, batched reads, reads of small files, and CRC-32.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,6 +14,7 @@
 #include "common/python.hpp"
 #include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
+#include "files/small_files.hpp"
 
 namespace bushel {
 
@@ -59,6 +60,45 @@ nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::h
         PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(row), item);
     }
     copy_quickly(*batch, total, out.data());
+    return list;
+}
+
+nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime, nb::handle offset, nb::handle length) {
+    const nb::object names = sequence_argument(paths, "paths: expected a list of paths");
+    const auto sizes = array_argument<const std::int64_t>(size, "size");
+    const auto times = array_argument<const std::int64_t>(mtime, "mtime_ns");
+    const auto offsets = array_argument<const std::int64_t>(offset, "offset");
+    const auto lengths = array_argument<const std::int64_t>(length, "length");
+    const auto rows = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(names.ptr()));
+    for (const std::size_t other : {sizes.size(), times.size(), offsets.size(), lengths.size()}) {
+        if (other != rows) throw nb::value_error("paths, size, mtime_ns, offset and length must have the same size");
+    }
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(rows)));
+    if (!list.is_valid()) throw nb::python_error();
+    std::vector<SmallRead> reads;
+    std::vector<std::size_t> failed;
+    reads.reserve(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+        const auto at = static_cast<Py_ssize_t>(row);
+        SmallRead read{path_argument(PySequence_Fast_GET_ITEM(names.ptr(), at)), sizes.data()[row], times.data()[row],
+                       offsets.data()[row], lengths.data()[row]};
+        if (read.offset < 0 || read.length < 0 || read.offset > read.size - read.length)
+            throw nb::value_error(("extent " + std::to_string(row) + " is not inside its file").c_str());
+        PyObject *item = PyBytes_FromStringAndSize(nullptr, read.length);
+        if (!item) throw nb::python_error();
+        PyList_SET_ITEM(list.ptr(), at, item);
+        read.out = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(item));
+        reads.push_back(std::move(read));
+    }
+    {
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t row = 0; row < rows; ++row) {
+            if (!read_small(reads[row])) failed.push_back(row);
+        }
+    }
+    for (const std::size_t row : failed) {
+        if (PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(row), Py_NewRef(Py_None)) != 0) throw nb::python_error();
+    }
     return list;
 }
 
@@ -184,6 +224,8 @@ void bind_files(nb::module_ &module) {
         });
     module.def("read_many", &read_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());
+    module.def("read_small_files", &read_small_files, nb::arg("paths"), nb::arg("size"), nb::arg("mtime_ns"),
+               nb::arg("offset"), nb::arg("length"));
     module.def("gather", &gather, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());
     module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),

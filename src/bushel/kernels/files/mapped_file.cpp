@@ -24,6 +24,12 @@ constexpr std::int64_t prefetch_chunk = 128 * 1024;
 // One pread returns at most about 2 GiB.
 constexpr std::int64_t pread_chunk = std::int64_t{1} << 30;
 
+std::uint64_t bits(std::int64_t first, std::int64_t last) {  // bits first..last of a word
+    return (~std::uint64_t{0} << first) & (~std::uint64_t{0} >> (63 - last));
+}
+
+}  // namespace
+
 std::int64_t mtime_of(const struct stat &info) {
 #ifdef __APPLE__
     return std::int64_t{info.st_mtimespec.tv_sec} * 1000000000 + info.st_mtimespec.tv_nsec;
@@ -31,12 +37,6 @@ std::int64_t mtime_of(const struct stat &info) {
     return std::int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec;
 #endif
 }
-
-std::uint64_t bits(std::int64_t first, std::int64_t last) {  // bits first..last of a word
-    return (~std::uint64_t{0} << first) & (~std::uint64_t{0} >> (63 - last));
-}
-
-}  // namespace
 
 void MappedFile::FreeWords::operator()(std::atomic<std::uint64_t> *words) const { std::free(words); }
 

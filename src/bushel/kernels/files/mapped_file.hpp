@@ -1,11 +1,16 @@
 // A read-only local file, mapped into memory, with a record of which of its pages have been seen in memory.
 #pragma once
+#include <sys/stat.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 namespace bushel {
+
+// Return the time of the last modification in nanoseconds.
+std::int64_t mtime_of(const struct stat &info);
 
 class MappedFile {
 public:

@@ -1,0 +1,70 @@
+"""read_small_files: files that are opened, read and closed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bushel.kernels import read_small_files
+
+
+def arrays(*rows: tuple[int, ...]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    return [np.array(column, np.int64) for column in zip(*rows, strict=True)]
+
+
+def written(folder: Path, *contents: bytes) -> list[Path]:
+    paths = [folder / f"{number} ü.bin" for number in range(len(contents))]
+    for path, data in zip(paths, contents, strict=True):
+        path.write_bytes(data)
+    return paths
+
+
+def test_extents_of_files(tmp_path: Path) -> None:
+    paths = written(tmp_path, b"abcdef", b"", b"x" * 100_000)
+    times = [path.stat().st_mtime_ns for path in paths]
+    columns = arrays(
+        (6, times[0], 0, 6),
+        (6, times[0], 2, 3),
+        (0, times[1], 0, 0),
+        (100_000, times[2], 1, 99_999),
+        (6, times[0], 6, 0),
+    )
+    names = [str(paths[number]) for number in (0, 0, 1, 2, 0)]
+    assert read_small_files(names, *columns) == [b"abcdef", b"cde", b"", b"x" * 99_999, b""]
+    assert read_small_files([], *(np.empty(0, np.int64) for _ in range(4))) == []
+
+
+def test_files_that_differ_are_none(tmp_path: Path) -> None:
+    paths = written(tmp_path, b"abcdef", b"abcdef")
+    time = paths[0].stat().st_mtime_ns
+    os.mkfifo(tmp_path / "pipe")
+    names = [str(each) for each in (paths[0], paths[0], tmp_path / "gone", tmp_path, tmp_path / "pipe", paths[0])]
+    columns = arrays(
+        (7, time, 0, 7), (6, time + 1, 0, 6), (6, time, 0, 6), (6, time, 0, 6), (0, time, 0, 0), (6, time, 0, 6)
+    )
+    before = set(os.listdir("/proc/self/fd"))
+    assert read_small_files(names, *columns) == [None, None, None, None, None, b"abcdef"]
+    assert set(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("extent", [(0, 7), (7, 0), (-1, 1), (0, -1), (2**62, 2**62), (1, 2**63 - 1)])
+def test_extents_that_are_not_inside_are_refused(tmp_path: Path, extent: tuple[int, int]) -> None:
+    [path] = written(tmp_path, b"abcdef")
+    with pytest.raises(ValueError, match="extent 0 is not inside its file"):
+        read_small_files([str(path)], *arrays((6, path.stat().st_mtime_ns, *extent)))
+
+
+def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
+    [path] = written(tmp_path, b"abcdef")
+    size, time, offset, length = arrays((6, path.stat().st_mtime_ns, 0, 6))
+    with pytest.raises(ValueError, match="must have the same size"):
+        read_small_files([str(path)] * 2, size, time, offset, length)
+    with pytest.raises(TypeError):
+        read_small_files([7], size, time, offset, length)  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        read_small_files([str(path)], size.astype(np.int32), time, offset, length)
+    with pytest.raises(ValueError, match="null"):
+        read_small_files(["a\0b"], size, time, offset, length)
