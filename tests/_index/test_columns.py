@@ -80,7 +80,7 @@ def test_unknown_fields_get_a_proposal() -> None:
     with pytest.raises(SpecError, match=r"did you mean 'image\.height'"):
         column_of("image.hight", FIELDS)
     usual = [each.name for each in usual_columns(FIELDS)]
-    assert usual == ["image.width", "image.height", "label", "caption", "tokens.length"]
+    assert usual == ["image.width", "image.height", "label", "caption", "caption.length", "tokens.length"]
     for name in possible_columns(FIELDS):
         column_of(name, FIELDS)
 

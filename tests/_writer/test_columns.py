@@ -112,7 +112,8 @@ def test_appended_shards_decide_by_their_own_texts(tmp_path: Path, interrupted: 
         writer.append({"label": number, "text": "short" if number > 5 else "long" * 100}, key=f"k{number}")
     writer.close()
     names = [bushel.open(shard).columns for shard in sorted(path.glob("*.tar"))]
-    assert names == [("label", "text"), ("label",), ("label",), ("label", "text")]
+    long = ("label", "text.length")
+    assert names == [("label", "text"), long, long, ("label", "text")]
 
 
 def test_given_columns(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_long_texts_are_not_recorded(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "a.tar", {"caption": "utf8", "name": "utf8"}) as writer:
         for number in range(10):
             writer.append({"caption": f"{number} " * 20, "name": "x" * number * 7})
-    assert bushel.open(tmp_path / "a.tar").columns == ("name",)
+    assert bushel.open(tmp_path / "a.tar").columns == ("caption.length", "name")
     with bushel.Writer(tmp_path / "b.tar", {"caption": "utf8"}, columns="caption") as writer:
         for number in range(10):
             writer.append({"caption": "é" * 30 * number})
@@ -175,3 +176,37 @@ def test_pack_in_parts_merge_split_and_repair(tmp_path: Path) -> None:
     fixed = bushel.open(tmp_path / "fixed")
     assert {"m.a.0", "label", "image.width"} <= set(fixed.columns)
     assert fixed.column("m.a.0").tolist() == [each["m"]["a"][0] for each in fixed]
+
+
+@pytest.mark.parametrize("texts", [["é" * number for number in range(9)], ["é" * 90 * number for number in range(9)]])
+@pytest.mark.parametrize("container", ["tar", "bag", "ffrecord"])
+def test_lengths_of_texts_are_columns(tmp_path: Path, container: str, texts: list[str]) -> None:
+    """Short texts are a column themselves, which has their lengths; those of long ones are a column of their own."""
+    expected = [len(text) for text in texts]
+    with bushel.Writer(tmp_path / "one", {"text": "utf8"}, container=container, shard_samples=4) as writer:
+        for text in texts:
+            writer.append({"text": text})
+    with bushel.Writer(tmp_path / "many", {"text": "utf8"}, container=container) as writer:
+        writer.extend({"text": texts})
+    bushel.convert(tmp_path / "one", tmp_path / "converted", container="bag")
+    for name in ("one", "many", "converted"):
+        dataset = bushel.open(tmp_path / name)
+        assert dataset.column("text.length").tolist() == expected
+        assert dataset[::-1].column("text.length").tolist() == expected[::-1]
+    loader = bushel.Loader(bushel.open(tmp_path / "one"), 2, bucket_by="text.length")
+    assert sum(len(batch["text"]) for batch in loader) == 9
+
+
+def test_recorded_lengths_of_texts_equal_those_that_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = ["a" * 500, "é" * 400, b"\xff" * 300, None, "", b"\xc3", b"\xa9" * 9]
+    found = []
+    for recorded in (True, False):
+        with monkeypatch.context() as patched:
+            if not recorded:
+                patched.setattr(recorder.Recorder, "recorded", lambda *_: {})
+            path = tmp_path / str(recorded)
+            with bushel.Writer(path, {"text": "utf8", "n": "int"}, container="tar") as writer:
+                for number, value in enumerate(values):
+                    writer.append({"n": number} | ({} if value is None else {"text": value}))
+        found.append(bushel.open(path).column("text.length"))
+    assert found[0].tolist() == found[1].tolist() == [500, 400, None, None, 0, None, None]

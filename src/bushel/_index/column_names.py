@@ -164,7 +164,7 @@ def possible_columns(fields: Spec) -> list[str]:
 
 
 def usual_columns(fields: Spec) -> list[ColumnOf]:
-    """Return the columns that writers record: numbers, short texts, sizes of images, and lengths of arrays."""
+    """Return the columns that writers record: numbers, short texts, sizes of images, lengths of arrays and texts."""
     names = []
     for name, field in fields.items():
         kind = _kind(field)
@@ -173,7 +173,7 @@ def usual_columns(fields: Spec) -> list[ColumnOf]:
         if kind == "image":
             names += [f"{name}.width", f"{name}.height"]
         elif kind in ("value", "length") and not field.codec.startswith("gzip"):
-            names.append(name)
+            names += [name, f"{name}.length"] if kind == "length" else [name]
         elif kind == "array" and not _has_one_length(field.codec):
             names.append(f"{name}.length")
     return [column_of(name, fields) for name in names]

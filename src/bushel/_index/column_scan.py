@@ -19,6 +19,7 @@ from bushel._index.columns import LONGEST_TEXT, Column, numbers, of_texts
 from bushel._index.object_columns import of_objects
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.text_lengths import lengths_of_texts
 from bushel._index.value_scan import chunks_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
@@ -94,12 +95,14 @@ class RecordedValues:
     Attributes:
         length: int64[samples], bytes of each value; `MISSING` if there is none.
         data: uint8[bytes], the stored values, one after another; None if they were not recorded.
+        characters: int64[samples], the characters of each text, negative for one that is missing or damaged; or None.
         headers: int32[samples, 5], as `kernels.image_headers` returns them, or None.
     """
 
     length: I64
     data: npt.NDArray[np.uint8] | None = None
     headers: npt.NDArray[np.int32] | None = None
+    characters: I64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +145,13 @@ def add_columns(
 
 def _is_usual(wanted: ColumnOf, column: FieldExtents) -> bool:
     """Return whether a writer records a column that it may record."""
-    if wanted.reading != "value" or get_codec(column.codec).layout is not None:
+    if wanted.reading not in ("value", "length") or get_codec(column.codec).layout is not None:
         return True
     lengths = column.length[column.length != MISSING]
-    return bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
+    short = bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
+    if wanted.reading == "value":
+        return short
+    return bool(len(lengths)) and (not short or int(lengths.max()) > LONGEST_TEXT)  # else the texts have their lengths
 
 
 class _Scan:
@@ -170,6 +176,10 @@ class _Scan:
         if value is not None and (values := self._numbers() or self._texts()) is not None:
             found[value.name] = values
             rest.remove(value)
+        length = next((each for each in rest if each.reading == "length"), None)
+        if length is not None and (lengths := self._text_lengths(workers)) is not None:
+            found[length.name] = numbers("int", lengths, lengths < 0)
+            rest.remove(length)
         if rest and rest[0].reading == "array" and (arrays := self._arrays(rest)) is not None:
             return found | arrays
         images = [each for each in rest if each.reading == "image"]
@@ -224,6 +234,27 @@ class _Scan:
         if ((text[offsets[:-1][offsets[:-1] < len(text)]] & 0xC0) == 0x80).any():
             return None  # a text begins inside a character
         return of_texts(text, offsets, ~short)
+
+    def _text_lengths(self, workers: int) -> I64 | None:
+        """Return the characters of each text, negative if it is missing or damaged; None if all have to be decoded."""
+        column, recorded = self._column, self._recorded
+        if column.codec != "utf8":
+            return None
+        if recorded is not None and recorded.characters is not None:
+            return recorded.characters
+        if not isinstance(self._mapped, MappedFile):
+            return None
+
+        def of_chunk(rows: I64) -> I64:
+            return lengths_of_texts(*gather([self._file], Extents(0, column.offset[rows], column.length[rows])))
+
+        found = np.full(column.rows, MISSING, np.int64)
+        rows = np.flatnonzero(column.length != MISSING)
+        chunks = list(chunks_of(rows, column.length, _CHUNK_ROWS))
+        lengths = parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan")
+        for own, of_own in zip(chunks, lengths, strict=True):
+            found[own] = of_own
+        return found
 
     # Arrays
 

@@ -166,6 +166,10 @@ def _piece(shard: OpenShard, rows: slice | I64, wanted: ColumnOf) -> Piece:
             return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
         if wanted.reading in ("bytes", "elements"):
             return _sizes(column, rows, elements=wanted.reading == "elements")
+        if wanted.reading == "length" and (texts := index.columns.get(wanted.field.name)) is not None:
+            own = texts.piece(rows)
+            if own.missing is None or (column.length[rows][own.missing] == MISSING).all():  # no text is too long for it
+                return Piece(np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing)
     except ValueError as error:
         raise FormatError(f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT) from error
     raise KeyError(

@@ -1,13 +1,14 @@
 """Values for columns, recorded while a shard is written, so that nothing has to be read again when it is complete.
 
-The stored bytes of numbers and short texts are recorded, and the headers of images. If anything is missing in the end,
-as after a resumed write, the columns are found in the files instead, with the same result.
+The stored bytes of numbers and short texts are recorded, lengths of texts, and headers of images. If anything is
+missing in the end, as after a resumed write, the columns are found in the files instead, with the same result.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from bushel._index.column_names import known_column_of, usual_columns
 from bushel._index.column_scan import ColumnRequest, RecordedValues
 from bushel._index.table import MISSING, ShardIndex
+from bushel._index.text_lengths import characters_of, lengths_of_texts
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
 from bushel.containers.base import Layout, Stored
@@ -65,6 +67,8 @@ class Recorder:
             name = column.field.name
             if (name, "image") in readings:
                 self._fields[name] = _HeaderRecorder()
+            elif column.codec == "utf8" and (name, "length") in readings:
+                self._fields[name] = _TextRecorder()
             elif (name, "value") in readings and (
                 column.codec == "utf8" or isinstance(get_codec(column.codec).layout, NumberLayout)
             ):
@@ -129,6 +133,40 @@ class _ValueRecorder:
             if [crc32(first), crc32(last)] != column.crc32[there[[0, -1]]].tolist():
                 return None
         return RecordedValues(length, np.frombuffer(self._data, np.uint8))
+
+
+class _TextRecorder:
+    """Records the characters of texts, and their bytes while they are short."""
+
+    __slots__ = ("_bytes", "_characters", "_values")
+
+    def __init__(self) -> None:
+        self._values: _ValueRecorder | None = _ValueRecorder()
+        self._characters, self._bytes = array("q"), array("q")
+
+    def add(self, value: Stored | None) -> bool:
+        plain = value if isinstance(value, _BYTES) else None
+        self._characters.append(MISSING if plain is None else characters_of(plain))
+        self._bytes.append(MISSING if plain is None else memoryview(plain).nbytes)
+        if self._values is not None and not self._values.add(value):
+            self._values = None
+        return True
+
+    def add_rows(self, column: StoredColumn, rows: int) -> bool:
+        ends = column.offsets[: rows + 1]
+        self._characters.frombytes(lengths_of_texts(column.data, ends).tobytes())
+        self._bytes.frombytes(np.diff(ends).tobytes())
+        if self._values is not None and not self._values.add_rows(column, rows):
+            self._values = None
+        return True
+
+    def recorded(self, index: ShardIndex, name: str) -> RecordedValues | None:
+        length = np.frombuffer(self._bytes, np.int64)
+        if not np.array_equal(length, index.fields[name].length):
+            return None
+        found = None if self._values is None else self._values.recorded(index, name)
+        characters = np.frombuffer(self._characters, np.int64)
+        return replace(found or RecordedValues(length), characters=characters)
 
 
 class _HeaderRecorder:
