@@ -20,6 +20,7 @@ from bushel._dataset.dataset import Dataset
 from bushel._dataset.index_file import POSITION, VERSION, IndexFile, ShardEntry, column_name
 from bushel._dataset.removal import remaining_in
 from bushel._discovery.asked import Asked, warn_withheld
+from bushel._discovery.declared import has_declared
 from bushel._discovery.index_place import INDEX_FILE
 from bushel._discovery.tables import bind, stamps_of
 from bushel._index.class_names import check_labels, labels_of_fields
@@ -47,7 +48,13 @@ _HINT = "export the index again: `bushel index DATASET --export FILE.parquet`"
 
 
 def dataset_of_index_file(
-    path: Path, data: object = None, *, verify: bool | None = None, pickle: bool = False
+    path: Path,
+    data: object = None,
+    container: str | None = None,
+    *,
+    spec: Spec | None = None,
+    verify: bool | None = None,
+    pickle: bool = False,
 ) -> Dataset:
     """Return the dataset of an exported index.
 
@@ -55,6 +62,8 @@ def dataset_of_index_file(
         path: The Parquet file.
         data: The folder of the data, or a file in it; None for the place that the Parquet file names, if that is its
             own folder or below.
+        container: The container that the data must have, if one is named.
+        spec: The fields that the caller declares.
         verify: As for `open`.
         pickle: As for `open`.
 
@@ -62,12 +71,15 @@ def dataset_of_index_file(
         FormatError: The file is not an exported index, or is damaged; or a file of the data has changed since.
         FileNotFoundError: The file does not exist.
         MissingPackageError: pyarrow is not installed.
+        SpecError: The data have another container, or are not read as `spec` declares.
     """
     exported = _read(path)
+    if container not in (None, exported.head.container):
+        raise SpecError(f"container={container!r}: {path} is the index of a dataset of {exported.head.container}")
     base = _base(path, exported.head.base, data)
     shards = [_shard(base, entry, path) for entry in exported.head.shards]
     place = {id(shard): number for number, shard in enumerate(shards)}
-    asked = Asked(pickle=pickle)
+    asked = Asked(spec or {}, pickle)
     opened = each_shard(shards, lambda shard: _opened(exported, place[id(shard)], shard, asked))
     warn_withheld(union_of_fields(opened).values(), str(path))
     return Dataset((), reader=Reader(opened, verify=verify, remaining=_remaining(exported, opened)))
@@ -202,9 +214,22 @@ def _opened(exported: _Exported, number: int, shard: Shard, asked: Asked) -> Ope
         raise FormatError(message, file=str(shard.path(0)), hint=_HINT)
     try:
         index = replace(_index(exported, number), files=files).check(str(path))
+        _check_declared(index, asked.spec, path)
     except (exported.pa.ArrowException, ValueError, KeyError) as error:
         raise FormatError(f"shard {entry.name!r}: {error}", file=str(path), hint=_HINT) from error
     return OpenShard.of(head.container, shard, index, stored=False, asked=asked)
+
+
+def _check_declared(index: ShardIndex, spec: Spec, path: Path) -> None:
+    """Check that declared fields only need other codecs, since the values of an exported index are where it says."""
+    for each in spec.values():
+        if not has_declared(index, {each.name: each}):
+            stored = index.fields.get(each.name)
+            found = "it has no such field" if stored is None else f"it has the type {stored.field.type!r}"
+            raise SpecError(
+                f"spec={{{each.name!r}: {each.type!r}}} does not fit {path}, an exported index: {found}. Open the data "
+                "that it is of, with spec="
+            )
 
 
 def _index(exported: _Exported, number: int) -> ShardIndex:

@@ -15,7 +15,7 @@ from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import find_incomplete, lists_all, manifest_path, marker_path
 from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import above_parts
-from bushel._discovery.index_place import index_place, indexed_in
+from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._discovery.tables import stamps_of
 from bushel._index.column_names import column_of
 from bushel._index.column_scan import ColumnRequest
@@ -108,7 +108,7 @@ def index(
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
         SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
             column, or is declared as `jpg(url)`, say.
-        UnsupportedError: `keys`, and the dataset is not in a local folder.
+        UnsupportedError: `keys`, and the dataset is not in a local folder; or `source` is an exported index.
         KeyError: A column is of no field.
         InUseError: A writer is open for the dataset.
         OSError: The index cannot be written.
@@ -122,6 +122,7 @@ def index(
         raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
     request = ColumnRequest.given(columns, {})
     paths = expand_paths(files_named(source, config, split))
+    refuse_index_file(paths, container)
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     wanted = Indexing(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),

@@ -131,15 +131,19 @@ def open(
         >>> ds["dog/2"]["image"].shape
         (48, 64, 3)
     """
+    if damaged not in ("warn", "raise"):
+        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
-    if container is None and not (folder and index in POLICIES):
-        from bushel._discovery.index_place import index_file
+    if index not in POLICIES or (container is None and not folder):
+        from bushel._discovery.index_place import check_options, index_file
 
         if (table := index_file(source, index)) is not None:
             from bushel._dataset.from_index_file import dataset_of_index_file
 
-            dataset = dataset_of_index_file(*table, verify=verify, pickle=pickle)
+            check_options(table[0], index, partial=partial, episodes=episodes, delta_timestamps=delta_timestamps)
+            declared = checked_spec(spec or {})
+            dataset = dataset_of_index_file(*table, container, spec=declared, verify=verify, pickle=pickle)
             return dataset if view is None else _saved(dataset, view, stale=stale)
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
@@ -149,8 +153,6 @@ def open(
         from bushel._discovery.index_place import index_place
 
         index, place = "auto", index_place(index)
-    if damaged not in ("warn", "raise"):
-        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     paths = expand_paths(source)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bushel._index.table import Shard
-from bushel.errors import FormatError
+from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyPath, as_path, open_file
 
-__all__ = ["INDEX_FILE", "SUFFIX", "index_file", "index_place", "indexed_in"]
+__all__ = [
+    "INDEX_FILE",
+    "SUFFIX",
+    "check_options",
+    "index_file",
+    "index_place",
+    "indexed_in",
+    "refuse_index_file",
+]
 
 INDEX_FILE = "bushel.index"
 """The key of the metadata in the footer of an exported index (`Dataset.export_index`)."""
@@ -31,8 +39,13 @@ def index_place(index: Any) -> AnyPath:
     """Return the folder that `index=` names.
 
     Raises:
-        ValueError: It is a text without a slash, perhaps a misspelt policy.
+        ValueError: It is a text without a slash, perhaps a misspelt policy; or a file.
     """
+    if _ends_as_index_file(index) and os.path.isfile(index):
+        raise ValueError(
+            f"index={str(index)!r} is a file, and the index of a dataset is kept in a folder: name that. An exported "
+            "index only goes with bushel.open"
+        )
     if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
         raise ValueError(
             f"index={index!r} is none of {', '.join(map(repr, _POLICIES))}. To name a folder for the index, write "
@@ -48,12 +61,52 @@ def index_file(source: Any, index: Any) -> tuple[Path, Any] | None:
     names. Of a Parquet file, the footer is read, which has the name of the metadata.
     """
     for place, data in ((index, source), (source, None)):
-        if not isinstance(place, str | os.PathLike) or not os.fspath(place).endswith(SUFFIX):
+        if not _ends_as_index_file(place):
             continue
         path = as_path(place)
         if isinstance(path, Path) and (place is index or _has_metadata(path)):
             return path, data
     return None
+
+
+def check_options(path: Path, index: Any, **given: Any) -> None:
+    """Check that no option of `open` is given that an exported index cannot obey.
+
+    Args:
+        path: The exported index.
+        index: The argument of `open`.
+        given: Other options, each with its value, which is None or False if it is not given.
+
+    Raises:
+        UnsupportedError: One is given. The message names it.
+    """
+    refused = {name: value for name, value in given.items() if value is not None and value is not False}
+    if index not in _POLICIES and as_path(index) != path:
+        refused["index"] = str(index)
+    if refused:
+        name, value = next(iter(refused.items()))
+        raise UnsupportedError(
+            f"{path} is an exported index, which is opened as it was exported: {name}={value!r} does not go with it. "
+            f"Open the data that it is of, with {name}="
+        )
+
+
+def refuse_index_file(paths: Iterable[AnyPath], container: str | None = None) -> None:
+    """Check that none of the paths is an exported index, which only `bushel.open` takes in the place of its data.
+
+    Raises:
+        UnsupportedError: One is. With a container, such as `parquet`, its rows are meant, and nothing is refused.
+    """
+    for path in paths if container is None else ():
+        if isinstance(path, Path) and _ends_as_index_file(path) and _has_metadata(path):
+            raise UnsupportedError(
+                f"{path} is an exported index, from which a dataset can be opened but not changed, indexed or checked: "
+                "name the data that it is of"
+            )
+
+
+def _ends_as_index_file(place: Any) -> bool:
+    return isinstance(place, str | os.PathLike) and os.fspath(place).endswith(SUFFIX)
 
 
 def _has_metadata(path: Path) -> bool:

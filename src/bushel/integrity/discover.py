@@ -10,6 +10,7 @@ from bushel._dataset.open import files_named
 from bushel._discovery.completeness import find_incomplete, manifest_and_names
 from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import shard_of_entry
+from bushel._discovery.index_place import refuse_index_file
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
@@ -44,8 +45,10 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     Raises:
         FileNotFoundError: The path does not exist.
         FormatError: The source is not a dataset, or holds several.
+        UnsupportedError: The source is an exported index.
     """
     paths = expand_paths(files_named(source))
+    refuse_index_file(paths, container)
     try:
         whole = find(paths, container)
     except FormatError as error:

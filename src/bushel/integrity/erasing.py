@@ -17,7 +17,7 @@ from bushel._dataset.removal import removed_in
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import listed_names, manifest_path
 from bushel._discovery.discovery import expand_paths, find
-from bushel._discovery.index_place import index_place, indexed_in
+from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._index.removed_rows import BEGUN, ERASED, NONE, PARTLY, RemovedRows, load_removed, save_removed
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import ManifestShard, find_manifest
@@ -87,6 +87,7 @@ def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasu
         1
     """
     paths = expand_paths(source)
+    refuse_index_file(paths)
     claimed = paths if index in _OWN else [*paths, index_place(index)]
     with claimed_sources(claimed):
         found = find(paths)

@@ -17,7 +17,7 @@ from bushel._dataset.open import open as open_dataset
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import above_parts
-from bushel._discovery.index_place import index_place, indexed_in
+from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._index.removed_rows import NONE, RemovedRows, load_removed, save_removed
 from bushel._index.table import Shard
 from bushel._reader.find_keys import positions_of_keys
@@ -178,11 +178,17 @@ def _chosen(positions: Any) -> Any:
 
 
 def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
-    return expand_paths(source) if index in ("auto", "memory", "require") else [index_place(index)]
+    return _paths(source) if index in ("auto", "memory", "require") else [index_place(index)]
+
+
+def _paths(source: Any) -> Sequence[AnyPath]:
+    paths = expand_paths(source)
+    refuse_index_file(paths)
+    return paths
 
 
 def _place_of(source: Any, index: Any) -> AnyPath:
-    shards = find(expand_paths(source)).shards
+    shards = find(_paths(source)).shards
     return list_of(shards if index in ("auto", "memory", "require") else indexed_in(shards, index_place(index)))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from bushel._dataset.inside import reader_of
 from bushel._dataset.open import open as open_dataset
 from bushel._discovery.discovery import expand_paths
+from bushel._discovery.index_place import refuse_index_file
 from bushel._index.sidecar import FOLDER
 from bushel._index.table import REMOVED
 from bushel._runtime.parallel import parallel_map
@@ -122,6 +123,7 @@ def check_digest(
 
 def _root(source: Any) -> Path:
     paths = expand_paths(source)
+    refuse_index_file(paths)
     if len(paths) != 1 or not isinstance(paths[0], Path):
         raise UnsupportedError(
             "a digest is of one local folder or file: copy the dataset to a disk, or sign each folder"
