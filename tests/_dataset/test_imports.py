@@ -39,6 +39,7 @@ UNUSED = (
     "obstore",
     "pyarrow",
     "safetensors",
+    "secrets",
     "subprocess",
     "tarfile",
     "tempfile",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -174,7 +173,7 @@ def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
     if not isinstance(path, Path):
         raise UnsupportedError(f"{path} is neither a local path nor in an object store: a file cannot be claimed there")
     make_folder(path.parent, sync=sync)
-    own = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
+    own = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
     try:
         with naming(path), open(own, "xb") as file:
             file.write(data)
