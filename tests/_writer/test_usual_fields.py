@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,26 @@ def test_pack_reports_it(tmp_path: Path) -> None:
     said = re.escape(f"lacks 'label', which every sample of {target} has")
     with pytest.raises(bushel.BushelError, match=said):
         bushel.pack(both, target, **options)
+
+
+@pytest.mark.parametrize("container", SPARSE)
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("journal", [None, b"", b"\0" * 7, b"\0" * 64])
+def test_an_append_killed_before_it_noted_anything(
+    tmp_path: Path, container: str, single: bool, journal: bytes | None
+) -> None:
+    (tmp_path / "was").mkdir()
+    name = f"data_0{SUFFIXES.get(container, '.gulp')}" if single else "ds"
+    write(tmp_path / "was" / name, container, whole(container), spec=spec_of(container))
+    shutil.copytree(tmp_path / "was", tmp_path / "now")
+    writer = bushel.Writer(tmp_path / "was" / name, container=container, mode="append", sync=False)
+    writer.append(whole(container)[0], key="lost")
+    writer.suspend()
+    staged = next(tmp_path.glob("was/**/staging/*/journal"))
+    staged.unlink() if journal is None else staged.write_bytes(journal)
+    shutil.copytree(staged.parent, tmp_path / "now" / staged.parent.relative_to(tmp_path / "was"))
+    path = tmp_path / "now" / name
+    with pytest.raises(bushel.SpecError, match="lacks 'label', which every sample of"):
+        write(path, container, [{"__key__": "new", "data": value(container)}], mode="resume")
+    write(path, container, [{"__key__": "new", "data": value(container), "label": 9}], mode="resume")
+    assert list(bushel.open(path).keys) == ["k0", "k1", "k2", "new"]

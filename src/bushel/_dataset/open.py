@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 from bushel._dataset.dataset import Dataset
 from bushel._discovery.asked import AS_FILES_SAY, Asked, warn_withheld
@@ -21,7 +21,7 @@ from bushel._index.sidecar import Manifest
 from bushel._index.table import REMOVED
 from bushel._reader.reader import Reader
 from bushel._reader.shards import Listing, OpenShard, union_of_fields
-from bushel._runtime.public import public
+from bushel._runtime.public import check_flags, check_names, names_near, public
 from bushel.codecs import get_codec
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, needs_index, with_episodes
@@ -81,6 +81,7 @@ def open(
     view: str | None = None,
     stale: bool = False,
     delta_timestamps: Mapping[str, Iterable[float]] | None = None,
+    **unknown: Never,
 ) -> Dataset:
     """Open a dataset for reading.
 
@@ -114,9 +115,11 @@ def open(
         view: Name of a view that `Dataset.save` stored.
         stale: Whether to open what is left of a view whose dataset has changed since, with a warning.
         delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`. It is for LeRobot.
+        **unknown: Arguments of other names, which are refused.
 
     Raises:
         FileNotFoundError: `source` does not exist.
+        TypeError: There is no argument of a name; the error says which one may be meant.
         FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
             says which file, where, and what to run next.
         SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give different names to the
@@ -133,6 +136,12 @@ def open(
     """
     if damaged not in ("warn", "raise"):
         raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+    if unknown:
+        from inspect import signature
+
+        check_names("open", unknown, list(signature(open).parameters)[:-1])
+    if not {type(pickle), type(partial), type(episodes), type(stale)} <= {bool}:
+        check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
     if index not in POLICIES or (container is None and not folder):
@@ -267,6 +276,7 @@ def may_lack_samples(shards: Sequence[Shard]) -> bool:
 
 
 @public()
+@names_near
 def open_stream(
     source: Any,
     *,

@@ -220,7 +220,8 @@ class _Evaluation:
         if is_text(a) != is_text(b) and isinstance(test, ast.Eq | ast.NotEq):
             a, b = self._class(right, a), self._class(left, b)
         if is_text(a) != is_text(b):
-            raise ValueError(f"{ast.unparse(left)!r} and {ast.unparse(right)!r} are a text and a number")
+            kinds = ("a text", "a number") if is_text(a) else ("a number", "a text")
+            raise ValueError(f"{ast.unparse(left)!r} is {kinds[0]}, but {ast.unparse(right)!r} is {kinds[1]}")
         return compare(_COMPARE[type(test)], a, b), missing
 
     def _class(self, node: ast.expr, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Public names: imported by packages when they are first used, and shown in pickles, messages and tracebacks.
+"""Public names: imported by packages when they are first used, shown in pickles and messages, and called by users.
 
 A pickle names a class by its `__module__`. A public class is named by the module from which users import it, so that a
 pickle of today is read after its file has moved.
@@ -7,13 +7,16 @@ pickle of today is read after its file has moved.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import wraps
 from importlib import import_module
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["lazy_names", "public"]
+__all__ = ["check_flags", "check_names", "lazy_names", "names_near", "public"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -54,6 +57,60 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
         return value
 
     return get
+
+
+def check_names(called: str, given: Collection[str], known: Iterable[str]) -> None:
+    """Check the names of keyword arguments.
+
+    Args:
+        called: Name of what is called, for the message.
+        given: The names that it is called with.
+        known: The names of its parameters.
+
+    Raises:
+        TypeError: It has no such parameter. The message has the one that may be meant.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            from bushel._runtime.near_names import did_you_mean
+
+            question = did_you_mean(name, [each for each in names if each not in given])
+            hint = f": {question}" if question else ""
+            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def names_near(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function that is called with a misspelt argument name the one that may be meant."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # it was called
+                raise
+            from inspect import signature
+
+            problem = error
+            try:
+                check_names(function.__qualname__.removesuffix(".__init__"), kwargs, signature(function).parameters)
+            except TypeError as named:
+                problem = named
+            raise problem from None
+
+    return run
+
+
+def check_flags(**flags: Any) -> None:
+    """Check options that are either True or False.
+
+    Raises:
+        TypeError: One is neither, such as the text `"no"`, which Python takes for true.
+    """
+    for name, value in flags.items():
+        if value not in (True, False):
+            raise TypeError(f"{name}={value!r}: expected True or False")
 
 
 class _Definition:

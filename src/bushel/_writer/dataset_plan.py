@@ -172,6 +172,8 @@ class DatasetPlan:
             CodecError: A value cannot be encoded.
             ValueError: The key is missing, not allowed, or in the dataset already.
         """
+        if not isinstance(sample, Mapping):
+            raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")
         key = sample.get(KEY) if key is None else key
         self.decided(shards, keyed=key is not None)
         key = checked_key(self.keys, key, position + (0 if self.keys is None else self._options.first_number))

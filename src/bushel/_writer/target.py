@@ -14,7 +14,9 @@ from bushel._discovery.folders import is_part, run_folder
 from bushel._index.sidecar import FOLDER
 from bushel._reader.shards import OpenShard
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
+from bushel.containers.abilities import ChecksNames
 from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
+from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath, workplace
@@ -42,13 +44,14 @@ class Target:
 
         Raises:
             UnsupportedError: The container reads files with such a name, as `x.tar.gz`, and does not write them.
+            SpecError: The container does not find files with such a name, as gulp does not find `x.gulp`.
         """
-        if (ending := _read_only_ending(path.name, container)) is not None and not path.is_dir():
-            raise UnsupportedError(
-                f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read only. Write to a "
-                f"{container.suffix} file or a folder"
-            )
-        return cls(path, container, bool(container.suffix) and path.name.endswith(container.suffix))
+        if not path.is_dir():
+            refuse_read_only(path.name, container, str(path))
+        single = bool(container.suffix) and path.name.endswith(container.suffix)
+        if single and isinstance(container, ChecksNames):
+            container.check_name(path.name)
+        return cls(path, container, single)
 
     @property
     def root(self) -> AnyPath:
@@ -129,7 +132,7 @@ class Target:
             UnsupportedError: A shard is in a file that the container reads and does not write, such as `x.tar.gz`.
         """
         for opened in shards if mode in ("append", "resume") else ():
-            if (ending := _read_only_ending(opened.shard.name, self.container)) is not None:
+            if (ending := read_only_ending(opened.shard.name, self.container)) is not None:
                 raise UnsupportedError(
                     f"{opened.path(0)} can be read only, so nothing can be added to {self.path}: write the new samples "
                     f"to another folder and open both together, or make a dataset without {ending} files with "
@@ -184,13 +187,6 @@ def check_alone(folder: AnyPath) -> None:
             f"{folder} has other files ({others[0]}), among which the new dataset would lie: write to a folder of its "
             f"own, such as {folder / 'dataset'}"
         )
-
-
-def _read_only_ending(name: str, container: WritableContainer) -> str | None:
-    """Return the ending of the name of a file that a container reads and does not write; None of any other name."""
-    if not container.suffix or name.endswith(container.suffix):
-        return None
-    return next((ending for ending in container.suffixes if name.endswith(ending)), None)
 
 
 def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:

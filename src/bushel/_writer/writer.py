@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bushel._index.column_names import names_of
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode, WriterOptions
 
@@ -76,6 +76,7 @@ class Writer(ColumnWriter):
         4
     """
 
+    @names_near
     def __init__(
         self,
         path: object,

@@ -10,6 +10,7 @@ from pathlib import Path
 from bushel._index.class_names import Labels
 from bushel._reader.shards import OpenShard
 from bushel._writer.class_names import write_file_of_names
+from bushel._writer.journal import read_head
 from bushel._writer.marker import Marker
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
@@ -121,7 +122,7 @@ class WrittenShards:
                 f"{self.target.path} has an unfinished write: continue it with mode='resume', or replace it with "
                 f"mode='overwrite' (it is in {staged[0]})"
             )
-        if staged:  # one of them may be complete and be published now
+        if any(read_head(folder) is not None for folder in staged):  # one may be complete and be published now
             self._marker.load()
             if self._marker.before is None:
                 self._marker.before = next((n for n in map(samples_before, staged) if n is not None), None)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangesTypes",
+    "ChecksNames",
     "ChecksStored",
     "HasFileNames",
     "HasGenerations",
@@ -102,6 +103,19 @@ class ReportsFaults(Protocol):
 
     def faults(self, shard: Shard, /) -> list[FormatError]:
         """Return the errors of a shard. `verify` reports them."""
+        ...
+
+
+@runtime_checkable
+class ChecksNames(Protocol):
+    """A container whose readers find a file by a part of its name, beside the suffix."""
+
+    def check_name(self, name: str, /) -> None:
+        """Check the name of a new file.
+
+        Raises:
+            SpecError: Readers would not find it.
+        """
         ...
 
 

@@ -247,12 +247,35 @@ def container_for(name: str) -> WritableContainer:
 
     Raises:
         ValueError: The name implies none.
+        UnsupportedError: It implies one that reads files with such a name, and does not write them.
     """
     found = container_by_suffix(name)
     if found is None:
+        for each in writable_containers():
+            refuse_read_only(name, each, name)
         names = ", ".join(container_names(written=True))
         raise ValueError(f"the name {name!r} does not imply a container: pass container=: {names}")
     return found
+
+
+def read_only_ending(name: str, container: WritableContainer) -> str | None:
+    """Return the ending of the name of a file that a container reads and does not write; None of any other name."""
+    if not container.suffix or name.endswith(container.suffix):
+        return None
+    return next((ending for ending in container.suffixes if name.endswith(ending)), None)
+
+
+def refuse_read_only(name: str, container: WritableContainer, path: str) -> None:
+    """Check that a container does not only read files of this name, as `x.tar.gz`.
+
+    Raises:
+        UnsupportedError: It does. The message has the path.
+    """
+    if (ending := read_only_ending(name, container)) is not None:
+        raise UnsupportedError(
+            f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read only. Write to a "
+            f"{container.suffix} file or a folder"
+        )
 
 
 def registered_here(name: str) -> Container | None:

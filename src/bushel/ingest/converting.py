@@ -9,7 +9,7 @@ from typing import Any, Literal
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.stream import StreamDataset
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._writer.options import Mode
 from bushel.ingest.images import Jpeg
@@ -23,6 +23,7 @@ __all__ = ["convert"]
 
 @public()
 @shows_progress("converting")
+@names_near
 def convert(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,

@@ -114,7 +114,11 @@ def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tu
     for path in filter(_is_path, paths):
         yield str(path), _resolved(as_path(path))
     if isinstance(opened, Files | LabelledFolder):
-        yield str(opened.root), _resolved(opened.root)
+        folder = _resolved(opened.root)
+        if not isinstance(source, list | tuple):
+            yield str(opened.root), folder
+        elif overlap(folder, target):  # only the files that are named, not the folder that they have in common
+            yield from ((f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing)
     if not isinstance(opened, Stored):
         return
     roots: dict[str, _Place] = {}

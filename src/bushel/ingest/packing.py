@@ -12,7 +12,7 @@ from typing import Any, Literal
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
 from bushel._runtime.progress import OnProgress, ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.tasks.drive import TaskOptions
 from bushel._writer.options import Mode, WriterOptions
@@ -86,6 +86,7 @@ class PackResult:
 
 @public()
 @shows_progress("packing")
+@names_near
 def pack(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,

@@ -14,7 +14,7 @@ from bushel._dataset.open import open as open_dataset
 from bushel._dataset.splitting import divided
 from bushel._dataset.stream import StreamDataset
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
@@ -28,6 +28,7 @@ __all__ = ["merge", "reshard", "split"]
 
 @public()
 @shows_progress("splitting")
+@names_near
 def split(
     source: Any,
     target: str | os.PathLike[str] | AnyPath,
@@ -97,6 +98,7 @@ def split(
 
 @public()
 @shows_progress("merging")
+@names_near
 def merge(
     sources: Iterable[Any],
     target: str | os.PathLike[str] | AnyPath,

@@ -201,7 +201,8 @@ class SampleEncoder:
             return BadItem(position, key, self.origin(position) or (None if file is None else str(file)), error)
         size = sum(
             sum(map(len, value)) if isinstance(value, list) else 0 if value is None else len(value)
-            for value in values.values()
+            for name, value in values.items()
+            if name in self.fields  # the writer refuses others
         )
         return EncodedSample(position, key if self.keyed else None, values, size)
 

@@ -16,7 +16,7 @@ from bushel._index.table import I64, Keys
 from bushel._reader.shards import OpenShard
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.threads import cpu_count
 from bushel._writer.target import holds_dataset
@@ -80,6 +80,7 @@ class RepairResult:
 
 @public()
 @shows_progress("repairing")
+@names_near
 def repair(
     source: Any,
     target: str | os.PathLike[str],

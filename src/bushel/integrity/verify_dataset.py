@@ -16,7 +16,7 @@ from bushel._index.class_names import Labels, join_labels
 from bushel._reader.key_file import NAME, damage
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.threads import cpu_count
 from bushel.engines import connect
@@ -36,6 +36,7 @@ class _Stopped(BaseException):
 
 @public()
 @shows_progress("verifying")
+@names_near
 def verify(
     source: Any,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+import warnings
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import fields
 from time import perf_counter
@@ -136,6 +137,16 @@ class LoaderBase(BatchOptions, Generic[Item]):
                 f"no sample of epoch {progress.epoch} could be used, with on_error={self.on_error!r}; the first is "
                 f"{bad[0]}. The loader's `errors` has all {len(bad)}"
             )
+        if not (progress.given or progress.start) and self._leaves_out_all():
+            warnings.warn(
+                f"epoch {progress.epoch} has no batch: drop_last=True leaves out all samples, because they do not fill "
+                "one batch on every rank. Give a smaller batch_size, or leave drop_last out",
+                stacklevel=3,  # of the trainer's loop
+            )
+
+    def _leaves_out_all(self) -> bool:
+        """Return whether an epoch without batches has samples, which `drop_last` leaves out."""
+        return False
 
     def peek(self) -> Item:
         """Return the first batch of the next `for`, without counting it.

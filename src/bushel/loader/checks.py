@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from bushel._dataset.stream import StreamDataset
 from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import check_flags
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.bad_samples import OnError
 from bushel.loader.collate import Padded, Ragged
@@ -61,6 +62,8 @@ def check_shared(options: BatchOptions) -> None:
         check_count("workers", options.workers)
     if options.prefetch is not None:
         check_count("prefetch", options.prefetch, least=1, instead=" batches")
+    flags = ("drop_last", "decode", "keys", "orient", "tolerant", "pin_memory")
+    check_flags(**{name: getattr(options, name) for name in flags if hasattr(options, name)})
     if options.on_error not in (known := get_args(OnError)):
         raise ValueError(f"unknown on_error={options.on_error!r}: {_meant(options.on_error, known)}")
     if options.batch_transform is not None and not callable(options.batch_transform):

@@ -249,6 +249,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         ]
         return loader_html(f"bushel.Loader of {len(self.dataset):,} samples", facts, self.peek)
 
+    def _leaves_out_all(self) -> bool:
+        return self.drop_last and len(self.dataset) > 0
+
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         steps, before = self._plan.at(progress.epoch), progress.samples
         for number, sample in enumerate(step.batch, 1):

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from bushel._dataset.stream import StreamDataset
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import check_names
 from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bad_samples import BadSample, OnError
 from bushel.loader.bucketed import BatchSizes
@@ -43,11 +43,7 @@ class Options:
     def __new__(cls, *given: Any, **options: Any) -> Self:
         """Refuse what `__init__` does not take, in the name of the class and with the option that may be meant."""
         signature = inspect.signature(cls)
-        for name in options:
-            if name not in signature.parameters:
-                question = did_you_mean(name, [known for known in signature.parameters if known not in options])
-                hint = f": {question}" if question else ""
-                raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}{hint}")
+        check_names(cls.__name__, options, signature.parameters)
         try:
             if given or options:  # pickle makes the object first, and gives it its attributes
                 signature.bind(*given, **options)

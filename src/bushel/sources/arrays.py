@@ -37,7 +37,8 @@ class Arrays:
     Attributes:
         spec: Integers are `int`, real numbers `float`, text `utf8`, bytes `bytes`, images in a field with such a name
             `png` (see `bushel.sources.samples.image_codec`), and everything else `array`.
-            Lists of numbers of different lengths are `array`, too.
+            Lists of numbers of different lengths are `array`, too. Lists of truth values are `json`, which gives them
+            back as such; an array of them is `int`.
 
     Raises:
         SpecError: The columns differ in length, hold objects, or have invalid offsets.
@@ -107,6 +108,10 @@ class _Values:
         return self.values[rows] if isinstance(rows, int | slice) else [self.values[row] for row in rows.tolist()]
 
 
+class _Truths(_Values):
+    """A list of truth values, which an array of integers would give back as 0 and 1."""
+
+
 class _Ragged(_Values):
     """Arrays of different shapes, and of one dtype."""
 
@@ -141,6 +146,8 @@ def _column(name: str, given: Any) -> _Column:
         return _Values([bytes(value) for value in plain])
     if isinstance(plain, list) and plain and all(isinstance(value, str) for value in plain):
         return _Values(plain)
+    if isinstance(plain, list) and plain and all(isinstance(value, bool) for value in plain):
+        return _Truths(plain)
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
     try:
@@ -181,6 +188,8 @@ def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
 def _type_of(name: str, array: _Column) -> str:
     if isinstance(array, _Ragged):
         return "array"
+    if isinstance(array, _Truths):
+        return "json"
     if not isinstance(array, np.ndarray):
         return "utf8" if isinstance(array, _Values) and isinstance(array[0], str) else "bytes"
     if array.dtype.hasobject:

@@ -161,7 +161,7 @@ class Recipe(Members):
                 if not place:
                     raise FormatError(f"line {number}: expected a name and a location, found {line!r}", file=str(path))
                 members.append((name, place[0]))
-        super().__init__(members, as_path(root or ""), allow_commands=allow_commands)
+        super().__init__(members, as_path(root or "."), allow_commands=allow_commands)
 
 
 def _cut(name: str) -> tuple[str, str]:

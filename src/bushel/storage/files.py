@@ -33,11 +33,13 @@ def as_path(path: object) -> AnyPath:
 
     Raises:
         UnsupportedError: The scheme needs universal-pathlib, which is not installed.
-        ValueError: The URL has no bucket or host.
+        ValueError: The URL has no bucket or host, or the text is empty.
         TypeError: `path` is not a path.
     """
     if isinstance(path, str) and "://" in path:
         return _from_url(path)
+    if path == "":  # which pathlib takes for the current folder
+        raise ValueError("the path is empty: name a file or a folder; '.' is the current folder")
     if isinstance(path, Path):
         return _without_tilde(path)
     if is_object(path):
@@ -45,7 +47,8 @@ def as_path(path: object) -> AnyPath:
     if not isinstance(path, str | os.PathLike) or (hasattr(path, "open") and hasattr(path, "iterdir")):
         if hasattr(path, "open") and hasattr(path, "name"):
             return path  # type: ignore[return-value]
-        raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}")
+        hint = ": give the path that it was opened by" if hasattr(path, "fingerprint") else ""
+        raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}{hint}")
     return _without_tilde(Path(os.fsdecode(path)))
 
 

@@ -9,7 +9,7 @@ from bushel._runtime.near_names import did_you_mean
 from bushel.codecs import holds_image
 from bushel.errors import SpecError
 from bushel.transforms.together import Follower, names_of
-from bushel.transforms.values import Transform
+from bushel.transforms.values import Transform, check_instances
 
 __all__ = ["Together", "Transforms", "split_together", "transforms_by_field"]
 
@@ -99,13 +99,13 @@ def split_together(transforms: Transforms | None) -> tuple[dict[Together, tuple[
 
 def _functions(value: Any, name: str) -> tuple[Transform, ...]:
     if callable(value):
-        return (value,)
+        return check_instances(name, (value,))
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
         raise TypeError(f"{name} is {value!r}, which is not callable: {_WRITE}")
     for place, function in enumerate(value):
         if not callable(function):
             raise TypeError(f"{name}[{place}] is {function!r}, which is not callable: {_WRITE}")
-    return tuple(value)
+    return check_instances(name, tuple(value))
 
 
 def _names(names: Mapping[str, str] | Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ class _RandomFlip:
     output: ClassVar[tuple[int, int] | None] = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
+        if not isinstance(self.p, Real) or not 0 <= self.p <= 1:
             raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:

@@ -248,6 +248,7 @@ def decode_into(
         Errors by number of the image. The output rows of these images are unchanged.
     """
     table = plan.normalise.table if plan.normalise else None
+    channels = out.shape[1 if plan.layout == "CHW" else 3]
     rows = np.array([geometry.row for geometry in geometries], np.int32).reshape(-1, 10)
     decode_jpegs = partial(
         kernels.decode_jpegs,
@@ -258,20 +259,23 @@ def decode_into(
         tolerant=reading.tolerant,
         refused=refused,
     )
-    if all(map(_is_jpeg, datas)):
+    if channels in (1, 3) and all(map(_is_jpeg, datas)):
         problems = decode_jpegs(datas, rows, out, seek_tables=seek_tables)
         return {number: _bad_jpeg(datas[number], problem) for number, problem in problems}
     errors: dict[int, CodecError] = {}
     for number, data in enumerate(datas):
         one = slice(number, number + 1)
         try:
-            if _is_jpeg(data):
+            if _is_jpeg(data) and channels not in (1, 3):
+                expected = f"{channels} channels, of which Normalize has means"
+                errors[number] = codec_error("jpg", expected, "a JPEG, which has 1 or 3 here")
+            elif _is_jpeg(data):
                 tables = None if seek_tables is None else seek_tables[one]
                 for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
                 whole = decode_image(data, ImageReading(reading.orient))
-                image = _with_channels(whole, out.shape[1 if plan.layout == "CHW" else 3])
+                image = _with_channels(whole, channels)
                 kernels.resize(image, rows[one], out[one], plan.layout, table)
         except CodecError as error:
             errors[number] = error

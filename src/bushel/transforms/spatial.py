@@ -8,7 +8,9 @@ returns what it would do to an image of a given size. Both draw the same random 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -253,10 +255,21 @@ def apply_to(transform: Spatial, image: Image, rng: np.random.Generator | None =
 
 
 def _pair(size: Size) -> tuple[int, int]:
-    height, width = (size, size) if isinstance(size, int) else size
-    if height < 1 or width < 1:
+    pair: Any = (size, size) if isinstance(size, int | np.integer) else size
+    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_whole, pair)):
+        raise TypeError(f"invalid size {size!r}: expected an int or (height, width)")
+    if min(pair) < 1:
         raise ValueError(f"invalid size {size!r}: expected an int or (height, width), 1 or more")
-    return height, width
+    return int(pair[0]), int(pair[1])
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check_bounds(name: str, bounds: Any) -> None:
+    if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(each, Real) for each in bounds):
+        raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
 
 
 def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> Crop:
@@ -390,6 +403,8 @@ class RandomResizedCrop(_ToSize):
 
     def __post_init__(self) -> None:
         _pair(self.size)
+        _check_bounds("scale", self.scale)
+        _check_bounds("ratio", self.ratio)
         if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
             raise ValueError(f"invalid scale or ratio in {self}: expected (lower, upper) above 0, and scale up to 1")
 

@@ -14,7 +14,18 @@ import numpy.typing as npt
 
 from bushel.transforms.spatial import Image, check_image
 
-__all__ = ["Call", "Compose", "EachFrame", "Lambda", "Normalize", "ToCHW", "Transform", "call", "takes_rng"]
+__all__ = [
+    "Call",
+    "Compose",
+    "EachFrame",
+    "Lambda",
+    "Normalize",
+    "ToCHW",
+    "Transform",
+    "call",
+    "check_instances",
+    "takes_rng",
+]
 
 Transform = Callable[..., Any]
 """`transform(value)`, or `transform(value, rng=...)` with a parameter named `rng`."""
@@ -59,7 +70,10 @@ class Normalize:
         check_image(image)
         channels = 1 if image.ndim == 2 else image.shape[2]
         if channels != len(self.mean):
-            raise ValueError(f"{self} does not fit an image of shape {image.shape}: put Normalize before ToCHW")
+            raise ValueError(
+                f"{self} is for {len(self.mean)} channels, which an image of shape {image.shape} does not have: give a "
+                "mean and a std for each channel, and put Normalize before ToCHW"
+            )
         if image.ndim == 2:
             return np.asarray(self.table[:, 0][image])
         return np.asarray(self.table[image, np.arange(channels)])
@@ -121,7 +135,7 @@ class Compose:
     transforms: tuple[Transform, ...]
 
     def __init__(self, transforms: Iterable[Transform]) -> None:
-        object.__setattr__(self, "transforms", tuple(transforms))
+        object.__setattr__(self, "transforms", check_instances("Compose", tuple(transforms)))
 
     def __call__(self, value: Any, rng: np.random.Generator | None = None) -> Any:
         """Transform a value; `rng` is needed if one of the transforms takes it."""
@@ -150,7 +164,7 @@ class EachFrame:
     same: bool = True
 
     def __init__(self, transforms: Iterable[Transform], *, same: bool = True) -> None:
-        object.__setattr__(self, "transforms", tuple(transforms))
+        object.__setattr__(self, "transforms", check_instances("EachFrame", tuple(transforms)))
         object.__setattr__(self, "same", same)
 
     def __call__(self, frames: Iterable[Any], rng: np.random.Generator | None = None) -> list[Any]:
@@ -167,6 +181,23 @@ class EachFrame:
             while True:
                 rng.bit_generator.state = state
                 yield rng
+
+
+def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transform, ...]:
+    """Return transforms, after a check that none is a class whose instances are transforms.
+
+    Args:
+        name: Where they were given, for the message.
+        functions: The transforms. Classes such as `str` and `np.float32` are functions of a value here.
+
+    Raises:
+        TypeError: One is such a class.
+    """
+    for function in functions:
+        if isinstance(function, type) and any("__call__" in vars(each) for each in function.__mro__):
+            what = f"{function.__module__}.{function.__qualname__}"
+            raise TypeError(f"{name} has the class {what}: make a transform of it, as in {function.__name__}(...)")
+    return functions
 
 
 def call(transform: Transform, value: Any, rng: np.random.Generator | None) -> Any:

@@ -138,9 +138,17 @@ class _Gulp:
             number = max((len(before), *(chunk_number(root, other) + 1 for other in taken)))
             label = f"{number:0{number_width(taken, sharded=not layout.options.single)}d}"
             return Shard(root, f"data_{label}.gulp", (f"data_{label}.gulp", f"meta_{label}.gmeta"))
+        self.check_name(name)
+        return Shard(root, name, (name, f"meta_{chunk_number(root, name)}.gmeta"))
+
+    def check_name(self, name: str) -> None:
+        """Check that GulpIO2 would find a chunk of this name.
+
+        Raises:
+            SpecError: It would not.
+        """
         if not is_data(name) or re.search(r"\d", name) is None:
             raise SpecError(f"{name}: a gulp chunk must be named data_<number>.gulp; or name the folder for the chunks")
-        return Shard(root, name, (name, f"meta_{chunk_number(root, name)}.gmeta"))
 
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a chunk into staging, its `.gmeta` without the closing brace."""
