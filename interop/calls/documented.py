@@ -39,6 +39,37 @@ _FFRECORD = (
 
 _GULPIO2 = (
     Documented("`gulp2_sanity_check` crashes on two of its three faults", call="gulp2_sanity_check"),
+    Documented(
+        "wrong use exits with 1, as docopt does",
+        call="gulp2_image_(list|folder)",
+        original=r'^(?!.*"printed": "\{).*"given": \[1\]',
+        dropin=r'"given": \[2\]',
+    ),
+    Documented("wrong use exits with 1, as docopt does", call="gulp2_image_.*'-h'", apart=("printed",)),
+    Documented(
+        "a missing folder of videos or images, or a missing list",
+        call="gulp2_image_.*'no', 'new'",
+        original=r'"given": \[1\]',
+        dropin=r'"given": \[2\]',
+    ),
+    Documented(
+        "`gulp2_image_list --root_path` is `100` by default",
+        call="gulp2_image_list",
+        original=r"'--root_path': '100'",
+        dropin=r'"given": \[1\]',
+    ),
+    Documented(
+        "nothing is found unless the folder ends in `/`",
+        call="gulp2_image_folder.*'labelled', ",
+        original=r'"given": \[1\].*"printed": "\{',
+        dropin=r'"given": \[0\]',
+    ),
+    Documented(
+        "the options are printed as a dict",
+        call="gulp2_image_(list|folder)",
+        original=r"\"printed\": \"\{'--help': False",
+        apart=("printed",),
+    ),
     Documented("resizing by Pillow-SIMD", call="resize_"),
     Documented("an empty `.gmeta`: `JSONDecodeError`", call="bad0", original="JSONDecodeError"),
     Documented("rows of a frame that are not contiguous in memory", original="C contiguous"),
@@ -225,6 +256,18 @@ _WEBDATASET = (
     Documented("damage is a `tarfile.ReadError`", call="text.tar", original="ReadError", dropin="FormatError"),
     Documented("`.pyd`, `.pickle`, `.pkl` when decoding", dropin="NotAllowedError"),
     Documented("the keys of a batch are in the order of their hashes", call="batched", apart=("order",)),
+    Documented(
+        "the keys of a batch are in the order of their hashes",
+        call=r"batched.*\.xdecode\(\)",
+        original="'list' object has no attribute 'read'",
+        dropin="No decoder found",
+    ),
+    Documented(
+        "arrays without axes in `.ten` fail when read",
+        call=r"tenbin\..*np\.array\(5\.0\)",
+        original="'numpy.float64' object cannot be interpreted",
+        dropin=GIVES,
+    ),
     Documented("an archive that is truncated or damaged at a header", call="cut.tar", dropin='"DamagedArchiveError'),
     Documented(
         "the truncated sample is delivered with the fields that it had", call="cut.tar.*handler=|handler=.*cut.tar"

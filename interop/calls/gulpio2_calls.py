@@ -11,7 +11,11 @@ SETUP = Setup(
     mapped={"gulpio2": "bushel.compat.gulpio2"},
     page="compat-gulpio2.md",
     modules=("gulpio2", "gulpio2.fileio", "gulpio2.utils", "gulpio2.adapters", "gulpio2.sanity_utils"),
-    commands={"gulp2_sanity_check": "bin/gulp2_sanity_check", "gulp2_image_list": "bin/gulp2_image_list"},
+    commands={
+        "gulp2_sanity_check": "bin/gulp2_sanity_check",
+        "gulp2_image_list": "bin/gulp2_image_list",
+        "gulp2_image_folder": "bin/gulp2_image_folder",
+    },
     prelude="""
 import gulpio2, json, pickle
 from gulpio2 import utils, fileio, adapters
@@ -75,6 +79,10 @@ from PIL import Image
 for name, mode in (("a.jpg", "RGB"), ("b.png", "RGB"), ("c.jpg", "L"), ("d.jpeg", "RGB")):
     Image.fromarray(frame(3, 20, 30)).convert(mode).save(f"images/{name}")
 open("images/list.csv", "w").write("a.jpg,cat\\nb.png,dog\\nc.jpg,cat\\n")
+for label in ("cat", "dog"):
+    os.makedirs(f"labelled/{label}")
+    for number in range(3):
+        Image.fromarray(frame(number, 20, 30)).save(f"labelled/{label}/{number}.jpg")
 open("label2idx.json", "w").write('{"cat": 0}')
 """
 )
@@ -251,6 +259,16 @@ TABLES = {
     "empty": ("", "", ", (0,)", ", (1, 2)", ", grey=True"),
     "whole": ("", ", grey=True"),
     "target": ("'new'", "'one'", "'d'", "'a/b'"),
+    "options": (
+        "",
+        "'--root_path', 'images', ",
+        "'--images_per_chunk', '2', '--num_workers', '1', ",
+        "'--image_size', '10', ",
+        "'--num_workers', '1', '--root_path', 'images', ",
+    ),
+    "slash": ("", "/", "/"),
+    "tool": ("gulp2_image_list", "gulp2_image_folder", "gulp2_sanity_check"),
+    "wrong": ("'-h'", "", "'no', 'new'", "'--nope', 'images', 'new'", "'one', 'two', 'three'"),
     "number": ("-1", "0", "1", "2", "3", "10", "100"),
 }
 TEMPLATES = {
@@ -291,4 +309,7 @@ TEMPLATES = {
     "x = ChunkWriter(Adapter(<count><empty>)).write_chunk(next(GulpDirectory('new').new_chunks(1)), slice(0, <count>))\nx": 2,
     "x = GulpIngestor(Adapter(<count><whole>), <target#>, <per>, <workers>)\ny = x()\nlist(GulpDirectory(<target#>).merged_meta_dict)": 9,
     "command('gulp2_sanity_check', '<folder>')": 4,
+    "command('gulp2_image_list', <options>'images/list.csv', 'new')": 5,
+    "command('gulp2_image_folder', <options>'labelled<slash>', 'new')": 5,
+    "command('<tool>', <wrong>)": 3,
 }

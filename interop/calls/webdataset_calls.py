@@ -29,7 +29,7 @@ SETUP = Setup(
     ),
     prelude="""
 import webdataset as wds, io, pickle, random, json, tarfile
-from webdataset import filters, shardlists, tariterators, autodecode
+from webdataset import filters, shardlists, tariterators, autodecode, tenbin
 def picture(seed, *shape):
     return np.random.RandomState(seed).randint(0, 256, shape or (6, 8, 3)).astype(np.uint8)
 def samples(count):
@@ -328,6 +328,11 @@ TEMPLATES = {
     "x = wds.autodecode.imagehandler(<spec>)\nx('png', <image>)": 6,
     "x = wds.autodecode.imagehandler(<spec>)\nx('nope', b'')": 2,
     "wds.tariterators.valid_sample(<sample>)": 5,
+    "tenbin.encode_buffer(<arrays><infos>)": 3,
+    "tenbin.decode_buffer(bytes(tenbin.encode_buffer(<arrays>, <two>))<back>)": 3,
+    "tenbin.decode_buffer(<data><back>)": 1,
+    "tenbin.save('<ten>', np.arange(3), np.ones((2, 2))<infos><check>)\ntenbin.load('<ten>'<back><check>)": 3,
+    "tenbin.read(io.BytesIO(bytes(tenbin.encode_buffer(<arrays>))[:<short>]), <count>)": 2,
     "x = wds.handlers.<handle>(ValueError('x'))\nx": 2,
 }
 TABLES["handle"] = ("ignore_and_continue", "warn_and_continue", "ignore_and_stop", "warn_and_stop", "reraise_exception")
@@ -347,3 +352,18 @@ TABLES["variable"] = (
     "WDS_SECURE",
 )
 TABLES["setting"] = ("0", "1", "2", "s-=t-", "missing=one", "x")
+TABLES["arrays"] = (
+    "[]",
+    "[np.arange(3), np.ones((2, 2))]",
+    "[np.zeros((0, 3), np.float32)]",
+    "[np.array(5.0), np.arange(4, dtype=np.int16)]",
+    "(np.arange(3),)",
+    "[np.array([True])]",
+    "None",
+)
+TABLES["infos"] = ("", "", ", infos=['a', 'b']", ", infos=['a']", ", infos=['longer than 8', 'b']", ", infos=[]")
+TABLES["two"] = ("None", "['a', 'b']", "['12345678', '']")
+TABLES["back"] = ("", "", ", infos=True", ", infos=False")
+TABLES["ten"] = ("x.ten", "x.ten", "x.bin")
+TABLES["check"] = ("", "", ", nocheck=True")
+TABLES["short"] = ("9999", "9999", "100", "8", "0")

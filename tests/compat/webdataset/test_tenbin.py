@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def test_without_infos_they_are_empty() -> None:
 def test_infos_that_do_not_fit(infos: list[str]) -> None:
     with pytest.raises(ValueError, match="info"):
         tenbin.encode_buffer(ARRAYS, infos)
+
+
+def test_classes_of_errors() -> None:
+    with pytest.raises(struct.error, match="longer than 8"):
+        tenbin.encode_buffer(ARRAYS[:1], ["longer than 8"])
+    with pytest.raises(struct.error, match="found 8"):
+        tenbin.read(io.BytesIO(tenbin.encode_buffer(ARRAYS)[:8]))
+    with pytest.raises(ValueError, match="bool"):
+        tenbin.encode_buffer([np.array([True])])
+    with pytest.raises(ValueError, match="2 infos for 1 arrays"):
+        tenbin.encode_buffer([np.array([True])], ["a", "b"])
 
 
 def test_not_a_list() -> None:

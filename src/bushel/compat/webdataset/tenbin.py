@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from bushel.codecs import get_codec
-from bushel.compat.webdataset.autodecode import decoders
+from bushel.compat.webdataset.autodecode import ArrayDataError, decoders
+from bushel.errors import CodecError
 
 __all__ = ["decode_buffer", "encode_buffer", "load", "read", "save", "write"]
 
@@ -20,6 +21,11 @@ _PIECE = 1 << 20
 _INFO = slice(8, 16)
 """The info of an array in its header chunk, after the type."""
 
+
+class FixedLengthError(ArrayDataError, struct.error):
+    """Eight letters of an info, or the start of a chunk, have another length."""
+
+
 Infos = bool | Sequence[str]
 """Whether to return the infos, too; or those that are expected."""
 
@@ -28,20 +34,25 @@ def encode_buffer(l: list[Any], infos: Sequence[str] | None = None) -> bytes:  #
     """Return the bytes of a list of arrays, and their infos.
 
     Raises:
-        ValueError: It is not a list, the infos are not as many as the arrays, or one has more than 8 letters.
+        ValueError: It is not a list, or the infos are not as many as the arrays.
+        ArrayDataError: An array has a type that the format lacks. It is a CodecError and a ValueError.
+        FixedLengthError: An info has more than 8 letters. It is a ValueError and a `struct.error`.
     """
     if not isinstance(l, list):
         raise ValueError("requires list")  # noqa: TRY004 as in the original
-    encoded = bytes(get_codec("tenbin").encode(l))
+    if infos is not None and len(infos) != len(l):
+        raise ValueError(f"{len(infos)} infos for {len(l)} arrays")
+    try:
+        encoded = bytes(get_codec("tenbin").encode(l))
+    except CodecError as error:
+        raise ArrayDataError(error.message, **error.details) from error
     if infos is None:
         return encoded
-    if len(infos) != len(l):
-        raise ValueError(f"{len(infos)} infos for {len(l)} arrays")
     changed = bytearray(encoded)
     for start, info in zip(_headers(changed), infos, strict=True):
         stored = info.encode("ascii")
         if len(stored) > 8:
-            raise ValueError(f"the info {info!r} has more than 8 letters")
+            raise FixedLengthError(f"the info {info!r} has more than 8 letters")
         changed[start + _INFO.start : start + _INFO.stop] = stored.ljust(8, b"\0")
     return bytes(changed)
 
@@ -93,8 +104,9 @@ def read(stream: IO[bytes], n: int = sys.maxsize, infos: Infos = False) -> Any:
         if not start:
             break
         if len(start) < _CHUNK.size:
-            parts.append(start)  # decode_buffer says what is missing
-            break
+            raise FixedLengthError(
+                f"expected the {_CHUNK.size} bytes that a chunk of tenbin begins with, found {len(start)}"
+            )
         length = _CHUNK.unpack(start)[1]
         parts += [start, _read_up_to(stream, length + -length % _ALIGNMENT)]
     return decode_buffer(b"".join(parts), infos)
