@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bushel._index.key_lookup import KeyView
     from bushel._reader.reader import Sample
 
-__all__ = ["MappedParts", "Part", "chosen_fields", "parts_of"]
+__all__ = ["MappedParts", "Part", "chosen_fields", "indexed", "parts_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -121,6 +121,14 @@ def parts_of(parts: Sequence[Part]) -> Dataset | MappedParts:
     plain = [part.dataset if isinstance(part, Mapped) else part for part in parts]
     whole = one_after_another([part.whole if isinstance(part, MappedParts) else part for part in plain])
     return MappedParts(whole, tuple(parts)) if any(not isinstance(part, Dataset) for part in parts) else whole
+
+
+def indexed(dataset: object) -> Dataset | None:
+    """Return the dataset whose index has the columns of a dataset or view, also one through functions; None if none."""
+    if isinstance(dataset, MappedParts):
+        return dataset.whole
+    own = dataset.dataset if isinstance(dataset, Mapped) else dataset
+    return own if isinstance(own, Dataset) else None
 
 
 def chosen_fields(dataset: Mapped | MappedParts, fields: Any, *, decode: bool) -> Mapped | MappedParts:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.mapped_parts import indexed
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.checks import check_count
 from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
@@ -167,12 +168,12 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
         TypeError: The dataset has no index.
         KeyError: There is no such column.
     """
-    if not isinstance(source, Dataset):
+    if (own := indexed(source)) is None:
         raise TypeError(f"{argument}={name!r} names a column of an index, which {type(source).__name__} does not have")
     try:
-        found: Any = source.column(name)
+        found: Any = own.column(name)
     except KeyError as error:
-        if (raw := _of_bytes(source, name)) is not None:
+        if (raw := _of_bytes(own, name)) is not None:
             return raw
         raise KeyError(
             f"{argument}= needs the length of every document before it is read: {error.args[0]}. If a transform makes "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.mapped_parts import indexed
 from bushel._runtime.order import Balanced, Weighted
 from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
@@ -129,6 +129,6 @@ def order_of_buckets(
 
 
 def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:
-    if not isinstance(dataset, Dataset):
+    if (own := indexed(dataset)) is None:
         raise TypeError(f"{argument}={name!r} names a column of an index, which {type(dataset).__name__} does not have")
-    return dataset.column(name)
+    return own.column(name)
