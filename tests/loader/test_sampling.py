@@ -108,7 +108,6 @@ def test_states_of_other_weights_are_refused(ds: bushel.Dataset) -> None:
         ({"weights": np.ones((COUNT, 2))}, ValueError, "one number"),
         ({"weights": "name"}, ValueError, "one number"),
         ({"balance": "nam"}, KeyError, "did you mean 'name'"),
-        ({"balance": "name.length"}, KeyError, "bushel index"),
     ],
 )
 def test_errors(ds: bushel.Dataset, options: dict[str, Any], error: type[Exception], says: str) -> None:
