@@ -199,8 +199,10 @@ def test_errors_say_what_to_do(asked: bushel.Dataset, tmp_path: Path) -> None:
         asked.column("lable")
     with pytest.raises(KeyError, match="did you mean 'name'"):
         asked.where("nam == 'a'")
+    with bushel.Writer(tmp_path / "data", {"name": "utf8"}, container="tar", columns=()) as writer:
+        writer.append({"name": "a"})
     with pytest.raises(KeyError, match=r"bushel index .*data --columns name\.length"):
-        asked.column("name.length")
+        bushel.open(tmp_path / "data").column("name.length")
     with pytest.raises(SpecError, match="can have"):
         bushel.index(asked.shards[0].shard.root, columns="label.x")
     with pytest.raises(KeyError, match="did you mean"):

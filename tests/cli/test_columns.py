@@ -42,7 +42,9 @@ def test_ls(data: Path) -> None:
 def test_ls_says_what_is_wrong(data: Path) -> None:
     assert "did you mean 'label'" in fails("ls", data, "--where", "lable == 3")
     assert "malformed" in fails("ls", data, "--where", "label ==")
-    assert "--columns name.length" in fails("ls", data, "--columns", "name.length")
+    with bushel.Writer(data.parent / "without.tar", {"name": "utf8"}, columns=()) as writer:
+        writer.append({"name": "a"})
+    assert "--columns name.length" in fails("ls", data.parent / "without.tar", "--columns", "name.length")
 
 
 def test_index_and_info(data: Path) -> None:
