@@ -244,6 +244,9 @@ def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: P
 def test_not_a_dataset(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         bushel.verify(tmp_path / "nowhere")
+    with pytest.raises(FormatError, match="this folder is empty"):
+        bushel.verify(tmp_path)
+    (tmp_path / "notes.doc").write_bytes(b"notes")
     with pytest.raises(FormatError, match="any container that Bushel reads"):
         bushel.verify(tmp_path)
     with pytest.raises(ValueError, match="at least 1"):
