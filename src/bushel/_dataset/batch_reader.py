@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset, Sample
-from bushel._dataset.number_field import NumberField
+from bushel._dataset.number_field import NumberField, Rooms
 from bushel._index.one_piece import in_one_piece
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
@@ -177,7 +177,7 @@ class NumberReader:
             index = self._reader.shards[number].index
             values = index.columns.get(name)
             usable = values is not None and exact_kind(index, name) in ("int", "float")
-            if values is None or values.values is None or not usable or self._reader.verifies(number):
+            if values is None or values.values is None or not usable or self._reader.checks.of(number):
                 self._held[key] = None
             else:
                 self._held[key] = values.values, None if values.missing is None else values.missing.view(np.uint8)
@@ -297,34 +297,27 @@ class NumberReader:
                 break
         return None
 
-    def gather_rows(
-        self,
-        number: int,
-        samples: I64,
-        out: npt.NDArray[Any],
-        starts: I64,
-        fill: bytes | None = None,
-        skip: I64 | None = None,
-    ) -> bool:
+    def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
         """Gather the values of a ragged field into rooms of one array.
 
         Args:
             number: Number of the field in `fields`.
             samples: int64[n], positions in the dataset.
-            out: A contiguous array of the field's type.
-            starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
-            fill: The bytes of the element that fills the rest of each room; None if there is no rest.
-            skip: int64[n], elements of each value before those that fill its room; any may follow these. None for
-                whole values. There is no `fill` then.
+            rooms: Where the value of each goes.
 
         Returns:
-            Whether all could be gathered. If not, `out` holds anything.
+            Whether all could be gathered. If not, the array holds anything.
         """
         positions, row = self._rows(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
         try:
             bad, self.waited = self._table.gather_rows(
-                number, positions, out, starts * row, fill, None if skip is None else skip * row
+                number,
+                positions,
+                rooms.out,
+                rooms.starts * row,
+                rooms.fill,
+                None if rooms.skip is None else rooms.skip * row,
             )
         except (ExtentError, OSError):  # as in `gather`
             return False
@@ -365,7 +358,7 @@ class NumberReader:
     def _add(self, numbers: Sequence[int]) -> bool:
         """Open shards for the table. Return whether any was added that can be gathered from."""
         missing = [number for number in numbers if number not in self._shards]
-        limit = self._reader.most_files
+        limit = self._reader.pool.limit
         if len(missing) > limit:
             return False  # they cannot all be open: such batches are read shard by shard
         if len(self._shards) + len(missing) > limit:
@@ -424,7 +417,7 @@ class NumberReader:
                 continue
             rows = []
             for one, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
-                sums = column.crc32 if self._reader.verifies(number) else None
+                sums = column.crc32 if self._reader.checks.of(number) else None
                 rows.append((file, offset, length, sums, *one.forms(column.codec)))
             shards.append((int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows))
         return NumberTable(shards, len(self._in_files))

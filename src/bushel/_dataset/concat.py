@@ -11,6 +11,7 @@ import numpy as np
 from bushel._dataset.dataset import Dataset
 from bushel._reader.reader import Reader
 from bushel._reader.selection import joined
+from bushel._reader.shard_fields import only
 from bushel._runtime.public import public
 
 __all__ = ["concat", "one_after_another"]
@@ -60,7 +61,7 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
         from bushel._dataset.make_windows import concat_windows
 
         return concat_windows(datasets, one_after_another)
-    shards = [shard.only(dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
+    shards = [only(shard, dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
     verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
     remaining = joined([dataset._reader.whole for dataset in datasets])

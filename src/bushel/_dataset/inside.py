@@ -40,7 +40,8 @@ def reader_of(dataset: Samples) -> Reader:
 
 def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
     """Return the same samples, of which only these fields can be read: `Reader.narrowed` says what that saves."""
-    return dataset._reading(fields)
+    reader, selection = dataset._reader.narrowed(dataset._selection.wanted(fields)), dataset._selection
+    return dataset if reader is dataset._reader else type(dataset)((), reader=reader, selection=selection)
 
 
 def windows_of(dataset: Samples) -> Windows | None:

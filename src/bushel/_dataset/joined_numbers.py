@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bushel._dataset.batch_reader import NumberReader
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of
-from bushel._dataset.number_field import NumberField
+from bushel._dataset.number_field import NumberField, Rooms
 from bushel._reader.shards import kinds, union_of_fields
 
 __all__ = ["number_reader"]
@@ -69,18 +69,10 @@ class _JoinedNumbers(NumberReader):
         reader, own = self._own[number]
         return reader.lengths(own, samples)
 
-    def gather_rows(
-        self,
-        number: int,
-        samples: I64,
-        out: npt.NDArray[Any],
-        starts: I64,
-        fill: bytes | None = None,
-        skip: I64 | None = None,
-    ) -> bool:
+    def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
         """Gather the values of a ragged field into rooms of one array."""
         reader, own = self._own[number]
-        return reader.gather_rows(own, samples, out, starts, fill, skip)
+        return reader.gather_rows(own, samples, rooms)
 
     def prefetch(self, samples: I64) -> None:
         """Ask the system to load what a later `gather` needs."""

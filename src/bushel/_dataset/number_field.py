@@ -17,12 +17,30 @@ from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
 from bushel.errors import CodecError
 from bushel.kernels import NumberForms
 
-__all__ = ["NumberField"]
+__all__ = ["NumberField", "Rooms"]
 
 Value = Literal["array", "number", "bytes"]
 
 _MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as any other value
 _UINT8, _NONE = np.dtype(np.uint8), np.dtype(np.void)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rooms:
+    """Where the values of a ragged field go: each into a room of one array.
+
+    Attributes:
+        out: A contiguous array of the field's type.
+        starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
+        fill: The bytes of the element that fills the rest of each room; None if there is no rest.
+        skip: int64[n], elements of each value before those that fill its room; any may follow these. None for whole
+            values. There is no `fill` then.
+    """
+
+    out: npt.NDArray[Any]
+    starts: npt.NDArray[np.int64]
+    fill: bytes | None = None
+    skip: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)

@@ -357,11 +357,12 @@ def open_shards(
         fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
         entries = {entry.name: entry for entry in manifest.shards}
         from bushel._reader.labels import labels_in
+        from bushel._reader.listed import listed_shard
 
         labels = labels_in(manifest)
         names = listed_names(shards)
         return [
-            OpenShard.listed(container, shard, entries[name], fields, labels, asked)
+            listed_shard(container, shard, entries[name], fields, labels, asked)
             for shard, name in zip(shards, names, strict=True)
         ]
 

@@ -15,8 +15,7 @@ from bushel._reader.shards import OpenShard
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    from bushel._index.key_lookup import KeyLookup, KeyView
-    from bushel._reader.reader import Lookup
+    from bushel._index.key_lookup import KeyView, Lookup
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
 
@@ -63,7 +62,7 @@ class Samples:
             positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
             selection = Selection(positions, self._reader.fields)
         self._selection = selection
-        self._lookup: KeyLookup | Lookup | None = None
+        self._lookup: Lookup | None = None
 
     def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None, *, made: str = "") -> Self:
         own, fields = self._selection, self._reader.fields
@@ -71,11 +70,6 @@ class Samples:
         how = ", then ".join(filter(None, (own.made, made)))
         selection = Selection(own.positions if positions is None else positions, chosen, how)
         return type(self)((), reader=self._reader, selection=selection)
-
-    def _reading(self, fields: Mask) -> Self:
-        """Return the same samples, of which only these fields can be read: `Reader.narrowed` says what that saves."""
-        reader = self._reader.narrowed(self._selection.wanted(fields))
-        return self if reader is self._reader else type(self)((), reader=reader, selection=self._selection)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lookup": None}
@@ -142,7 +136,9 @@ class Samples:
 
     def _find(self, key: str) -> int | None:
         if self._lookup is None:
-            self._lookup = self._reader.lookup()
+            from bushel._reader.find_keys import lookup_of
+
+            self._lookup = lookup_of(self._reader)
         return self._selection.first(self._lookup.find(key))
 
     # Views

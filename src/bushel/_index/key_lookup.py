@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,17 @@ import numpy.typing as npt
 from bushel._index.table import IndexedShard
 from bushel.kernels import hash_keys
 
-__all__ = ["KeyLookup", "KeyTable", "KeyView", "StoredKeyTable"]
+__all__ = ["KeyLookup", "KeyTable", "KeyView", "Lookup", "StoredKeyTable"]
 
 _CHUNK = 1024
+
+
+@runtime_checkable
+class Lookup(Protocol):
+    """Finds samples by key."""
+
+    def find(self, key: str) -> Iterable[int]:
+        """Return the positions of the samples with a key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.batches import Batch, batch_of_rows
 from bushel._index.elements import Elements, Ranges
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.errors import FormatError
@@ -18,13 +19,12 @@ if TYPE_CHECKING:
     from bushel.codecs.parts import Part
 
 __all__ = [
-    "Batch",
     "Elements",
     "FieldPlan",
     "Group",
     "ReadPlan",
     "element_rows",
-    "joined_extents",
+    "plan_kernel",
     "plan_read",
 ]
 
@@ -52,54 +52,55 @@ class Group:
         return np.arange(total) if self.places is None else self.places
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Extents of a plan that are read with one call.
+def plan_kernel(
+    groups: Sequence[Group], samples: int, wanted: Mapping[str, Elements], checked: Collection[int]
+) -> tuple[list[Any], list[tuple[int, int]]] | None:
+    """Plan the read of plain fields of local shards by `read_samples`, which takes tables as they are.
 
-    Attributes:
-        files: (shard number, file number) of the files to which the extents refer.
-        extents: The extents. All of them have a checksum to compare with, or none has.
-        rows: int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order.
+    Args:
+        groups: The batch, by shard.
+        samples: Number of samples in the batch.
+        wanted: The fields, and the elements to read of each.
+        checked: Numbers of the shards whose checksums are compared, where they are known.
+
+    Returns:
+        The fields, as the kernel takes them, and the (shard number, file number) of the files to which they refer. With
+        one group that is the whole batch, the fields are those of its shard. None if a field is read in another way.
     """
-
-    files: Sequence[tuple[int, int]]
-    extents: Extents
-    rows: I64 | None = None
-
-    def row(self, number: int) -> int:
-        """Return the number in the plan of one of the extents."""
-        return number if self.rows is None else int(self.rows[number])
-
-    def parts(self) -> list[Batch]:
-        """Return the extents file by file; those of one file, which may be a block file, in halves."""
-        return list(self._by_file() if len(self.files) > 1 else self._halves())
-
-    def _halves(self) -> Iterator[Batch]:
-        whole = self.extents
-        rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
-        for own in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
-            crc32 = None if whole.crc32 is None else whole.crc32[own]
-            yield Batch(self.files, Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
-
-    def _by_file(self) -> Iterator[Batch]:
-        """Yield the extents of each file, and those that are missing with the first."""
-        whole, extents = self.extents, self.extents
-        rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
-        file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
-        for number, name in enumerate(self.files):
-            own = np.flatnonzero(file == number)
-            crc32 = None if whole.crc32 is None else whole.crc32[own]
-            yield Batch([name], Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+    numbers: dict[tuple[int, int], int] = {}
+    fields: list[Any] = []
+    whole = len(groups) == 1 and groups[0].places is None
+    for name, elements in wanted.items():
+        if (verify := _has_sums(groups, name, elements, checked)) is None:
+            return None
+        columns = [(group, column) for group in groups if (column := group.index.fields.get(name)) is not None]
+        if whole and columns:
+            [(group, column)] = columns
+            file = numbers.setdefault((group.number, column.file), len(numbers))
+            fields.append((name, file, column.offset, column.length, column.crc32 if verify else None))
+        elif columns:
+            fields.append((name, *_joined_extents(columns, samples, numbers, verify=verify)))
+    return fields, list(numbers)
 
 
-def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64) -> Batch:
-    """Return some of the extents of a plan as a batch."""
-    file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-    crc32 = None if extents.crc32 is None else extents.crc32[rows]
-    return Batch(files, Extents(file, extents.offset[rows], extents.length[rows], crc32), rows)
+def _has_sums(groups: Sequence[Group], name: str, elements: Elements, checked: Collection[int]) -> bool | None:
+    """Return whether the values of a field have checksums to compare; None if the kernel cannot read them.
+
+    That is so if only some have checksums, if they are not one extent of a real file each, or not read whole.
+    """
+    sums = None
+    for group in groups:
+        if (own := group.index.fields.get(name)) is None:
+            continue
+        has = own.crc32 is not None and group.number in checked
+        plain = elements is None and own.starts is None and own.file < len(group.index.files)
+        if not plain or sums not in (None, has):
+            return None
+        sums = has
+    return bool(sums)
 
 
-def joined_extents(
+def _joined_extents(
     columns: Sequence[tuple[Group, FieldExtents]], samples: int, numbers: dict[tuple[int, int], int], *, verify: bool
 ) -> tuple[npt.NDArray[np.int32], I64, I64, npt.NDArray[np.uint32] | None]:
     """Return file, offset, length and checksum of the values of one field in several shards."""

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bushel._discovery.asked import renamed
-from bushel._index.class_names import Labels
 from bushel._index.read_plan import Elements, Group
 from bushel._reader.reader import Reader, Sample
+from bushel._reader.shard_fields import only, renamed_shard
 from bushel._reader.shards import OpenShard, ShardRows
 from bushel._reader.sides import Joined, Rows, Side
 from bushel.spec import KEY
@@ -25,7 +24,7 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
 
-__all__ = ["JoinedReader", "joined_in_turn", "joined_readers", "renamed_shard"]
+__all__ = ["JoinedReader", "joined_in_turn", "joined_readers"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -118,26 +117,6 @@ class JoinedReader(Reader):
         return sample
 
 
-def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
-    """Return a shard whose fields have other names, given the new name of each that changes."""
-    names = {old: new for old, new in names.items() if any(field.name == old for field in shard.fields)}
-    if not names:
-        return shard
-    before = {new: old for old, new in shard.asked.names.items()}
-    earlier = {old: new for old, new in shard.asked.names.items() if new not in names}
-    asked = replace(shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}})
-    index = renamed(shard.index, names) if shard.loaded else None
-    labels: Labels = {_renamed(name, names): own for name, own in shard.labels.items()}
-    fields = tuple(replace(field, name=names.get(field.name, field.name)) for field in shard.fields)
-    return replace(shard, fields=fields, labels=labels, asked=asked, _index=index)
-
-
-def _renamed(name: str, names: Mapping[str, str]) -> str:
-    """Return the new name of a field, or of a member of a value of one."""
-    old = next((one for one in names if name == one or name.startswith(f"{one}.")), name)
-    return names.get(old, old) + name[len(old) :]
-
-
 def joined_readers(
     own: Reader, their: Reader, partners: I64, joined: Joined, *, names: Collection[str], others: Mapping[str, str]
 ) -> JoinedReader:
@@ -153,8 +132,8 @@ def joined_readers(
         others: The fields of the other dataset that are kept, with their new names.
     """
     before = sum(shard.samples for shard in own.shards)
-    shards = [shard.only(names) for shard in own.shards]
-    added = [renamed_shard(shard.only(others), others) for shard in their.shards]
+    shards = [only(shard, names) for shard in own.shards]
+    added = [renamed_shard(only(shard, others), others) for shard in their.shards]
     total = before + sum(shard.samples for shard in added)
     sides = [replace(side, names=side.names.intersection(names)) for side in own.sides]
     count, start = len(their.counted), len(shards)
@@ -201,7 +180,7 @@ def joined_in_turn(
             rows[start : start + own] = np.where(side.rows >= 0, side.rows.astype(np.int64) - own, -1)
             numbers = range(side.shards.start + moved, side.shards.stop + moved)
             sides.append(Side(numbers, side.names.intersection(names), _rows(rows, before, total)))
-        shards = [*shards, *(shard.only(names) for shard in reader.shards[len(reader.counted) :])]
+        shards = [*shards, *(only(shard, names) for shard in reader.shards[len(reader.counted) :])]
         before, start = before + sum(shard.samples for shard in reader.shards[len(reader.counted) :]), start + own
     joins = tuple(join for reader, _ in readers for join in reader.joins)
     return JoinedReader(shards, counted, sides, verify=verify, incomplete=incomplete, joins=joins)

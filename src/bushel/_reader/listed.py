@@ -14,7 +14,9 @@ from typing import overload
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from bushel._discovery.asked import Asked
 from bushel._discovery.completeness import is_staged, listed_names, manifest_path
+from bushel._index.class_names import Labels
 from bushel._index.file_spec import asked_for
 from bushel._index.saving import save_manifest
 from bushel._index.shard_list import (
@@ -31,13 +33,14 @@ from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import Shard
 from bushel._reader.labels import labels_of
 from bushel._reader.shards import Listing, OpenShard, samples_of
-from bushel.spec import parse_spec
+from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_object
 
 __all__ = [
     "ListedShards",
     "identities",
     "keep_list",
+    "listed_shard",
     "open_listed",
     "revisions",
     "write_manifest",
@@ -102,6 +105,14 @@ class ListedShards(Listing):
         shard = Shard(self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars)
         known = (int(table.samples[number]), stamps, bool(flags & KEYED), bool(flags & SUMMED), self._fields)
         return OpenShard(table.container, shard, *known, True, table.labels)
+
+
+def listed_shard(
+    container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels, asked: Asked
+) -> OpenShard:
+    """Return a shard whose table is not loaded yet, as the manifest lists it."""
+    known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
+    return OpenShard(container, shard, *known, True, labels, asked=asked)
 
 
 def identities(shards: Sequence[OpenShard]) -> list[tuple[str, int, list[tuple[str, int]]]]:

@@ -8,18 +8,19 @@ value by value, and stored values of local files are read by a kernel that needs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, joined_extents, plan_read
+from bushel._index.batches import Batch
+from bushel._index.read_plan import Elements, Group, ReadPlan, plan_kernel, plan_read
 from bushel._index.table import MISSING
 from bushel._reader.decoding import Sample, samples_of
-from bushel._reader.shards import Listing, OpenShard, ShardRows
+from bushel._reader.shards import Listing, OpenShard, ShardRows, Verification
 from bushel.codecs import get_codec
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, crc32, read_samples
@@ -28,24 +29,16 @@ from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
-    from bushel._index.key_lookup import KeyLookup
     from bushel._reader.known_values import KnownFields
     from bushel._reader.selection import Remaining
     from bushel._reader.sides import Joined, Side
     from bushel._reader.windows import Windows
     from bushel.storage.fetch import Held
 
-__all__ = ["Lookup", "Reader", "Sample"]
+__all__ = ["Reader", "Sample"]
 
 I64 = npt.NDArray[np.int64]
 T = TypeVar("T")
-
-
-class Lookup(Protocol):
-    """Finds samples by key."""
-
-    def find(self, key: str) -> Iterable[int]:
-        """Return the positions of the samples with a key."""
 
 
 class Reader(ShardRows):
@@ -56,10 +49,11 @@ class Reader(ShardRows):
     Attributes:
         verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
             that promise it.
+        checks: Which shards that means.
+        pool: The open files.
         incomplete: The state of the dataset if its writer has not finished.
         joins: What was joined, if datasets were.
         sides: The datasets that were joined to the first one.
-        remaining: The positions that remain if samples were removed; None if none was.
         windows: The windows of which positions are numbers; None if they are those of samples.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
@@ -74,26 +68,16 @@ class Reader(ShardRows):
         incomplete: Incomplete | None = None,
         remaining: Remaining | None = None,
     ) -> None:
-        remote = verify is None and not isinstance(shards, Listing)
-        remote = remote and any(not isinstance(shard.shard.root, Path) for shard in shards)
         sections = not isinstance(shards, Listing) and any(shard.section is not None for shard in shards)
-        super().__init__(shards)
-        self.verify, self.incomplete, self.remaining = verify, incomplete, remaining
+        super().__init__(shards, remaining)
+        self.verify, self.incomplete, self.checks = verify, incomplete, Verification(self.shards, verify)
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
-        self._verified = self.promised() if verify is None else [verify] * len(self.shards)
-        self._unvalidated = remote  # whether servers may have given files without ETag and time
-        self._verifies_any = remote or any(self._verified)
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
-        self._pool = FilePool()
+        self.pool = FilePool()
         self._known_fields: KnownFields | None = None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
-
-    @property
-    def whole(self) -> range | Remaining:
-        """The positions of the whole dataset, without those of removed samples."""
-        return range(int(self.starts[-1])) if self.remaining is None else self.remaining
 
     def narrowed(self, names: Collection[str]) -> Reader:
         """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
@@ -111,51 +95,16 @@ class Reader(ShardRows):
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""
-        self._pool.close()
+        self.pool.close()
         for narrowed in list((self._narrowed or {}).values()):
             narrowed.close()
 
-    @property
-    def most_files(self) -> int:
-        """Number of files that are kept open at the same time."""
-        return self._pool.limit
-
-    @property
-    def divisions(self) -> Sequence[Sequence[OpenShard]]:
-        """The shards of each dataset that was joined; without joins, all shards."""
-        return [self.shards]
-
-    @property
-    def all(self) -> ShardRows:
-        """All shards, the samples of which are counted one after another."""
-        return self
-
-    def rows_of(self, name: str, positions: I64) -> I64:
-        """Return the places of the values of a field, or of its columns, among the samples of all shards; -1 for none.
-
-        Without joins, these are the positions.
-        """
-        return positions
-
-    def group_of(self, position: int, name: str) -> Group | None:
-        """Return the shard and row of a field of a sample; None if that shard lacks the field.
-
-        Raises:
-            FormatError: The structure of the shard is damaged, and the damage touches the sample.
-        """
-        groups = self.readable(np.array([position], np.int64), [name])
-        return next((group for group in groups if name in group.index.fields), None)
-
-    def verifies(self, number: int) -> bool:
-        """Return whether bytes of a shard are compared with their checksums, where these are known."""
-        return self._verified[number] or (self._unvalidated and self.shards[number].unvalidated)
-
     def file(self, shard: int, number: int) -> File:
         """Return an open file or block file of a shard, given the numbers of both."""
-        file = self._pool.files.get((shard, number))
+        file = self.pool.files.get((shard, number))
         if file is None:
             opener = partial(self.shards[shard].open, number, partial(self.file, shard))
-            file = self._pool.get((shard, number), opener)
+            file = self.pool.get((shard, number), opener)
         return file
 
     def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
@@ -173,7 +122,7 @@ class Reader(ShardRows):
             return known
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
         plain = isinstance(shard.shard.root, Path)
-        files = self._pool.files
+        files = self.pool.files
         for name, elements in wanted.items() if plain else ():
             if (own := index.fields.get(name)) is None or (own.starts is None and own.length[row] == MISSING):
                 continue
@@ -181,9 +130,9 @@ class Reader(ShardRows):
                 break
             try:
                 if (file := files.get((number, own.file))) is None:
-                    file = self._pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
+                    file = self.pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
                 stored = file.read(int(own.offset[row]), int(own.length[row]))
-                if self._verified[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
+                if self.checks.promised[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
                     plain = False
                     break
                 sample[name] = get_codec(own.codec).decode(stored)
@@ -220,21 +169,14 @@ class Reader(ShardRows):
                 return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
         samples: list[Sample] | None = None
         if not decode and groups and all(self.shards[group.number].local for group in groups):
-            keys_of, checked = partial(self.keys, positions, groups), self.checked(groups)
-            samples = self._pool.attempt(
-                lambda: _by_kernel(groups, len(positions), rest, self.file, keys_of, checked=checked)
-            )
+            own = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
+            keys_of = partial(self.keys, positions, groups)
+            samples = self.pool.attempt(lambda: _by_kernel(own, groups, self.file, keys_of))
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
             samples = samples_of(self, plan, stored, positions, self.keys(positions, groups), decode=decode)
         return merged(samples, known, wanted) if known else samples
-
-    def lookup(self) -> KeyLookup | Lookup:
-        """Return the lookup of samples by key."""
-        from bushel._reader.key_file import key_lookup
-
-        return key_lookup(self.counted, self.starts)
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
@@ -255,18 +197,12 @@ class Reader(ShardRows):
         if self._known_fields is None:
             from bushel._reader.known_values import KnownFields
 
-            self._known_fields = KnownFields(self.verifies)
+            self._known_fields = KnownFields(self.checks.of)
         return self._known_fields
-
-    def checked(self, groups: Sequence[Group]) -> frozenset[int]:
-        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
-        if not self._verifies_any:
-            return frozenset()
-        return frozenset(group.number for group in groups if self.verifies(group.number))
 
     def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
         """Plan the read of a batch, divided by shard. With `parts`, clips are read in part where that suffices."""
-        return plan_read(groups, total, wanted, checksums=self.checked(groups), parts=parts and not self.verify)
+        return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts and not self.verify)
 
     def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
         """Read the extents of a plan: together, or in parts if the process cannot have all of their files open.
@@ -322,7 +258,7 @@ class Reader(ShardRows):
             return do([self.file(*each) for each in batch.files], batch.extents)
 
         try:
-            return called() if len(batch.extents.offset) <= 1 else self._pool.attempt(called)
+            return called() if len(batch.extents.offset) <= 1 else self.pool.attempt(called)
         except ExtentError as error:
             from bushel._reader.read_errors import unreadable
 
@@ -333,54 +269,23 @@ class Reader(ShardRows):
 
 
 def _by_kernel(
+    plan: tuple[list[Any], list[tuple[int, int]]] | None,
     groups: Sequence[Group],
-    samples: int,
-    wanted: Mapping[str, Elements],
     file_of: Callable[[int, int], File],
     keys_of: Callable[[], list[str]],
-    *,
-    checked: Collection[int],
 ) -> list[Sample] | None:
-    """Read the stored bytes of plain fields of local shards, without making a plan: what `Reader` asks of a batch.
+    """Read the stored bytes of plain fields of local shards, by a plan for the kernel.
 
     Returns:
         The samples; None if they have to be read in another way, which also finds out what is wrong with them.
     """
-    sums = {name: _suit(groups, name, elements, checked) for name, elements in wanted.items()}
-    if None in sums.values():
+    if plan is None:
         return None
-    numbers: dict[tuple[int, int], int] = {}
     rows = groups[0].rows if len(groups) == 1 and groups[0].places is None else None
-    fields: list[Any] = []
-    for name in wanted:
-        columns = [(group, column) for group in groups if (column := group.index.fields.get(name)) is not None]
-        if rows is not None and columns:
-            [(group, column)] = columns
-            file: Any = numbers.setdefault((group.number, column.file), len(numbers))
-            fields.append((name, file, column.offset, column.length, column.crc32 if sums[name] else None))
-        elif columns:
-            fields.append((name, *joined_extents(columns, samples, numbers, verify=bool(sums[name]))))
     keys = groups[0].index.keys
     try:
-        maps: list[Any] = [file_of(*number) for number in numbers]
+        maps: list[Any] = [file_of(*each) for each in plan[1]]
         own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
-        return read_samples(maps, fields, rows, KEY, own)
+        return read_samples(maps, plan[0], rows, KEY, own)
     except (ExtentError, ValueError, IndexError):
         return None
-
-
-def _suit(groups: Sequence[Group], name: str, elements: Elements, checked: Collection[int]) -> bool | None:
-    """Return whether the values of a field have checksums to compare; None if the kernel cannot read them.
-
-    That is so if only some have checksums, if they are not one extent of a real file each, or not read whole.
-    """
-    sums = None
-    for group in groups:
-        if (own := group.index.fields.get(name)) is None:
-            continue
-        has = own.crc32 is not None and group.number in checked
-        plain = elements is None and own.starts is None and own.file < len(group.index.files)
-        if not plain or sums not in (None, has):
-            return None
-        sums = has
-    return bool(sums)

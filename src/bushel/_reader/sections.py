@@ -9,6 +9,7 @@ from dataclasses import replace
 from bushel._discovery.asked import AS_FILES_SAY, Asked
 from bushel._discovery.tables import stored_table
 from bushel._index.table import Shard
+from bushel._reader.shard_fields import only
 from bushel._reader.shards import OpenShard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
@@ -61,11 +62,11 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
 
 def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
     """Return a shard with only these fields. Of a section that is not read yet, only their bytes will be requested."""
-    only = shard.only(names)
+    kept = only(shard, names)
     own = get_container(shard.container)
     if shard.section is None or shard.loaded or not isinstance(own, HasSections):
-        return only
-    return replace(only, section=own.narrowed(shard.section, [field.name for field in only.fields]))
+        return kept
+    return replace(kept, section=own.narrowed(shard.section, [field.name for field in kept.fields]))
 
 
 def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,26 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._discovery.asked import AS_FILES_SAY, Asked
-from bushel._index.class_names import Labels, labels_of_fields
+from bushel._index.class_names import Labels
 from bushel._index.read_plan import Group
-from bushel._index.sidecar import ManifestShard, load_index
+from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.abilities import PromisesChecksums
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_object, open_known
-from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel._discovery.damaged import Damage
     from bushel._index.shard_list import ShardList
+    from bushel._reader.selection import Remaining
     from bushel.containers.sections import Section
 
 __all__ = [
     "Listing",
     "OpenShard",
     "ShardRows",
+    "Verification",
     "any_keyed",
     "kinds",
     "samples_of",
@@ -41,13 +41,8 @@ __all__ = [
 
 I64 = npt.NDArray[np.int64]
 
-_log = logging.getLogger("bushel")
-
 _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
-
-_AT_ONCE, _SECTION_BYTES = 32, 512 << 20
-"""Number of remote indexes that are fetched at once; and bytes of sections that are read to make some."""
 
 
 @dataclass(slots=True)
@@ -111,20 +106,6 @@ class OpenShard:
         return cls(container, shard, *known, stored, index.labels, index, damage, asked)
 
     @classmethod
-    def listed(
-        cls,
-        container: str,
-        shard: Shard,
-        entry: ManifestShard,
-        fields: tuple[Field, ...],
-        labels: Labels,
-        asked: Asked = AS_FILES_SAY,
-    ) -> OpenShard:
-        """Return a shard whose table is not loaded yet, as the manifest lists it."""
-        known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
-        return cls(container, shard, *known, True, labels, asked=asked)
-
-    @classmethod
     def unchanged(cls, container: str, shard: Shard, asked: Asked) -> OpenShard | None:
         """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
 
@@ -166,50 +147,17 @@ class OpenShard:
             FormatError: The shard has changed since the manifest was written.
         """
         if self._index is None:
-            self._index = self._map()
+            if self.section is not None:
+                from bushel._reader.section_tables import table_of_section
+
+                index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
+            else:
+                from bushel._reader.load_table import load_table
+
+                index = load_table(self.shard, self.stamps, self.samples)
+                self.stamps = index.files
+            self._index = self.asked.table(index).select([field.name for field in self.fields])
         return self._index
-
-    def _map(self) -> ShardIndex:
-        if self.section is not None:
-            from bushel._reader.section_tables import table_of_section
-
-            index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
-            return self.asked.table(index).select([field.name for field in self.fields])
-        from bushel._discovery.tables import bind, same_files, stamps_of
-
-        now = self.stamps
-        # times made of ETags need no look: each response of the store is compared with them
-        if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):
-            now = stamps_of(self.shard)
-        try:
-            index = load_index(self.shard.sidecar)
-        except FileNotFoundError as error:
-            raise FormatError(
-                "the index of the shard is missing",
-                file=str(self.shard.sidecar),
-                hint="run `bushel index` on the dataset, then open it again",
-            ) from error
-        if index.samples != self.samples or not same_files(index.files, self.stamps):
-            raise FormatError(
-                f"this index does not belong to {self.path(0)} as the manifest lists it",
-                file=str(self.shard.sidecar),
-                hint="run `bushel index` on the dataset, then open it again",
-            )
-        files = bind(index.files, now, self.shard)
-        if files is None:
-            raise FormatError(
-                "the shard has changed since it was indexed",
-                file=str(self.path(0)),
-                hint="run `bushel index` on the dataset, then open it again",
-            )
-        index = replace(index, files=files)
-        self.stamps = files
-        return self.asked.table(index).select([field.name for field in self.fields])
-
-    @property
-    def promises_checksums(self) -> bool:
-        """Whether the container stores checksums that its own reader always compares."""
-        return isinstance(get_container(self.container), PromisesChecksums)
 
     @property
     def unvalidated(self) -> bool:
@@ -290,20 +238,6 @@ class OpenShard:
             keys = self.index.keys
             raise self.damage.error_of(str(position) if keys is None else keys[row])
 
-    def only(self, names: Collection[str]) -> OpenShard:
-        """Return the shard with only these fields."""
-        fields = tuple(field for field in self.fields if field.name in names)
-        if fields == self.fields:
-            return self
-        index = None if self._index is None else self._index.select([field.name for field in fields])
-        labels = labels_of_fields(self.labels, [field.name for field in fields])
-        return replace(self, fields=fields, labels=labels, _index=index)
-
-    def asking(self, asked: Asked) -> OpenShard:
-        """Return the shard as it is read by a caller who says this about its fields."""
-        index = None if self._index is None else asked.table(self._index)
-        return replace(self, fields=tuple(map(asked.field, self.fields)), asked=asked, _index=index)
-
 
 class Listing(Sequence[OpenShard]):
     """Very many shards of one kind, each of which is made when it is asked for; `listed` lists them."""
@@ -326,6 +260,42 @@ def any_keyed(shards: Sequence[OpenShard]) -> bool:
     return shards.listed.any_keyed if isinstance(shards, Listing) else any(shard.keyed for shard in shards)
 
 
+class Verification:
+    """Says of which shards bytes are compared with their checksums, where these are known.
+
+    Args:
+        shards: The shards.
+        verify: Whether all are; None for those of containers that promise it, and of files that may change unnoticed.
+
+    Attributes:
+        promised: Of each shard, whether that is certain before its table is loaded.
+    """
+
+    def __init__(self, shards: Sequence[OpenShard], verify: bool | None) -> None:
+        self._shards = shards
+        if verify is not None:
+            self.promised, self._unvalidated = [verify] * len(shards), False
+        elif isinstance(shards, Listing):
+            self.promised, self._unvalidated = [_promises(shard) for shard in shards[:1]] * len(shards), False
+        else:
+            self.promised = [_promises(shard) for shard in shards]
+            self._unvalidated = not all(shard.local for shard in shards)
+        self._any = self._unvalidated or any(self.promised)
+
+    def of(self, number: int) -> bool:
+        """Return whether bytes of a shard are compared with their checksums."""
+        return self.promised[number] or (self._unvalidated and self._shards[number].unvalidated)
+
+    def among(self, groups: Iterable[Group]) -> frozenset[int]:
+        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
+        return frozenset(group.number for group in groups if self.of(group.number)) if self._any else frozenset()
+
+
+def _promises(shard: OpenShard) -> bool:
+    """Return whether the container of a shard stores checksums that its own reader always compares."""
+    return isinstance(get_container(shard.container), PromisesChecksums)
+
+
 class ShardRows:
     """The shards of a dataset in order, and the shard and row of each position.
 
@@ -335,20 +305,48 @@ class ShardRows:
         starts: int64[counted + 1], position of each counted shard's first sample, and the number of samples.
         keyed: Whether any sample has a key of its own.
         fields: The fields of all shards, in order of first appearance.
+        remaining: The positions that remain if samples were removed; None if none was.
     """
 
-    def __init__(self, shards: Sequence[OpenShard]) -> None:
+    def __init__(self, shards: Sequence[OpenShard], remaining: Remaining | None = None) -> None:
         self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
         self.counted: Sequence[OpenShard] = self.shards
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
         np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
         self.fields = union_of_fields(kinds(self.shards))
+        self.remaining = remaining
 
-    def promised(self) -> list[bool]:
-        """Return whether the container of each shard stores checksums that its own reader always compares."""
-        own = [shard.promises_checksums for shard in kinds(self.shards)]
-        return own * len(self.shards) if isinstance(self.shards, Listing) else own
+    @property
+    def whole(self) -> range | Remaining:
+        """The positions of the whole dataset, without those of removed samples."""
+        return range(int(self.starts[-1])) if self.remaining is None else self.remaining
+
+    @property
+    def divisions(self) -> Sequence[Sequence[OpenShard]]:
+        """The shards of each dataset that was joined; without joins, all shards."""
+        return [self.shards]
+
+    @property
+    def all(self) -> ShardRows:
+        """All shards, the samples of which are counted one after another."""
+        return self
+
+    def rows_of(self, name: str, positions: I64) -> I64:
+        """Return the places of the values of a field, or of its columns, among the samples of all shards; -1 for none.
+
+        Without joins, these are the positions.
+        """
+        return positions
+
+    def group_of(self, position: int, name: str) -> Group | None:
+        """Return the shard and row of a field of a sample; None if that shard lacks the field.
+
+        Raises:
+            FormatError: The structure of the shard is damaged, and the damage touches the sample.
+        """
+        groups = self.readable(np.array([position], np.int64), [name])
+        return next((group for group in groups if name in group.index.fields), None)
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
@@ -367,7 +365,10 @@ class ShardRows:
         if len(present) == 1:
             [number] = present
             return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
-        self._load(present)
+        if any(not self.shards[number].loaded for number in present):
+            from bushel._reader.load_table import load_together
+
+            load_together([self.shards[number] for number in present])
         offsets = begins.tolist() + [len(order)]
         groups = []
         for at, number in enumerate(present):
@@ -388,16 +389,6 @@ class ShardRows:
                 for row, position in zip(group.rows.tolist(), own.tolist(), strict=True):
                     shard.check_readable(row, position)
         return groups
-
-    def _load(self, numbers: Sequence[int]) -> None:
-        """Load the indexes of these shards, many at once if each is a request to an object store."""
-        missing = [shard for shard in map(self.shards.__getitem__, numbers) if not shard.loaded]
-        if len(missing) > 1 and not missing[0].local:
-            from bushel._runtime.parallel import map_all
-
-            largest = max((each.section.size for each in missing if each.section), default=1)
-            workers = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
-            map_all(lambda shard: shard.index, missing, workers=workers, name="bushel-index")
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples. A sample without a key has its position as text."""

@@ -77,10 +77,6 @@ class WindowReader(Reader):
         own = self.base.keys(self.selection.absolute(places))
         return [f"{key}@{start}" for key, start in zip(own, starts.tolist(), strict=True)]
 
-    def lookup(self) -> WindowReader:
-        """Return the lookup of windows by key."""
-        return self
-
     def find(self, key: str) -> list[int]:
         """Return the number of the window with a key, or an empty list."""
         own, _, start = key.rpartition("@")

@@ -12,6 +12,7 @@ from bushel._discovery.completeness import manifest_of
 from bushel._discovery.discovery import find
 from bushel._discovery.folders import is_part, run_folder
 from bushel._index.sidecar import FOLDER
+from bushel._reader.shard_fields import asking
 from bushel._reader.shards import OpenShard
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
 from bushel.containers.abilities import ChecksNames
@@ -120,7 +121,7 @@ class Target:
         found = find([self.path], self.container.name)
         manifest = manifest_of(found.container, found.shards)
         opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), manifest=manifest)
-        return [shard.asking(Asked(pickle=True)) for shard in opened]  # values are only encoded
+        return [asking(shard, Asked(pickle=True)) for shard in opened]  # values are only encoded
 
     def check_as_listed(self, mode: str, shards: list[OpenShard]) -> None:
         """Check that the folder holds the shards that its manifest lists, before they are continued.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.joined_numbers import number_reader
-from bushel._dataset.number_field import NumberField
+from bushel._dataset.number_field import NumberField, Rooms
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Collate, FieldCollate, Padded, Ragged, Sample
@@ -239,7 +239,7 @@ class ArrayFactory:
             starts = np.zeros(len(samples) + 1, np.int64)
             np.cumsum(lengths, out=starts[1:])
         rows = self._number_array(int(starts[-1]), field)
-        if not numbers.gather_rows(number, samples, rows, starts, fill):
+        if not numbers.gather_rows(number, samples, Rooms(rows, starts, fill)):
             return None
         if isinstance(rule, Padded):
             return Gathered(field, rows.reshape(len(samples), -1), rows, starts, lengths)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.number_field import Rooms
 from bushel.errors import FormatError
 from bushel.loader.collate import Batch, Padded
 from bushel.loader.grouped import Groups
@@ -87,7 +88,7 @@ class RowGroups(Groups):
         rules = self._pipeline.collate
         rule = rules.get(field.name) if isinstance(rules, dict) else None
         flat = np.empty(int(starts[-1]), field.dtype)
-        if not self.numbers.gather_rows(number, samples, flat, starts, skip=begins):
+        if not self.numbers.gather_rows(number, samples, Rooms(flat, starts, skip=begins)):
             return None
         return _padded(flat, used, tokens, rule.padding(field.dtype)[0] if isinstance(rule, Padded) else 0)
 
