@@ -414,8 +414,8 @@ def test_debug_shows_where(tmp_path: Path) -> None:
 
 
 def test_sizes_and_columns() -> None:
-    assert [size(number) for number in (0, 999, 1000, 12345, 10**9, 10**18)] == [
-        *("0 bytes", "999 bytes", "1 kB", "12.3 kB", "1 GB", "1e+03 PB"),
+    assert [size(number) for number in (0, 999, 1000, 12345, 999_700, 10**9, 10**18)] == [
+        *("0 bytes", "999 bytes", "1 kB", "12.3 kB", "1 MB", "1 GB", "1000 PB"),
     ]
     rows: Sequence[Sequence[str]] = [("field", "type", "stored", "n"), ("a", "jpg", "jpg", "1,234")]
     assert list(columns(rows)) == ["field  type  stored      n", "a      jpg   jpg     1,234"]

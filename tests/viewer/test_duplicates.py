@@ -47,7 +47,7 @@ def test_the_page_shows_groups_and_compares_their_bytes(tmp_path: Path) -> None:
     assert "2 groups of equal values" in text
     assert text.count("equal byte by byte") == 2
     assert text.index("3 samples") < text.index("2 samples")
-    assert "5 of 6 samples are in groups; all but one of each group hold 30 B" in text
+    assert "5 of 6 samples are in groups; all but one of each group hold 30 bytes" in text
 
 
 def test_of_a_view(tmp_path: Path) -> None:

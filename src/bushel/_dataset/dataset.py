@@ -63,14 +63,14 @@ class Dataset(ColumnValues):
     # Description
 
     def __repr__(self) -> str:
-        from bushel._dataset.info import readable_size
+        from bushel._runtime.amounts import size
 
         info = self.info
         total = "" if len(self) == info.samples else f" of {info.samples:,}"
         noun, windows = "samples", self._reader.windows
         if windows is not None:
             noun, total = str(windows.shape), ""
-        shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {readable_size(info.bytes)}"
+        shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {size(info.bytes)}"
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         removed = f"; {info.removed:,} removed" if info.removed else ""
         notes = removed + ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.info import Info, readable_size
+from bushel._dataset.info import Info
 from bushel._pictures.notebook import Gallery, facts_html, sample_html
 from bushel._reader.labels import labels_of
+from bushel._runtime.amounts import size
 from bushel.codecs import holds_sound
 from bushel.errors import BushelError
 from bushel.spec import format_spec
@@ -30,12 +31,12 @@ def dataset_html(dataset: Any) -> str:
         dataset: A `Dataset`.
     """
     info: Info = dataset.info
-    size = len(dataset)
-    count = f"{size:,}" if size == info.samples else f"{size:,} of {info.samples:,}"
+    samples = len(dataset)
+    count = f"{samples:,}" if samples == info.samples else f"{samples:,} of {info.samples:,}"
     facts = [
         ("container", info.container),
         ("shards", f"{info.shards:,}"),
-        ("bytes", readable_size(info.bytes)),
+        ("bytes", size(info.bytes)),
         ("checksums", "of every field" if info.checksums else "missing"),
         ("keys", "yes" if info.keyed else "no"),
         ("complete", "yes" if info.complete else info.shortfall),
@@ -87,4 +88,4 @@ def _mean_size(dataset: Any, name: str) -> str:
     except (BushelError, OSError) as error:
         return str(error)
     there = lengths[lengths >= 0]
-    return readable_size(round(float(there.mean()))) if len(there) else "–"
+    return size(round(float(there.mean()))) if len(there) else "–"

@@ -11,6 +11,7 @@ from bushel._discovery.completeness import listed_names, manifest_path
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import find_manifest
 from bushel._reader.shards import Listing, OpenShard, any_keyed, kinds
+from bushel._runtime.amounts import size
 from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.storage import as_path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from bushel._reader.reader import Reader
     from bushel._reader.sides import Joined
 
-__all__ = ["Info", "Totals", "info_of", "readable_size", "totals_of", "unlisted_shards"]
+__all__ = ["Info", "Totals", "info_of", "totals_of", "unlisted_shards"]
 
 
 @public()
@@ -96,10 +97,10 @@ class Info:
         if self.costly is not None:
             notes.append(self.costly)
         if self.unread:
-            notes.append(f"{readable_size(self.unread)} to be read when needed")
+            notes.append(f"{size(self.unread)} to be read when needed")
         notes += [join.misses or f"joined by {join.on}" for join in self.joins]
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        return f"<bushel.Info: {self.container}, {counts}, {readable_size(self.bytes)}; {fields}; {', '.join(notes)}>"
+        return f"<bushel.Info: {self.container}, {counts}, {size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +169,6 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
 
 def _in_sections(shards: Sequence[OpenShard]) -> bool:
     return not isinstance(shards, Listing) and any(shard.section is not None for shard in shards)
-
-
-def readable_size(size: int) -> str:
-    """Return a number of bytes as a person writes it: `999 B`, `1.5 kB`, `2.0 GB`."""
-    if size < 1000:
-        return f"{size} B"
-    value, unit = float(size), "B"
-    for larger in ("kB", "MB", "GB", "TB", "PB"):
-        if value < 999.95:
-            break
-        value, unit = value / 1000, larger
-    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
 def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:

@@ -8,12 +8,12 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def size(number: float) -> str:
-    """Return a number of bytes as text: `12.3 MB`."""
+    """Return a number of bytes as text: `999 bytes`, `12.3 MB`, `2 GB`."""
     unit = 0
-    while number >= 1000 and unit < len(_UNITS) - 1:
+    while number >= 999.5 and unit < len(_UNITS) - 1:  # what would be rounded to 1000 has the next unit
         number /= 1000
         unit += 1
-    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
+    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 or number >= 999.5 else f"{number:.3g} {_UNITS[unit]}"
 
 
 def count(number: int, noun: str) -> str:

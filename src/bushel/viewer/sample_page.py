@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.info import readable_size
 from bushel._dataset.inside import elements_of_window, whole_position
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import ArrayFacts, array_facts, array_pixels
 from bushel._pictures.values import arrays_in
+from bushel._runtime.amounts import size
 from bushel.codecs import get_codec
 from bushel.codecs.base import describe
 from bushel.codecs.image import ImageReading, decode_image
@@ -162,7 +162,7 @@ def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, b
     lines = []
     for value, data in read:
         if data is None or value.size > _DECODED:
-            lines.append(f"{readable_size(value.size)}")
+            lines.append(f"{size(value.size)}")
         elif view.field.kind == "bytes":
             lines.append(data[:32].hex(" ") + (" …" if len(data) > 32 else ""))
         else:

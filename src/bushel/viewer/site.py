@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bushel._dataset.info import readable_size
+from bushel._runtime.amounts import size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 from bushel.viewer.byte_ranges import UnsatisfiableRange
@@ -52,7 +52,7 @@ class Site:
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined
         )
-        self._templates.filters.update(size=readable_size, count=lambda number: f"{number:,}", quoted=_quoted)
+        self._templates.filters.update(size=size, count=lambda number: f"{number:,}", quoted=_quoted)
         self._static = {
             path.name: (path.read_bytes(), _TYPES[path.suffix])
             for path in (_HERE / "static").iterdir()
