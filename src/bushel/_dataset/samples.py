@@ -136,7 +136,7 @@ class Samples:
 
     def _find(self, key: str) -> int | None:
         if self._lookup is None:
-            from bushel._reader.find_keys import lookup_of
+            from bushel._reader.key_file import lookup_of
 
             self._lookup = lookup_of(self._reader)
         return self._selection.first(self._lookup.find(key))

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.samples import Sample, Samples
-from bushel._index.elements import Elements
-from bushel._index.read_plan import Group, element_rows
+from bushel._index.elements import Elements, element_rows
+from bushel._index.read_plan import Group
 from bushel._index.table import MISSING
 from bushel._reader.decoding import count_elements, decode_samples
 from bushel._reader.selection import Given, Mask

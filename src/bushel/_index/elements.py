@@ -1,13 +1,17 @@
-"""Masks of elements of values, one for all samples or one for each sample. Pure: no I/O."""
+"""Masks of elements of values, one for all samples or one for each sample, and their rows. Pure: no I/O."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Elements", "Ranges", "at_place", "neighbours"]
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel.errors import FormatError
+
+__all__ = ["Elements", "Ranges", "at_place", "damaged_sequences", "element_rows", "neighbours"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -68,3 +72,66 @@ Elements = slice | I64 | Ranges | None
 def at_place(elements: Elements, place: int) -> slice | I64 | None:
     """Return the elements that are wanted of the sample at a place of the batch."""
     return elements.of(place) if isinstance(elements, Ranges) else elements
+
+
+class Samples(Protocol):
+    """The samples of one shard that are asked for: `read_plan.Group`, which describes these members."""
+
+    @property
+    def index(self) -> ShardIndex: ...
+    @property
+    def rows(self) -> I64: ...
+    @property
+    def places(self) -> I64 | None: ...
+
+
+def element_rows(column: FieldExtents, samples: Samples, elements: Elements) -> tuple[I64, I64]:
+    """Return the rows of the chosen elements of each sample, and their number per sample.
+
+    Raises:
+        IndexError: An element number is out of range.
+        FormatError: The table of the field is damaged.
+    """
+    assert column.starts is not None
+    first, last = column.starts[samples.rows], column.starts[samples.rows + 1]
+    if ((first < 0) | (first > last) | (last > column.rows)).any():
+        raise damaged_sequences(column, samples)
+    if elements is None:
+        return column.rows_of(samples.rows)
+    counts = last - first
+    if isinstance(elements, Ranges):
+        own = np.full(len(counts), len(elements.offsets), np.int64)
+        there = np.ones(len(counts), np.bool_) if column.absent is None else ~column.absent[samples.rows]
+        numbers = elements.numbers(slice(None) if samples.places is None else samples.places)[there]
+        if numbers.size and (short := numbers.max(axis=1) >= counts[there]).any():
+            at = int(np.flatnonzero(short)[0])
+            raise _beyond(column, int(counts[there][at]), numbers[at])
+        own[~there] = 0
+        return (numbers + first[there, None]).reshape(-1), own
+    rows: list[I64] = []
+    own = np.zeros(len(counts), np.int64)
+    for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
+        if isinstance(elements, slice):
+            numbers = np.arange(*elements.indices(count), dtype=np.int64)
+        elif column.absent is not None and column.absent[samples.rows[place]]:
+            continue
+        else:
+            numbers = np.where(elements < 0, elements + count, elements)
+            if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
+                raise _beyond(column, count, elements)
+        own[place] = len(numbers)
+        rows.append(numbers + start)
+    return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), own
+
+
+def _beyond(column: FieldExtents, count: int, numbers: npt.NDArray[np.int64]) -> Exception:
+    return IndexError(f"field {column.field.name!r} has {count} elements in this sample; asked for {numbers.tolist()}")
+
+
+def damaged_sequences(column: FieldExtents, samples: Samples) -> Exception:
+    """Return the error of a table whose sequences are damaged."""
+    return FormatError(
+        f"field {column.field.name!r}: the offsets of its sequences are not ascending, or elements are missing",
+        file=samples.index.files[0].name if samples.index.files else None,
+        hint="the index is damaged: run `bushel index` on the dataset",
+    )

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.batches import Batch, batch_of_rows
-from bushel._index.elements import Elements, Ranges
+from bushel._index.elements import Elements, damaged_sequences, element_rows
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel.errors import FormatError
 from bushel.storage import Extents
 
 if TYPE_CHECKING:
     from bushel.codecs.parts import Part
 
 __all__ = [
+    "Batch",
     "Elements",
     "FieldPlan",
     "Group",
     "ReadPlan",
-    "element_rows",
     "plan_kernel",
     "plan_read",
 ]
@@ -50,6 +48,53 @@ class Group:
     def places_in(self, total: int) -> I64:
         """Return the places of the samples in the batch, which has `total` samples."""
         return np.arange(total) if self.places is None else self.places
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Extents of a plan that are read with one call.
+
+    Attributes:
+        files: (shard number, file number) of the files to which the extents refer.
+        extents: The extents. All of them have a checksum to compare with, or none has.
+        rows: int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order.
+    """
+
+    files: Sequence[tuple[int, int]]
+    extents: Extents
+    rows: I64 | None = None
+
+    def row(self, number: int) -> int:
+        """Return the number in the plan of one of the extents."""
+        return number if self.rows is None else int(self.rows[number])
+
+    def parts(self) -> list[Batch]:
+        """Return the extents file by file; those of one file, which may be a block file, in halves."""
+        return list(self._by_file() if len(self.files) > 1 else self._halves())
+
+    def _halves(self) -> Iterator[Batch]:
+        whole = self.extents
+        rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
+        for own in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
+            crc32 = None if whole.crc32 is None else whole.crc32[own]
+            yield Batch(self.files, Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+
+    def _by_file(self) -> Iterator[Batch]:
+        """Yield the extents of each file, and those that are missing with the first."""
+        whole, extents = self.extents, self.extents
+        rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
+        file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
+        for number, name in enumerate(self.files):
+            own = np.flatnonzero(file == number)
+            crc32 = None if whole.crc32 is None else whole.crc32[own]
+            yield Batch([name], Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+
+
+def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64) -> Batch:
+    """Return some of the extents of a plan as a batch."""
+    file = extents.file if isinstance(extents.file, int) else extents.file[rows]
+    crc32 = None if extents.crc32 is None else extents.crc32[rows]
+    return Batch(files, Extents(file, extents.offset[rows], extents.length[rows], crc32), rows)
 
 
 def plan_kernel(
@@ -285,7 +330,7 @@ class _Builder:
                 continue
             rows, own = element_rows(column, group, elements)
             if (column.length[rows] < 0).any():
-                raise _damaged(column, group)
+                raise damaged_sequences(column, group)
             places = group.places_in(self._total)
             counts[places] = own
             if column.absent is not None:
@@ -384,49 +429,3 @@ def _codecs(present: Sequence[tuple[Group, FieldExtents]], total: int) -> str | 
         for place in group.places_in(total).tolist():
             codecs[place] = column.codec
     return codecs
-
-
-def element_rows(column: FieldExtents, group: Group, elements: Elements) -> tuple[I64, I64]:
-    """Return the rows of the chosen elements of each sample of a group, and their number per sample."""
-    assert column.starts is not None
-    first, last = column.starts[group.rows], column.starts[group.rows + 1]
-    if ((first < 0) | (first > last) | (last > column.rows)).any():
-        raise _damaged(column, group)
-    if elements is None:
-        return column.rows_of(group.rows)
-    counts = last - first
-    if isinstance(elements, Ranges):
-        own = np.full(len(counts), len(elements.offsets), np.int64)
-        there = np.ones(len(counts), np.bool_) if column.absent is None else ~column.absent[group.rows]
-        numbers = elements.numbers(slice(None) if group.places is None else group.places)[there]
-        if numbers.size and (short := numbers.max(axis=1) >= counts[there]).any():
-            at = int(np.flatnonzero(short)[0])
-            raise _beyond(column, int(counts[there][at]), numbers[at])
-        own[~there] = 0
-        return (numbers + first[there, None]).reshape(-1), own
-    rows: list[I64] = []
-    own = np.zeros(len(counts), np.int64)
-    for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
-        if isinstance(elements, slice):
-            numbers = np.arange(*elements.indices(count), dtype=np.int64)
-        elif column.absent is not None and column.absent[group.rows[place]]:
-            continue
-        else:
-            numbers = np.where(elements < 0, elements + count, elements)
-            if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-                raise _beyond(column, count, elements)
-        own[place] = len(numbers)
-        rows.append(numbers + start)
-    return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), own
-
-
-def _beyond(column: FieldExtents, count: int, numbers: npt.NDArray[np.int64]) -> Exception:
-    return IndexError(f"field {column.field.name!r} has {count} elements in this sample; asked for {numbers.tolist()}")
-
-
-def _damaged(column: FieldExtents, group: Group) -> Exception:
-    return FormatError(
-        f"field {column.field.name!r}: the offsets of its sequences are not ascending, or elements are missing",
-        file=group.index.files[0].name if group.index.files else None,
-        hint="the index is damaged: run `bushel index` on the dataset",
-    )

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.read_plan import Elements, Group, element_rows
+from bushel._index.elements import element_rows
+from bushel._index.read_plan import Elements, Group
 from bushel.codecs.image import Seekable
 
 __all__ = ["tables_by_field", "warn_of_refused", "with_table"]

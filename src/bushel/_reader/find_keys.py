@@ -1,4 +1,4 @@
-"""Finding samples by key: one, or very many at once, a million of a hundred million in seconds."""
+"""Finding the samples of very many keys at once: a million of a hundred million in seconds."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.key_lookup import Lookup
 from bushel._index.table import Keys
-from bushel._reader.key_file import key_lookup, stored_lookup
+from bushel._reader.key_file import stored_lookup
 from bushel._reader.shards import ShardRows
 from bushel.errors import FormatError
 
-__all__ = ["lookup_of", "positions_of_keys"]
+__all__ = ["positions_of_keys"]
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
-
-
-def lookup_of(rows: ShardRows) -> Lookup:
-    """Return what finds samples by key: the reader of windows itself, a table of hashes for all others."""
-    return rows if isinstance(rows, Lookup) else key_lookup(rows.counted, rows.starts)
 
 
 def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[str]]:

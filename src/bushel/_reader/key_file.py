@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._discovery.completeness import listed_names, manifest_path
-from bushel._index.key_lookup import KeyLookup, KeyTable, StoredKeyTable
+from bushel._index.key_lookup import KeyLookup, KeyTable, Lookup, StoredKeyTable
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._index.table import I64, U64, IndexedShard
-from bushel._reader.shards import Listing, OpenShard, any_keyed, kinds
+from bushel._reader.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
 from bushel.storage import replacing
@@ -37,6 +37,7 @@ __all__ = [
     "has_old_key_file",
     "key_lookup",
     "load_key_file",
+    "lookup_of",
     "save_key_file",
     "stored_lookup",
     "write_key_file",
@@ -270,6 +271,11 @@ def _parse(data: bytes, size: int) -> tuple[_Header, int, int]:
 
 
 # Of a dataset
+
+
+def lookup_of(rows: ShardRows) -> Lookup:
+    """Return what finds samples by key: the reader of windows itself, a table of hashes for all others."""
+    return rows if isinstance(rows, Lookup) else key_lookup(rows.counted, rows.starts)
 
 
 def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.batches import Batch
-from bushel._index.read_plan import Elements, Group, ReadPlan, plan_kernel, plan_read
+from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, plan_kernel, plan_read
 from bushel._index.table import MISSING
 from bushel._reader.decoding import Sample, samples_of
 from bushel._reader.shards import Listing, OpenShard, ShardRows, Verification
