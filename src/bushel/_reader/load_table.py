@@ -34,7 +34,7 @@ class Loadable(Protocol):
     def index(self) -> ShardIndex: ...
 
 
-def load_table(shard: Shard, stamps: tuple[FileStamp, ...], samples: int) -> ShardIndex:
+def load_table(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> ShardIndex:
     """Return the table of a shard, if it and the files are as the manifest lists them.
 
     Args:
