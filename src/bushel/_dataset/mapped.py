@@ -117,7 +117,7 @@ class Mapped:
             stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
             return stored
         names = None if fields is None else {KEY, *fields}
-        made = [self._made(sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
+        made = [_made(self, sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
         return [own if names is None else {name: own[name] for name in own if name in names} for own in made]
 
     def decode_samples(
@@ -129,18 +129,10 @@ class Mapped:
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
         given = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored
-        return [self._made(sample) for sample in given]
+        return [_made(self, sample) for sample in given]
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:
         """Do nothing: files are read when samples are."""
-
-    def _made(self, sample: Sample) -> Sample:
-        try:
-            made = _called(self.function, sample)
-            return made if self.kept is None else _chosen(made, self.kept)
-        except Exception as error:
-            error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
-            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +155,15 @@ class _Kept:
 
     def __call__(self, sample: Sample) -> Sample:
         return _chosen(_called(self.function, sample), self.names)
+
+
+def _made(view: Mapped, sample: Sample) -> Sample:
+    try:
+        made = _called(view.function, sample)
+        return made if view.kept is None else _chosen(made, view.kept)
+    except Exception as error:
+        error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
+        raise
 
 
 def _chosen(made: Sample, names: tuple[str, ...]) -> Sample:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never
 
 from bushel._dataset.dataset import Dataset
-from bushel._discovery.asked import AS_FILES_SAY, Asked, warn_withheld
+from bushel._discovery.asked import AS_FILES_SAY, POLICIES, Asked, IndexPolicy, warn_withheld
 from bushel._discovery.completeness import listed_names, warn_incomplete, with_advice
 from bushel._discovery.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._index.class_names import labels_of_fields
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from bushel.containers.parquet.features import Feature
 
 __all__ = [
-    "IndexPolicy",
     "checked_spec",
     "files_named",
     "open",
@@ -46,12 +45,6 @@ __all__ = [
     "open_stream",
     "remaining_of",
 ]
-
-IndexPolicy = Literal["auto", "memory", "require"]
-"""Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
-keep it in memory only (`memory`); or refuse (`require`)."""
-
-POLICIES = ("auto", "memory", "require")
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones

@@ -45,8 +45,8 @@ class ShownSample(dict[str, Any]):
         return sample_in_notebook(self, getattr(self, "origin", None))
 
 
-class Samples:
-    """A read-only sequence of samples, by position and key. A view is of the same class."""
+class Chosen:
+    """Samples and fields that were chosen of a reader. A view is of the same class."""
 
     def __init__(
         self,
@@ -96,6 +96,10 @@ class Samples:
             {'image': 'jpg', 'label': 'int'}
         """
         return format_spec(self._selection.fields)
+
+
+class Samples(Chosen):
+    """A read-only sequence of samples, by position and key."""
 
     # Keys
 

@@ -1,4 +1,4 @@
-"""The types of fields that the caller of `bushel.open` declares. Files alone cannot select a codec that runs code.
+"""What the caller of `bushel.open` asks for: types of fields, which files alone cannot name if they run code; an index.
 
 Every table that a dataset is read with passes through `Asked.table`, wherever it comes from.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.codecs.registry import from_file, is_withheld
@@ -16,7 +17,13 @@ from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec
 
-__all__ = ["AS_FILES_SAY", "Asked", "renamed", "warn_withheld"]
+__all__ = ["AS_FILES_SAY", "POLICIES", "Asked", "IndexPolicy", "renamed", "warn_withheld"]
+
+IndexPolicy = Literal["auto", "memory", "require"]
+"""Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
+keep it in memory only (`memory`); or refuse (`require`)."""
+
+POLICIES = get_args(IndexPolicy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bushel._discovery.asked import POLICIES
 from bushel._index.table import Shard
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyPath, as_path, open_file
@@ -32,8 +33,6 @@ SUFFIX = ".parquet"
 _TAIL = 8
 """Bytes at the end of a Parquet file: the length of its footer, and `PAR1`."""
 
-_POLICIES = ("auto", "memory", "require")
-
 
 def index_place(index: Any) -> AnyPath:
     """Return the folder that `index=` names.
@@ -48,7 +47,7 @@ def index_place(index: Any) -> AnyPath:
         )
     if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
         raise ValueError(
-            f"index={index!r} is none of {', '.join(map(repr, _POLICIES))}. To name a folder for the index, write "
+            f"index={index!r} is none of {', '.join(map(repr, POLICIES))}. To name a folder for the index, write "
             f"{'./' + index!r}"
         )
     return as_path(index)

@@ -5,34 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from bushel._dataset.mapped import Mapped
-from bushel._dataset.mapped_parts import MappedParts, chosen_fields
 from bushel._runtime.public import public
-from bushel.codecs.image import ImageReading
-from bushel.errors import StateError
-from bushel.loader.bad_samples import ErrorReport, read_errors, write_errors
+from bushel.loader.bad_samples import ErrorReport, write_errors
 from bushel.loader.base import Item, LoaderBase
-from bushel.loader.checks import check_dataset, check_fields, check_rules, check_whole_batches
+from bushel.loader.checks import check_dataset, check_rules
 from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.future import accept_future
-from bushel.loader.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.loadable import Loadable
+from bushel.loader.make_pipeline import pipeline_of
 from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
-from bushel.loader.pack_options import shape_of
-from bushel.loader.pipeline import Clock, Finished, Pipeline
+from bushel.loader.pipeline import Clock, Finished
 from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
 from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.runners import run_batches
-from bushel.loader.sample_transforms import SampleTransforms
-from bushel.loader.sources import Sources
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.who import batch_of, keys_of, steps_with
-from bushel.loader.window_fields import random_windows
-from bushel.transforms.values import Call
 
 __all__ = ["Loader"]
 
@@ -166,46 +158,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         if self._is_single and any((self.collate, self.batch_transform, self.drop_last, self.pad)):
             raise ValueError("collate, batch_transform, drop_last and pad need batches, but batch_size=None")
         check_rules(self.collate, source.spec)
-        self._pipeline = self._pipeline_of(source)
+        self._pipeline = pipeline_of(self, source, self._plan.order)
         warn_if_costly(self._plan.order, source, self.fields)
         self._set({"dataset": source, "seed": self._plan.order.seed}.items())
-
-    def _pipeline_of(self, source: Loadable) -> Pipeline:
-        make = partial(
-            SampleTransforms.of,
-            spec=source.spec,
-            decode=self.decode,
-            reducing_gap=self.reducing_gap,
-            reading=ImageReading(self.orient, self.tolerant),
-            sample=self.sample_transform,
-        )
-        transforms, sources = make(self.transforms), None
-        if isinstance(self.dataset, Mixture) and (sources := Sources.of(self.dataset, transforms, make)) is not None:
-            transforms = sources.all_transforms(transforms)
-        asked = self.fields
-        if isinstance(source, Mapped | MappedParts):
-            source, asked = chosen_fields(source, asked, decode=self.decode), None
-        check_fields(asked, source.spec, transforms.names)
-        fields, windows = random_windows(asked, source, self._plan.order.seed, packed=self.pack_by or self.chunk_by)
-        excluded = excluded_positions(source, self.exclude)
-        skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
-        check_whole_batches(self, leaves_out=skips.get(self.on_error))
-        return Pipeline(
-            source_of(source, fields),
-            self._plan.order,
-            fields,
-            self.decode,
-            transforms,
-            self.collate,
-            None if self.batch_transform is None else Call.of(self.batch_transform),
-            self.on_error,
-            excluded,
-            batched=not self._is_single,
-            keys=self.keys,
-            shape=shape_of(self, source),
-            sources=sources,
-            windows=windows,
-        )
 
     def __len__(self) -> int:
         """Number of batches of this rank in a whole epoch, also after a part of one was resumed (see `steps_left`)."""
@@ -331,7 +286,13 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         loaded = LoaderState.from_dict(state)
         if loaded.fingerprint != self._fingerprint:
-            self._leave_out_removed(loaded.fingerprint, allowed=allow_removed)
+            from bushel.loader.removed_since import with_removed_samples
+
+            given = with_removed_samples(self._given, self.dataset, loaded.fingerprint, allowed=allow_removed)
+            if given is not None:  # become the loader of the dataset before samples were removed, without these
+                self._set(given.items())
+                self.__dict__.pop("_fingerprint", None)
+                self.__post_init__()
         own = self._plan.order
         if self.shuffle == "blocks":
             own = blocks_of_state(loaded.version, own)
@@ -345,28 +306,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._plan, self._pipeline = plan, replace(self._pipeline, order=order, windows=windows)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
-
-    def _leave_out_removed(self, fingerprint: str, *, allowed: bool) -> None:
-        """Become the loader of the dataset before samples were removed, without these, if that has this fingerprint.
-
-        Raises:
-            StateError: It has, and that is not allowed.
-        """
-        from bushel._dataset.before_removal import before_removal
-
-        if (found := before_removal(self.dataset, fingerprint)) is None:
-            return
-        if isinstance(self._given["dataset"], Mixture):
-            raise StateError(f"{found.reason}; the order of a mixture depends on its sizes: start without the state")
-        if not allowed:
-            again = "loader.load_state_dict(state, allow_removed=True)"
-            raise StateError(f"{found.reason}. To go on in the same order without them: {again}")
-        known = self.exclude
-        exclude = read_errors(known) if isinstance(known, str | os.PathLike) else known
-        given = {"dataset": found.dataset, "exclude": [*exclude, *found.removed.tolist()]}
-        self._set({**self._given, **given}.items())
-        self.__dict__.pop("_fingerprint", None)
-        self.__post_init__()
 
     def who(self, step: int, rank: int | None = None, epoch: int | None = None) -> list[str] | list[list[str]]:
         """Return the keys of the samples of a step, without reading data.

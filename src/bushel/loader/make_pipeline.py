@@ -1,0 +1,73 @@
+"""The pipeline of a loader, made by its options."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bushel._dataset.mapped import Mapped
+from bushel._dataset.mapped_parts import MappedParts, chosen_fields
+from bushel.codecs.image import ImageReading
+from bushel.loader.checks import check_fields, check_whole_batches
+from bushel.loader.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.mixture import Mixture
+from bushel.loader.options import LoaderOptions
+from bushel.loader.pack_options import shape_of
+from bushel.loader.pipeline import Pipeline
+from bushel.loader.sample_transforms import SampleTransforms
+from bushel.loader.sources import Sources
+from bushel.loader.window_fields import random_windows
+from bushel.transforms.values import Call
+
+if TYPE_CHECKING:
+    from bushel.loader.orders import AnyOrder
+
+__all__ = ["pipeline_of"]
+
+
+def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
+    """Return the pipeline that the options ask for.
+
+    Args:
+        options: The options, with the number of ranks that was found out.
+        source: The dataset, without the weights of a mixture.
+        order: The order of its samples.
+
+    Raises:
+        ValueError, TypeError: Options contradict each other, or the dataset.
+    """
+    make = partial(
+        SampleTransforms.of,
+        spec=source.spec,
+        decode=options.decode,
+        reducing_gap=options.reducing_gap,
+        reading=ImageReading(options.orient, options.tolerant),
+        sample=options.sample_transform,
+    )
+    transforms, sources = make(options.transforms), None
+    if isinstance(options.dataset, Mixture) and (sources := Sources.of(options.dataset, transforms, make)) is not None:
+        transforms = sources.all_transforms(transforms)
+    asked = options.fields
+    if isinstance(source, Mapped | MappedParts):
+        source, asked = chosen_fields(source, asked, decode=options.decode), None
+    check_fields(asked, source.spec, transforms.names)
+    fields, windows = random_windows(asked, source, order.seed, packed=options.pack_by or options.chunk_by)
+    excluded = excluded_positions(source, options.exclude)
+    skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
+    check_whole_batches(options, leaves_out=skips.get(options.on_error))
+    return Pipeline(
+        source_of(source, fields),
+        order,
+        fields,
+        options.decode,
+        transforms,
+        options.collate,
+        None if options.batch_transform is None else Call.of(options.batch_transform),
+        options.on_error,
+        excluded,
+        batched=options.batch_size is not None or options.bucket_by is not None,
+        keys=options.keys,
+        shape=shape_of(options, source),
+        sources=sources,
+        windows=windows,
+    )

@@ -1,0 +1,43 @@
+"""The options of a loader that goes on from a state that is older than the removal of samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from bushel._dataset.before_removal import before_removal
+from bushel.errors import StateError
+from bushel.loader.bad_samples import read_errors
+from bushel.loader.mixture import Mixture
+
+__all__ = ["with_removed_samples"]
+
+
+def with_removed_samples(
+    given: Mapping[str, Any], dataset: Any, fingerprint: str, *, allowed: bool
+) -> dict[str, Any] | None:
+    """Return the options of a loader of the dataset before samples were removed, which leaves these out.
+
+    Args:
+        given: The options, as they were given.
+        dataset: The dataset, without the weights of a mixture.
+        fingerprint: That of the dataset of the state.
+        allowed: Whether the loader may go on without the removed samples.
+
+    Returns:
+        The options; None if the dataset never had this fingerprint.
+
+    Raises:
+        StateError: It had, and that is not allowed, or the dataset is a mixture.
+    """
+    if (found := before_removal(dataset, fingerprint)) is None:
+        return None
+    if isinstance(given["dataset"], Mixture):
+        raise StateError(f"{found.reason}; the order of a mixture depends on its sizes: start without the state")
+    if not allowed:
+        again = "loader.load_state_dict(state, allow_removed=True)"
+        raise StateError(f"{found.reason}. To go on in the same order without them: {again}")
+    known = given["exclude"]
+    exclude = read_errors(known) if isinstance(known, str | os.PathLike) else known
+    return {**given, "dataset": found.dataset, "exclude": [*exclude, *found.removed.tolist()]}
