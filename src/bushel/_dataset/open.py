@@ -346,18 +346,7 @@ def open_shards(
     """
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
     if many and options.spec is None and manifest is not None:
-        asked = Asked(pickle=options.pickle)
-        fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
-        entries = {entry.name: entry for entry in manifest.shards}
-        from bushel._reader.labels import labels_in
-        from bushel._reader.listed import listed_shard
-
-        labels = labels_in(manifest)
-        names = listed_names(shards)
-        return [
-            listed_shard(container, shard, entries[name], fields, labels, asked)
-            for shard, name in zip(shards, names, strict=True)
-        ]
+        return _as_listed(container, shards, manifest, Asked(pickle=options.pickle))
 
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, recover)
@@ -385,6 +374,19 @@ def open_shards(
         for one in opened:
             one.labels = labels_of_fields(labels, [field.name for field in one.fields])
     return opened
+
+
+def _as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: Asked) -> list[OpenShard]:
+    """Return shards with what the manifest says of them. Each is compared with its files when it is first read."""
+    from bushel._reader.labels import labels_in
+    from bushel._reader.listed import listed_shard
+
+    fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
+    entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
+    return [
+        listed_shard(container, shard, entries[name], fields, labels, asked)
+        for shard, name in zip(shards, listed_names(shards), strict=True)
+    ]
 
 
 def _is_quick(shard: Shard) -> bool:

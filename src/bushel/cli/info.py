@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, Json, Path, Pickle
@@ -42,7 +42,7 @@ def command(
     from bushel.cli.output import print_json, print_text
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
-    info, fields = dataset.info, summarise(dataset.shards, dataset.spec)
+    fields = summarise(dataset.shards, dataset.spec)
     stray = unlisted_shards(path, dataset.shards)
     summaries = []
     if columns_too:
@@ -50,27 +50,9 @@ def command(
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
-        print_json(
-            {
-                "path": path,
-                "container": info.container,
-                "shards": info.shards,
-                "files": info.files,
-                "samples": info.samples,
-                "removed": info.removed,
-                "bytes": info.bytes,
-                "keyed": info.keyed,
-                "checksums": info.checksums,
-                "indexed": info.indexed,
-                "complete": info.complete,
-                "expected": info.expected,
-                "fingerprint": dataset.fingerprint,
-                "labels": dataset.labels,
-                "stray": stray,
-                "fields": [asdict(field) for field in fields],
-                **({"columns": [asdict(each) for each in summaries]} if columns_too else {}),
-            }
-        )
+        own = {"columns": [asdict(each) for each in summaries]} if columns_too else {}
+        described = {"stray": stray, "fields": [asdict(field) for field in fields]}
+        print_json({"path": path, **_facts_for_programs(dataset), **described, **own})
         return
     for name, value in _facts(dataset, stray):
         print_text(f"{name:<11}{value}")
@@ -81,6 +63,25 @@ def command(
         print_text("")
         for line in table:
             print_text(line)
+
+
+def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
+    info = dataset.info
+    return {
+        "container": info.container,
+        "shards": info.shards,
+        "files": info.files,
+        "samples": info.samples,
+        "removed": info.removed,
+        "bytes": info.bytes,
+        "keyed": info.keyed,
+        "checksums": info.checksums,
+        "indexed": info.indexed,
+        "complete": info.complete,
+        "expected": info.expected,
+        "fingerprint": dataset.fingerprint,
+        "labels": dataset.labels,
+    }
 
 
 def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:

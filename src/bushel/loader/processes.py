@@ -11,7 +11,7 @@ import pickle
 import select
 import threading
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -95,11 +95,15 @@ def run_processes(
                 )
     finally:
         if os.getpid() == own:
-            for worker in started:
-                worker.process.close()
-                worker.reader.close()
-            for worker in started:
-                worker.process.join()
+            _end(started)
+
+
+def _end(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        worker.process.close()
+        worker.reader.close()
+    for worker in workers:
+        worker.process.join()
 
 
 class _Worker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bushel._runtime.near_names import did_you_mean
@@ -167,21 +167,13 @@ class SampleTransforms:
         for key, functions in together.items():
             if not decode:
                 raise ValueError("fields can only move together if they are decoded: leave out decode=False")
-            for name in names_of(key) if complete else ():
-                if name not in spec:
-                    meant = did_you_mean(name, list(spec)) or f"the fields are {', '.join(map(repr, spec))}"
-                    raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
+            if complete:
+                _check_known(names_of(key), spec)
             fields.append(FieldTransforms.together(key, functions, images.get(str(key[0]), reading)))
         last = None if sample is None else Call.of(sample)
         random = any(one.random for one in fields) or (last is not None and last.random)
         plain = {name for name, kind in spec.items() if not kind.endswith("[]") and name in images}
-        fused = frozenset(
-            name
-            for one in fields
-            if one.plan is not None
-            for name in one.images or (one.field,)
-            if not one.images or (one.plan.size is not None and name in plain)
-        )
+        fused = _fused(fields, plain)
         if not decode or reading == _AS_STORED:
             return cls(tuple(fields), random, fused, fused, reducing_gap, last)
         planned = {one.field: one for one in fields} | {
@@ -190,3 +182,21 @@ class SampleTransforms:
         moving = {name for one in fields if one.images for name in one.fields[1:]}  # decoded when they are moved
         read = [replace(one, reading=images.get(name)) for name, one in planned.items() if name not in moving]
         return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap, last)
+
+
+def _check_known(names: Iterable[str], spec: Mapping[str, str]) -> None:
+    for name in names:
+        if name not in spec:
+            meant = did_you_mean(name, list(spec)) or f"the fields are {', '.join(map(repr, spec))}"
+            raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
+
+
+def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozenset[str]:
+    """Return the fields whose images the decoder transforms, given the plain image fields."""
+    return frozenset(
+        name
+        for one in fields
+        if one.plan is not None
+        for name in one.images or (one.field,)
+        if not one.images or (one.plan.size is not None and name in plain)
+    )
