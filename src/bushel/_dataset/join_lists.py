@@ -21,7 +21,7 @@ from bushel._index.name_stems import hashes_of_stems, text_of
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._reader.labels import labels_of
-from bushel._reader.shards import OpenShard
+from bushel._reader.shards import OpenShard, promises_checksums
 from bushel.errors import SpecError, UnsupportedError
 from bushel.kernels import crc32, decode_keys, hash_keys
 from bushel.spec import Field, parse_spec
@@ -124,7 +124,7 @@ def lists_of_values(other: Dataset, fields: Mapping[str, str], starts: I64, part
         name: _lists(groups, [base.get(name, 0) for base in bases], field, number, starts)
         for name, field in spec.items()
     }
-    container = next((each.container for each in owners if each.promises_checksums), other.info.container)
+    container = next((each.container for each in owners if promises_checksums(each)), other.info.container)
     table = ShardIndex(
         len(starts) - 1,
         tuple(joined.files),

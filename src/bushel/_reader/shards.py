@@ -35,6 +35,7 @@ __all__ = [
     "Verification",
     "any_keyed",
     "kinds",
+    "promises_checksums",
     "samples_of",
     "union_of_fields",
 ]
@@ -276,9 +277,9 @@ class Verification:
         if verify is not None:
             self.promised, self._unvalidated = [verify] * len(shards), False
         elif isinstance(shards, Listing):
-            self.promised, self._unvalidated = [_promises(shard) for shard in shards[:1]] * len(shards), False
+            self.promised, self._unvalidated = [promises_checksums(shard) for shard in shards[:1]] * len(shards), False
         else:
-            self.promised = [_promises(shard) for shard in shards]
+            self.promised = [promises_checksums(shard) for shard in shards]
             self._unvalidated = not all(shard.local for shard in shards)
         self._any = self._unvalidated or any(self.promised)
 
@@ -291,7 +292,7 @@ class Verification:
         return frozenset(group.number for group in groups if self.of(group.number)) if self._any else frozenset()
 
 
-def _promises(shard: OpenShard) -> bool:
+def promises_checksums(shard: OpenShard) -> bool:
     """Return whether the container of a shard stores checksums that its own reader always compares."""
     return isinstance(get_container(shard.container), PromisesChecksums)
 
