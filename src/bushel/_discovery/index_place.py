@@ -80,7 +80,7 @@ def check_options(path: Path, index: Any, **given: Any) -> None:
         UnsupportedError: One is given. The message names it.
     """
     refused = {name: value for name, value in given.items() if value is not None and value is not False}
-    if index not in _POLICIES and as_path(index) != path:
+    if index not in POLICIES and as_path(index) != path:
         refused["index"] = str(index)
     if refused:
         name, value = next(iter(refused.items()))
