@@ -106,16 +106,20 @@ def test_demo_fails_on_a_file_that_is_no_photo(pictures: Path, scratch: Path) ->
 
 
 def test_interrupted_demo_leaves_nothing(scratch: Path) -> None:
-    running = subprocess.Popen(
-        [sys.executable, DEMO], stdout=subprocess.PIPE, text=True, env={**interruptible(), "TMPDIR": str(scratch)}
-    )
-    with running:
-        assert running.stdout is not None
-        for line in running.stdout:
-            if "packed" in line:
-                break
-        time.sleep(0.05)  # anywhere in what follows will do
-        running.send_signal(signal.SIGINT)
-        running.communicate()
-    assert running.returncode == 130
+    command, environment = [sys.executable, str(DEMO)], {**interruptible(), "TMPDIR": str(scratch)}
+    for _ in range(5):
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        ) as running:
+            assert running.stdout is not None
+            for line in running.stdout:
+                if "packed" in line:
+                    break
+            time.sleep(0.05)  # anywhere in what follows will do
+            running.send_signal(signal.SIGINT)
+            errors = running.communicate()[1]
+        # Python drops a KeyboardInterrupt that meets the callback of a weak reference: then nobody stopped the demo.
+        if "Exception ignored in" not in errors:
+            break
+    assert running.returncode == 130, errors
     assert list(scratch.iterdir()) == []
