@@ -35,6 +35,11 @@ class Field:
         """The field's type as written in a spec, such as `jpg[]`."""
         return f"{self.codec}[]" if self.sequence else self.codec
 
+    @property
+    def names_file(self) -> bool:
+        """Whether the stored text is the name of a file, whose bytes are the value: `jpg(path)`, `jpg(url)`."""
+        return self.codec.endswith(("(path)", "(url)"))
+
 
 Spec = Mapping[str, Field]
 """Field name to field, in the order in which the fields were declared."""

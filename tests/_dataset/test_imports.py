@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,29 @@ def test_the_first_sample_imports_what_it_uses(tmp_path: Path, container: str) -
     found = {name.split(".")[2] for name in imported if name.startswith("bushel.containers.") and name.count(".") == 2}
     assert not found & ({"bag", "tar", "ffrecord", "gulp", "recordio"} - {container})
     assert len([name for name in imported if name.startswith("bushel")]) <= 57
+
+
+SCANNED = """
+import sys
+import numpy
+before = set(sys.modules)
+import bushel
+bushel.open(sys.argv[1], index="memory").close()
+print(*(set(sys.modules) - before))
+"""
+
+UNUSED_BY_SCANS = {
+    *("bushel._runtime.threads", "bushel.containers.references", "bushel.storage.block_file"),
+    *("json", "queue", "sqlite3"),
+}
+"""Modules that the index of a plain archive does not need: those of block files, and of an index by Energon."""
+
+
+def test_the_first_scan_of_an_archive_imports_what_it_uses(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("0.txt"))
+    command = [sys.executable, "-c", SCANNED, str(tmp_path / "a.tar")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert "bushel.containers.tar.scan" in imported
+    assert imported & UNUSED_BY_SCANS == set()

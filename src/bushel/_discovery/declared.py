@@ -12,7 +12,6 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.containers import get_container
 from bushel.containers.abilities import StoresText
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.references import names_files
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
@@ -32,7 +31,7 @@ def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     return all(
         (own := index.fields.get(each.name)) is not None
         and own.field.sequence == each.sequence
-        and (own.field == each or not (as_text or names_files({"": each, " ": own.field})))
+        and (own.field == each or not (as_text or each.names_file or own.field.names_file))
         for each in asked
     )
 

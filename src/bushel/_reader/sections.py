@@ -13,7 +13,6 @@ from bushel._reader.shard_fields import only
 from bushel._reader.shards import OpenShard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.containers.references import names_files
 from bushel.containers.sections import HasSections
 
 __all__ = ["has_sections", "narrowed", "open_sections", "unread_bytes", "warn_unread", "whole_shards"]
@@ -23,7 +22,8 @@ _log = logging.getLogger("bushel")
 
 def has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
     """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
-    return isinstance(get_container(container), HasSections) and not names_files(options.spec)
+    files = any(field.names_file for field in (options.spec or {}).values())
+    return isinstance(get_container(container), HasSections) and not files
 
 
 def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[OpenShard]:

@@ -24,9 +24,9 @@ from bushel.storage import AnyPath, Blocks, Extents, as_path, below, is_object, 
 if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
 
-__all__ = ["as_texts", "names_files", "with_references"]
+__all__ = ["as_texts", "with_references"]
 
-_PATH, _URL = "(path)", "(url)"
+_URL = "(url)"
 _LOOKERS = 32
 """Requests for the sizes of files on servers at once."""
 _CHUNK = 1 << 16
@@ -37,23 +37,14 @@ _HINT = "put the files there, or read the names themselves: leave the field out 
 def as_texts(options: ReadOptions) -> ReadOptions:
     """Return options in which fields that name files are texts."""
     spec = options.spec or {}
-    if not names_files(spec):
+    if not any(field.names_file for field in spec.values()):
         return options
     texts = {name: _as_text(field) for name, field in spec.items()}
     return replace(options, spec=texts)
 
 
-def names_files(spec: Spec | None) -> bool:
-    """Return whether a field is declared as the content of the files that it names."""
-    return any(_is_name(field) for field in (spec or {}).values())
-
-
-def _is_name(field: Field) -> bool:
-    return field.codec.endswith((_PATH, _URL))
-
-
 def _as_text(field: Field) -> Field:
-    if not _is_name(field):
+    if not field.names_file:
         return field
     if field.sequence:
         raise SpecError(f"field {field.name!r}: a list of names cannot be read as {field.type!r}, only a single name")
@@ -73,7 +64,7 @@ def with_references(index: ShardIndex, shard: Shard, spec: Spec | None) -> Shard
         SpecError: A field holds no texts.
     """
     for name, field in (spec or {}).items():
-        if _is_name(field) and name in index.fields:
+        if field.names_file and name in index.fields:
             index = _resolved(index, shard, field)
     return index
 

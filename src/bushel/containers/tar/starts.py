@@ -8,16 +8,13 @@ from front to back. If they do not, a warning says so, and the archive is scanne
 
 from __future__ import annotations
 
-import json
 import logging
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from bushel._index.table import I64
-from bushel._runtime.parallel import map_all
 from bushel.containers.tar.names import META
 from bushel.containers.tar.samples import Members
 from bushel.containers.tar.scan import damage, joined, regular, scan, scan_part
@@ -103,6 +100,9 @@ def _of_database(archive: Path) -> tuple[str, I64] | None:
         database = folder / META / _DATABASE
         if not database.is_file():
             continue
+        import json
+        import sqlite3
+
         try:
             listed = json.loads((folder / META / _INFO).read_bytes())["shard_counts"]
             number = list(listed).index(archive.absolute().relative_to(folder).as_posix())
@@ -134,6 +134,8 @@ def scan_parts(file: File, starts: I64) -> Members | None:
     count = min(_PARTS, file.size // _LEAST)
     if len(starts) < 2 or count < 2:
         return None
+    from bushel._runtime.parallel import map_all
+
     wanted = np.linspace(0, file.size, count + 1)[1:-1]
     inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], wanted) - 1, 0)])
     borders = [0, *inner[(inner > 0) & (inner % _BLOCK == 0)].tolist(), file.size]
