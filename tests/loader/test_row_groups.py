@@ -48,14 +48,14 @@ def same(value: Any) -> Any:
 def test_gathered_rows_are_those_of_samples(
     ds: bushel.Dataset, options: dict[str, Any], workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, gather = list[bool](), RowGroups._rows
+    made, gather = list[bool](), RowGroups._batches
 
     def noted(*given: Any) -> Any:
-        batch = gather(*given)
-        made.append(batch is not None)
-        return batch
+        batches = gather(*given)
+        made.extend(batch is not None for batch in batches)
+        return batches
 
-    monkeypatch.setattr(RowGroups, "_rows", noted)
+    monkeypatch.setattr(RowGroups, "_batches", noted)
     given = {"shuffle": True, "seed": 3, **options}
     gathered = list(bushel.Loader(ds, 5, workers=workers, **given))
     assert made

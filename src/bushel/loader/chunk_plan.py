@@ -5,7 +5,7 @@ The rows of an epoch are divided among ranks as the samples of a `Plan`. A state
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -69,19 +69,27 @@ class ChunkPlan:
         at_a_time = 1  # so that the first batch need not wait for others
         while own := list(islice(plans, at_a_time)):
             pieces = self.order.pieces(epoch, np.concatenate([plan.positions for plan in own]))
-            row = 0
-            for plan in own:
-                yield _batch(plan, pieces, row)
-                row += len(plan.positions)
+            yield from _batches(own, pieces)
             at_a_time = _BATCHES_AT_A_TIME
 
 
-def _batch(plan: BatchPlan, pieces: RowPieces, row: int) -> BatchPlan:
-    """Return the batch of some rows, the first of which is number `row` in `pieces`. Each document is there once."""
-    ends = pieces.ends[row : row + len(plan.positions)]
-    start = int(pieces.ends[row - 1]) if row else 0
-    own = slice(start, int(ends[-1]))
-    draws, examples, places = np.unique(pieces.draws[own], return_index=True, return_inverse=True)
-    first = int(plan.positions[0])
-    rows = Rows(ends - start, pieces.begins[own], pieces.counts[own], first, places, pieces.lengths[own])
-    return BatchPlan(plan.epoch, draws, pieces.documents[own][examples], plan.consumed, rows)
+def _batches(plans: Sequence[BatchPlan], pieces: RowPieces) -> Iterator[BatchPlan]:
+    """Yield the batches of plans of rows, whose pieces are given one after another. Each document is there once."""
+    rows = np.cumsum([0, *(len(plan.positions) for plan in plans)])
+    ends = np.concatenate([np.zeros(1, np.int64), pieces.ends])[rows]
+    # one search for all batches: what the same document is in another batch is another number
+    number = np.repeat(np.arange(len(plans)), np.diff(ends)) * (int(pieces.draws.max(initial=0)) + 1)
+    _, examples, places = np.unique(number + pieces.draws, return_index=True, return_inverse=True)
+    firsts = np.searchsorted(np.sort(examples), ends)
+    draws, documents = pieces.draws[examples], pieces.documents[examples]
+    for at, plan in enumerate(plans):
+        row, start, end, first, last = rows[at], ends[at], ends[at + 1], firsts[at], firsts[at + 1]
+        own = Rows(
+            pieces.ends[row : rows[at + 1]] - start,
+            pieces.begins[start:end],
+            pieces.counts[start:end],
+            int(plan.positions[0]),
+            places[start:end] - first,
+            pieces.lengths[start:end],
+        )
+        yield BatchPlan(plan.epoch, draws[first:last], documents[first:last], plan.consumed, own)

@@ -141,7 +141,8 @@ class Chunked:
         before, first = self.tokens_before(epoch), rows * (self.tokens - self.overlap)
         lows = np.searchsorted(before, first, side="right") - 1
         highs = np.searchsorted(before, first + self.tokens, side="left")
-        windows = np.unique(np.concatenate([np.arange(low, high) for low, high in zip(lows, highs, strict=True)]))
+        sizes = highs - lows
+        windows = np.unique(np.repeat(highs - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum())))
         draws = (windows[:, None] * _WINDOW + np.arange(_WINDOW)).reshape(-1)
         draws = draws[draws < self.base.samples].astype(np.int64)
         documents = self.base.take(epoch, draws)
