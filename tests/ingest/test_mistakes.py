@@ -88,6 +88,20 @@ def test_a_text_is_no_truth_value(place: Path, name: str) -> None:
         untyped.open("numbers.tar", **{name: "no"})
 
 
+@pytest.mark.parametrize("position", [0, np.int64(1), "000000000", None, 1.5])
+def test_one_position_where_a_list_is_wanted(place: Path, position: Any) -> None:
+    with pytest.raises(TypeError, match=r"expected a list of positions, not .*: write \["):
+        bushel.open("numbers.tar").read(position)
+
+
+def test_a_condition_where_a_function_is_wanted(place: Path) -> None:
+    dataset: Any = bushel.open("numbers.tar")
+    with pytest.raises(TypeError, match=r"filter\(\) takes a function of a sample, .* ds\.where\('n == 1'\) takes"):
+        dataset.filter("n == 1")
+    with pytest.raises(TypeError, match="filter\\(\\) takes a function of a sample, not 3$"):
+        dataset.filter(3)
+
+
 def test_datasets_where_a_path_is_wanted(place: Path) -> None:
     dataset: Any = bushel.open("numbers.tar")
     with pytest.raises(TypeError, match="not Dataset: give the path that it was opened by"):

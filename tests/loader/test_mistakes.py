@@ -113,6 +113,12 @@ def test_normalize_for_other_channels(photos: bushel.Dataset, channels: int, mor
         normalize(photos[0]["image"])
 
 
+@pytest.mark.parametrize(("mean", "std"), [(0.5, (0.5,)), ((0.5,), 0.5), ("0.5", (0.5,)), (None, (0.5,))])
+def test_normalize_takes_a_number_for_each_channel(mean: Any, std: Any) -> None:
+    with pytest.raises(TypeError, match=r"Normalize\((mean|std)=.*: expected a number for each channel"):
+        Normalize(mean, std)
+
+
 def test_normalize_of_four_channels(photos: bushel.Dataset) -> None:
     normalize = Normalize((0.5,) * 4, (0.5,) * 4)
     loader = bushel.Loader(photos.fields(["other"]), 2, transforms=[Resize((8, 8)), normalize])

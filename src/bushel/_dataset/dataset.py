@@ -214,6 +214,9 @@ class Dataset(ColumnValues):
             >>> len(dogs)
             6
         """
+        if not callable(keep):
+            hint = f": ds.where({keep!r}) takes a condition on columns" if isinstance(keep, str) else ""
+            raise TypeError(f"filter() takes a function of a sample, not {keep!r}{hint}")
         kept: list[int] = []
         for first in range(0, len(self), CHUNK):
             samples = self.read(range(first, min(first + CHUNK, len(self))), fields)

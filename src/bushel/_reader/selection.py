@@ -187,6 +187,8 @@ class Selection:
             for end in (given[0], given[-1]) if given else ():
                 self._checked(end)
             return np.arange(given.start, given.stop, given.step, dtype=np.int64)
+        if isinstance(given, int | np.integer | str) or not (hasattr(given, "__array__") or hasattr(given, "__iter__")):
+            raise TypeError(f"expected a list of positions, not {given!r}: write [{given!r}]")
         array = np.asarray(given if hasattr(given, "__array__") else list(given))
         if array.dtype.kind == "U":
             from bushel._reader.wrong_items import texts_as_positions

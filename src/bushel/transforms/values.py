@@ -52,8 +52,13 @@ class Normalize:
     dtype: Literal["float32", "float16"] = "float32"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", tuple(map(float, self.mean)))
-        object.__setattr__(self, "std", tuple(map(float, self.std)))
+        for name in ("mean", "std"):
+            given: object = getattr(self, name)
+            if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+                raise TypeError(
+                    f"Normalize({name}={given!r}): expected a number for each channel, such as (0.5, 0.5, 0.5)"
+                )
+            object.__setattr__(self, name, tuple(map(float, given)))
         if len(self.mean) != len(self.std) or not self.mean or not all(self.std):
             raise ValueError(f"{self}: expected one mean and one std (not 0) for each channel")
         if self.dtype not in ("float32", "float16"):

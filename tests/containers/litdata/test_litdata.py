@@ -170,3 +170,14 @@ def test_damage_gives_an_error_or_other_values(level: str | None, tmp_path: Path
     path = write(tmp_path / "x", FORMATS, [ROWS], level=level)
     file = path / "chunk-0-0.bin"
     check_damaged(file.read_bytes(), file, 0, level, dataset=path, copies=100)
+
+
+@pytest.mark.parametrize("damage", ["cut", "more", "surrogate"])
+def test_an_index_that_is_no_json_is_named(damage: str, tmp_path: Path) -> None:
+    path = copy("litdata-plain", tmp_path) / "index.json"
+    data = path.read_bytes()
+    half, surrogate = data[: len(data) // 2], data.replace(b'": ', b'\\ud800": ', 1)
+    path.write_bytes({"cut": half, "more": data + b"}", "surrogate": surrogate}[damage])
+    with pytest.raises(FormatError, match=r"index\.json: not an index of LitData: ") as caught:
+        bushel.open(path.parent)
+    assert "fetch its index.json" in str(caught.value)

@@ -220,3 +220,14 @@ def test_verify_finds_other_names_of_columns(tmp_path: Path) -> None:
     found = bushel.verify(path)
     assert not found.ok
     assert "the files have 'blub' where the index has 'blob'" in found.problems[0].message
+
+
+@pytest.mark.parametrize("damage", ["cut", "more", "surrogate"])
+def test_an_index_that_is_no_json_is_named(damage: str, tmp_path: Path) -> None:
+    path = copy("mds-plain", tmp_path) / "index.json"
+    data = path.read_bytes()
+    half, surrogate = data[: len(data) // 2], data.replace(b'": ', b'\\ud800": ', 1)
+    path.write_bytes({"cut": half, "more": data + b"}", "surrogate": surrogate}[damage])
+    with pytest.raises(FormatError, match=r"index\.json: not an index of MDS: ") as caught:
+        bushel.open(path.parent)
+    assert "fetch its index.json" in str(caught.value)

@@ -73,8 +73,9 @@ class Handler(BaseHTTPRequestHandler):
         name = unquote(urlsplit(self.path).path).lstrip("/")
         state.asked.append((self.command, name, ranged))
         path = state.folder / name
-        if not path.is_file():
-            self.send_response(404)
+        too_long = max(map(len, name.split("/"))) > 255
+        if too_long or not path.is_file():
+            self.send_response(414 if too_long else 404)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

@@ -10,12 +10,13 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from obstore.store import LocalStore
 from tests.interrupts import interruptible
 from tests.storage.objects.range_server import Fault, Handler, Server
 
 import bushel
 from bushel.storage import Extents, as_path, open_file, read_many
-from bushel.storage.objects import retries
+from bushel.storage.objects import client, retries
 
 DATA = np.random.default_rng(5).bytes(9_000_000)
 EXTENTS = Extents(0, np.array([0, 3_000_000, 100], np.int64), np.array([50_000, 5_500_000, 0], np.int64))
@@ -141,6 +142,24 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch, url: str, cause: str) -> 
     monkeypatch.setattr(retries, "_reached", {url})  # it may come back
     with pytest.raises(ConnectionError, match="set BUSHEL_NETWORK_PATIENCE to more seconds"):
         bushel.open(f"{url}/x.tar")
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".tar", "x" * 300 + "/a.tar"])
+@pytest.mark.parametrize("store", ["server", "folder"])
+def test_a_name_that_is_too_long_is_not_tried_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch, name: str, store: str
+) -> None:
+    monkeypatch.setattr(retries, "FIRST_PAUSE", 1000.0)  # with which a retry would fail
+    url = f"{server.url}/{name}"
+    if store == "folder":
+        monkeypatch.setattr(client, "_make", lambda *_: LocalStore(prefix=str(server.folder)))
+        url = f"s3://bucket/{name}"
+    with pytest.raises(FileNotFoundError, match="its name is too long for the server"):
+        open_file(as_path(url))
+    rows = server.folder / "rows.jsonl"
+    rows.write_text(f'{{"image": "{name}"}}\n')
+    with pytest.raises(bushel.FormatError, match="names files that cannot be found: 'xxx"):
+        bushel.open(url.replace(name, "rows.jsonl"), spec={"image": "jpg(path)"})
 
 
 def test_a_long_retry_is_reported_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -17,6 +18,8 @@ HINT = "write the dataset again, or fetch its index.json and chunks again"
 TOKENS = "TokensLoader"
 _MOST_DEPTH = 64
 _ONLY_LEAF = "data"
+_OWN = re.compile(rb'"(?:chunk_(?:bytes|size)|data_(?:format|spec))"\s*:')
+"""Finds names by which a damaged index.json is one of LitData."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
@@ -61,8 +64,10 @@ def parsed(data: bytes, path: str) -> Description | None:
     """
     try:
         plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if not _OWN.search(data):
+            return None
+        raise FormatError(f"not an index of LitData: {error}", file=path, hint=HINT) from error
     if not {"chunks", "config"} <= plain.keys():
         return None
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
@@ -19,6 +20,8 @@ __all__ = ["HINT", "Data", "Entry", "compared", "parse_entries"]
 
 HINT = "write the dataset again, or fetch its index.json and shards again"
 _CHUNK = 1 << 22
+_OWN = re.compile(rb'"(?:column_(?:encodings|names|sizes)|raw_data|zip_data)"\s*:')
+"""Finds names by which a damaged index.json is one of MDS."""
 
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
@@ -75,8 +78,10 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
     """
     try:
         plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if not _OWN.search(data):
+            return None
+        raise FormatError(f"not an index of MDS: {error}", file=path, hint=HINT) from error
     if "shards" not in plain:
         return None
     try:

@@ -33,6 +33,8 @@ _SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
 """Seconds of failures of a request before a warning, and from one warning of the process to the next."""
 _NO_FOLDER = "Not a directory (os error 20)"
 """What obstore says of `a/b` in a store that is a folder, if `a` is a file: there is no such object."""
+_LONG_NAME = "File name too long (os error 36)"
+"""What it says of a name that no file in such a store can have; HTTP servers answer with the status 414."""
 _BAD_CERTIFICATE = "InvalidCertificate("
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
@@ -162,6 +164,9 @@ def translated(path: object) -> Iterator[None]:
                 f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control characters are not "
                 "supported: rename or remove that object"
             ) from error
+        if status == "414" or _LONG_NAME in str(error):
+            message = "there is no such object: its name is too long for the server"
+            raise FileNotFoundError(errno.ENOENT, message, url) from error
         if status == "404" or _NO_FOLDER in str(error):
             raise FileNotFoundError(errno.ENOENT, "the object or bucket does not exist", url) from error
         raise ConnectionError(f"{url}: {summary(error)}") from error
@@ -169,7 +174,9 @@ def translated(path: object) -> Iterator[None]:
 
 def is_transient(error: Exception) -> bool:
     """Return whether the same request may succeed when it is made again."""
-    if type(error).__name__ not in ("GenericError", "BaseError") or _NO_FOLDER in str(error):
+    if type(error).__name__ not in ("GenericError", "BaseError"):
+        return False
+    if _NO_FOLDER in str(error) or _LONG_NAME in str(error):
         return False
     status = _STATUS.search(str(error))
     return _BAD_CERTIFICATE not in str(error) if status is None else int(status[1]) in _TRY_AGAIN
