@@ -58,7 +58,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/index.md": ({"python": 3, "sh": 1}, [f"{PAGES_TEST}::test_index", f"{SESSIONS}::test_the_key_file"]),
     "docs/integrations.md": ({"python": 6}, [f"{PAGES_TEST}::test_integrations"]),
     "docs/integrity.md": (
-        {"console": 2, "python": 3},
+        {"console": 2, "python": 4, "sh": 1},
         [f"{PAGES_TEST}::test_integrity", f"{SESSIONS}::test_integrity"],
     ),
     "docs/joins.md": ({"console": 1, "python": 5}, [f"{PAGES_TEST}::test_joins"]),

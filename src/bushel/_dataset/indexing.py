@@ -17,7 +17,7 @@ from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import above_parts
 from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._discovery.tables import stamps_of
-from bushel._index.column_names import column_of
+from bushel._index.column_names import SHA256, column_of, expanded, names_of
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.file_spec import spec_from_file
@@ -59,6 +59,7 @@ def index(
     frames: bool = False,
     seek: bool = False,
     columns: str | Iterable[str] = (),
+    sha256: str | Iterable[str] = (),
     keys: bool = False,
     index: Any = None,
     force: bool = False,
@@ -89,6 +90,9 @@ def index(
         columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
             and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
             fields once.
+        sha256: `values` to store the SHA-256 of every value, as columns such as `image.bytes.sha256`; `files` to
+            store that of every file; or both, as a list or a text with commas (docs/integrity.md). `bushel.verify`
+            compares them. Reads all data once.
         keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
             (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
         index: A folder or URL in which to store the index instead of beside the data, which may be read-only. Open the
@@ -110,6 +114,7 @@ def index(
             column, or is declared as `jpg(url)`, say.
         UnsupportedError: `keys`, and the dataset is not in a local folder; or `source` is an exported index.
         KeyError: A column is of no field.
+        ValueError: `sha256` has something else than `values` and `files`.
         InUseError: A writer is open for the dataset.
         OSError: The index cannot be written.
 
@@ -120,7 +125,8 @@ def index(
     """
     if refused := {name: type_ for name, type_ in (spec or {}).items() if type_.endswith("(url)")}:
         raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
-    request = ColumnRequest.given(columns, {})
+    sums = _asked_sums(sha256)
+    request = ColumnRequest.given([*names_of(columns), *([f"*.{SHA256}"] if "values" in sums else [])], {})
     paths = expand_paths(files_named(source, config, split))
     refuse_index_file(paths, container)
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
@@ -128,6 +134,7 @@ def index(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
         contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
         force=force,
+        digests="files" in sums,
     )
     place = None if index is None else index_place(index)
     if isinstance(place, Path):
@@ -135,6 +142,14 @@ def index(
     with claimed_sources(paths if place is None else [place]):
         workers_of = _Workers(workers, engine)
         return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
+
+
+def _asked_sums(sha256: str | Iterable[str]) -> frozenset[str]:
+    """Return what SHA-256 are wanted of: `values`, `files`, or both."""
+    asked = frozenset(names_of(sha256))
+    if unknown := sorted(asked - {"values", "files"}):
+        raise ValueError(f"sha256={unknown[0]!r}: give 'values', 'files', or both")
+    return asked
 
 
 def _index(
@@ -208,5 +223,5 @@ def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] 
 
 
 def _check_names(request: ColumnRequest, fields: Spec) -> None:
-    for name in request.names:
+    for name in expanded(request.names, fields):
         column_of(name, fields)

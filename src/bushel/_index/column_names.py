@@ -1,7 +1,8 @@
 """Names of columns: which column a name means in a dataset with given fields. Pure: no I/O.
 
 `label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are properties of a value,
-or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has.
+or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has, and
+`image.bytes.sha256` their SHA-256. `*.width` stands for the columns of this name of all fields that can have one.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ __all__ = [
     "AUTO",
     "BYTES",
     "NONE",
+    "SHA256",
     "ColumnOf",
     "Reading",
     "column_of",
+    "expanded",
     "known_column_of",
     "names_of",
     "possible_columns",
     "usual_columns",
 ]
 
-Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes"]
+Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes", "digest"]
 """The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
-length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
+length of a text, the number of elements of a sequence, nothing (`bytes`), or all stored bytes (`digest`)."""
 
 AUTO = "auto"
 """The name that stands for the columns that writers record."""
@@ -39,6 +42,11 @@ NONE = "none"
 
 BYTES = "bytes"
 """The part of a field's name that stands for the number of its stored bytes."""
+
+SHA256 = "bytes.sha256"
+"""The part of a field's name that stands for the SHA-256 of its stored bytes: `bytes` is no member of a value."""
+
+_EVERY = "*."
 
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
 _ARRAYS = ("array", "npy")
@@ -75,6 +83,18 @@ def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names that a user gives, in a list or in a text with commas."""
     names = columns.split(",") if isinstance(columns, str) else columns
     return tuple(name.strip() for name in names if name.strip())
+
+
+def expanded(names: Iterable[str], fields: Spec) -> list[str]:
+    """Return names of columns, with those of all fields that can have one in the place of such as `*.width`."""
+    found: list[str] = []
+    for name in names:
+        if name.startswith(_EVERY):
+            own = (f"{field}.{name.removeprefix(_EVERY)}" for field in fields)
+            found += [each for each in own if known_column_of(each, fields) is not None]
+        else:
+            found.append(name)
+    return list(dict.fromkeys(found))
 
 
 def column_of(name: str, fields: Spec) -> ColumnOf:
@@ -115,6 +135,8 @@ def _field_of(name: str, fields: Spec) -> Field | None:
 
 
 def _reading(field: Field, part: str) -> Reading | None:
+    if part == SHA256:
+        return "digest"
     if field.sequence:
         return "bytes" if part == BYTES else "elements" if part == "length" else None
     kind = _kind(field)
@@ -159,7 +181,7 @@ def possible_columns(fields: Spec) -> list[str]:
             found.append(name)
         if not field.sequence and kind in _PARTS:
             found += [f"{name}.{part}" for part in _PARTS[kind]]
-        found.append(f"{name}.{BYTES}")
+        found += [f"{name}.{BYTES}", f"{name}.{SHA256}"]
     return found
 
 

@@ -14,12 +14,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.column_names import AUTO, NONE, ColumnOf, column_of, known_column_of, names_of, usual_columns
+from bushel._index.column_names import (
+    AUTO,
+    NONE,
+    ColumnOf,
+    column_of,
+    expanded,
+    known_column_of,
+    names_of,
+    usual_columns,
+)
 from bushel._index.columns import LONGEST_TEXT, Column, numbers, of_texts
 from bushel._index.object_columns import of_objects
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.text_lengths import lengths_of_texts
+from bushel._index.value_digests import digests_of
 from bushel._index.value_scan import chunks_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
@@ -53,7 +63,7 @@ class ColumnRequest:
     """The columns that an index should have.
 
     Attributes:
-        names: Names of columns. Those that the fields cannot have are left out.
+        names: Names of columns, and such as `*.width`. Those that the fields cannot have are left out.
         usual: Whether to add the columns that writers record.
     """
 
@@ -73,14 +83,14 @@ class ColumnRequest:
         """
         names = (AUTO,) if columns is None else names_of(columns)
         own = tuple(name for name in names if name not in (AUTO, NONE))
-        for name in own if fields else ():
+        for name in expanded(own, fields) if fields else ():
             column_of(name, fields)
         return cls(own, AUTO in names)
 
     def of(self, index: ShardIndex) -> list[ColumnOf]:
         """Return the columns of this request that a table lacks."""
         fields: Spec = {name: column.field for name, column in index.fields.items()}
-        wanted = {name: known_column_of(name, fields) for name in self.names}
+        wanted = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
         if self.usual:
             usual = (each for each in usual_columns(fields) if _is_usual(each, index.fields[each.field.name]))
             wanted = {**{each.name: each for each in usual}, **wanted}
@@ -171,7 +181,10 @@ class _Scan:
     def run(self, columns: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
         """Return the columns of the field."""
         found: dict[str, Column] = {}
-        rest = list(columns)
+        rest = [each for each in columns if each.reading != "digest"]
+        if len(rest) < len(columns):
+            [digest] = [each for each in columns if each.reading == "digest"]
+            found[digest.name] = digests_of(self._column, self._file, workers)
         value = next((each for each in rest if each.reading == "value"), None)
         if value is not None and (values := self._numbers() or self._texts()) is not None:
             found[value.name] = values

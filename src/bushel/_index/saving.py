@@ -103,6 +103,7 @@ def _contents(index: ShardIndex) -> tuple[dict[str, npt.NDArray[Any]], dict[str,
         ZEROS,
         [HeaderColumn(name, values.kind) for name, values in index.columns.items()],
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
+        digests if any(digests := [stamp.sha256 for stamp in index.files]) else msgspec.UNSET,
     )
     return arrays, {"bushel": msgspec.json.encode(header).decode()}
 

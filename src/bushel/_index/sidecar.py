@@ -92,6 +92,8 @@ COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 """A count so small that the sum over all shards fits into int64."""
 
+_Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
 _Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]], msgspec.Meta(max_length=MAX_NAMES)]
 """The names of the classes of a field."""
 
@@ -121,6 +123,8 @@ class Header(msgspec.Struct):
     """Older versions have none; those that wrote it also wrote the CRC-32."""
     filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     """The names of the filters of each block file."""
+    sha256: list[_Sha256 | None] | msgspec.UnsetType = msgspec.UNSET
+    """The SHA-256 of each file, if any is known."""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -273,7 +277,13 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         raise FormatError(
             f"the index has {len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT
         )
-    files = tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
+    digests = [None] * len(stamps) if header.sha256 is msgspec.UNSET else header.sha256
+    if len(digests) != len(stamps):
+        raise FormatError(
+            f"the index has {len(digests)} SHA-256 for {len(stamps)} files", file=str(path), offset=8, hint=_HINT
+        )
+    facts = zip(header.files, stamps, digests, strict=True)
+    files = tuple(FileStamp(*file, stamp, own) for file, stamp, own in facts)
     labels = _labels(header.labels, path)
     values = {entry.name: _values(arrays, entry, samples) for entry in named}
     blocks: tuple[Blocks, ...] = ()

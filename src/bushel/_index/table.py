@@ -146,12 +146,15 @@ class FileStamp:
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
         crc32: The stamp (`bushel._discovery.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
             sidecars of older versions.
+        sha256: The SHA-256 of the whole file in 64 hexadecimal digits, if `bushel.index` was asked for it. It is not
+            compared with that of another table.
     """
 
     name: str
     size: int
     mtime_ns: int = 0
     crc32: int | None = None
+    sha256: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bushel._index.column_names import known_column_of, usual_columns
+from bushel._index.column_names import expanded, known_column_of, usual_columns
 from bushel._index.column_scan import ColumnRequest, RecordedValues
 from bushel._index.table import MISSING, ShardIndex
 from bushel._index.text_lengths import characters_of, lengths_of_texts
@@ -59,7 +59,7 @@ class Recorder:
 
     def __init__(self, layout: Layout, request: ColumnRequest) -> None:
         fields = {column.field.name: column.field for column in layout.columns}
-        wanted = [known_column_of(name, fields) for name in request.names]
+        wanted = [known_column_of(name, fields) for name in expanded(request.names, fields)]
         wanted += usual_columns(fields) if request.usual else []
         readings = {(each.field.name, each.reading) for each in wanted if each is not None}
         self._fields: dict[str, _FieldRecorder] = {}

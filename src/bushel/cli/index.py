@@ -39,6 +39,14 @@ def command(
         str | None,
         Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
     ] = None,
+    sha256: Annotated[
+        str | None,
+        Option(
+            "--sha256",
+            help="Record the SHA-256 of: values, files, or values,files. `bushel verify` compares them.",
+            values=lambda: ("values", "files", "values,files"),
+        ),
+    ] = None,
     keys: Annotated[
         bool,
         Option(
@@ -68,6 +76,7 @@ def command(
       bushel index train/
       bushel index --seek train/
       bushel index --columns label,image.width train/
+      bushel index --sha256 values,files train/
       bushel index --export train.parquet train/
     """
     import time
@@ -93,6 +102,7 @@ def command(
             frames=frames,
             seek=seek,
             columns=columns or (),
+            sha256=sha256 or (),
             keys=keys,
             index=index,
             force=force,

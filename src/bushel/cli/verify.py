@@ -78,9 +78,10 @@ def command(
     if not shown.quiet:
         unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
         erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
+        digests = f"; {found.digests:,} SHA-256 compared" if found.digests else ""
         print_text(
             f"{path}: {found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
-            f"{size(found.bytes_checked)} compared with checksums{erased}"
+            f"{size(found.bytes_checked)} compared with checksums{digests}{erased}"
         )
         if checksums and found.ok and found.verdict != "ok":
             print_text("`bushel index` records the checksums of bytes that have none.")

@@ -13,6 +13,7 @@ from bushel._dataset.dataset import Dataset
 from bushel._discovery.asked import Asked
 from bushel._discovery.tables import bind, stamps_of
 from bushel._index.matching import checked as checked_table
+from bushel._index.opening import opener
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._reader.shards import OpenShard
@@ -23,6 +24,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files
+from bushel.integrity.check_digests import check_digests
 from bushel.integrity.check_erased import ErasedRows, check_erased
 from bushel.integrity.check_outside import check_first_and_last, check_names
 from bushel.integrity.compare import Difference, differences
@@ -67,6 +69,7 @@ class Checked:
         bytes_checked: Number of stored bytes that were compared with a checksum.
         complete: Whether all stored bytes were compared.
         erased: Number of samples that are erased.
+        digests: Number of SHA-256 that were compared.
     """
 
     findings: Findings
@@ -74,6 +77,7 @@ class Checked:
     bytes_checked: int = 0
     complete: bool = False
     erased: int = 0
+    digests: int = 0
 
     @property
     def bytes_total(self) -> int:
@@ -121,13 +125,18 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         opened = files if checks.checksums else None
         more, complete = check_changed(container, shard, known, built, opened, checks.tick, found)
         checked += more
+    digests = 0
     if checks.checksums and kept is not None:
+        try:
+            digests = check_digests(shard, kept, opener(kept, shard.path), checks.tick, found)
+        except FormatError as error:
+            found.add_error(error, "checksum")
         check_first_and_last(shard, kept, found)
     if checks.decode:
         gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
         _check_values(container, shard, index, checks, found, gone)
     done = 0 if erased is None else check_erased(container, shard, index, files, erased, found)
-    return Checked(found, index, checked, complete, done)
+    return Checked(found, index, checked, complete, done, digests)
 
 
 def _table_from_files(

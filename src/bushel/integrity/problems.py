@@ -35,7 +35,7 @@ Kind = Literal[
 - `stray`: a shard that the manifest of the dataset does not list;
 - `incomplete`: the writer of the dataset has not finished;
 - `read`: the operating system could not read a file;
-- `checksum`: stored bytes do not match their checksum;
+- `checksum`: stored bytes do not match their checksum or SHA-256;
 - `appended`: samples were added to a shard after it was indexed;
 - `replaced`: a shard was replaced after it was indexed, and lacks samples or values that it had;
 - `index`: Bushel's index is damaged, or the files contradict it;
@@ -106,6 +106,7 @@ class VerifyResult:
         bytes_total: Number of stored bytes of all fields.
         compared: Whether comparing with checksums was requested.
         erased: Number of removed samples whose bytes were read and are overwritten (docs/removal.md).
+        digests: Number of SHA-256, of values and files, that were compared (`bushel.index(…, sha256=…)` records them).
 
     Examples:
         >>> result = bushel.verify("train/")
@@ -122,6 +123,7 @@ class VerifyResult:
     bytes_total: int = 0
     compared: bool = True
     erased: int = 0
+    digests: int = 0
 
     @property
     def ok(self) -> bool:

@@ -1,0 +1,68 @@
+"""SHA-256 of stored values, as a column of texts.
+
+The digest of a plain field is that of its stored bytes. That of a sequence is the SHA-256 of the digests of its
+elements, 32 bytes each, one after another, so that other borders between the same bytes give another digest.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.columns import Column, of_texts
+from bushel._index.table import I64, MISSING, U8, FieldExtents
+from bushel._index.value_scan import chunks_of
+from bushel._runtime.parallel import parallel_map
+from bushel.storage import Extents, File, read_many
+
+__all__ = ["digests_of"]
+
+_CHUNK_ROWS = 4096
+"""Number of values that one thread reads at once."""
+
+_BYTES = 32
+_SIGNS = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+def digests_of(column: FieldExtents, file: File, workers: int) -> Column:
+    """Return the SHA-256 of each sample's value, in 64 hexadecimal digits. All values are read.
+
+    Args:
+        column: The extents of a field.
+        file: The file or block file in which they lie.
+        workers: Number of threads.
+
+    Raises:
+        ExtentError: The file is shorter than an extent requires.
+    """
+    found = np.zeros((column.rows, _BYTES), np.uint8)
+
+    def of_chunk(rows: I64) -> U8:
+        values = read_many([file], Extents(0, column.offset[rows], column.length[rows]))
+        each = b"".join(sha256(value or b"").digest() for value in values)
+        return np.frombuffer(each, np.uint8).reshape(len(rows), _BYTES)
+
+    chunks = list(chunks_of(np.flatnonzero(column.length != MISSING), column.length, _CHUNK_ROWS))
+    for rows, digests in zip(chunks, parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan"), strict=True):
+        found[rows] = digests
+    if column.starts is None:
+        return _column(found, column.length == MISSING)
+    return _column(_of_sequences(found, column.starts), column.empty_and_absent[1])
+
+
+def _of_sequences(elements: U8, starts: I64) -> U8:
+    """Return uint8[samples, 32], the digest of the digests of each sample's elements."""
+    bounds = starts.tolist()
+    each = (sha256(elements[first:last].tobytes()).digest() for first, last in zip(bounds, bounds[1:], strict=False))
+    return np.frombuffer(b"".join(each), np.uint8).reshape(len(bounds) - 1, _BYTES)
+
+
+def _column(digests: U8, missing: npt.NDArray[np.bool_]) -> Column:
+    text = np.empty((len(digests), 2 * _BYTES), np.uint8)
+    text[:, 0::2], text[:, 1::2] = _SIGNS[digests >> 4], _SIGNS[digests & 15]
+    lengths = np.where(missing, 0, 2 * _BYTES)
+    offsets = np.zeros(len(digests) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return of_texts(text[~missing].reshape(-1), offsets, missing)
