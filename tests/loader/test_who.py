@@ -87,3 +87,41 @@ def test_mistakes(ds: bushel.Dataset) -> None:
     assert [single.who(step)[0] for step in range(5)] == [
         sample["__key__"] for sample, _ in zip(single, range(5), strict=False)
     ]
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_peek_gives_the_batch_of_any_step_of_any_rank(ds: bushel.Dataset, name: str) -> None:
+    options = {**ORDERS[name], **({} if name == "buckets" else {"batch_size": 4})}
+    loaders = [bushel.Loader(ds, rank=rank, world_size=3, **options) for rank in range(3)]
+    for rank, loader in enumerate(loaders):
+        other = loaders[rank - 1]
+        state = other.state_dict()
+        loader.epoch = 1
+        batches = list(loader)
+        for step in sorted({0, len(batches) // 2, len(batches) - 1}):
+            assert str(other.peek(step, rank, 1)) == str(batches[step])
+        with pytest.raises(IndexError, match=f"step={len(batches)}"):
+            other.peek(len(batches), rank, 1)
+        assert other.state_dict() == state
+
+
+def test_peek_at_a_step_of_single_samples_and_of_one_that_is_left_out(ds: bushel.Dataset) -> None:
+    single = bushel.Loader(ds, shuffle=True)
+    assert single.peek(step=5)["__key__"] == single.who(5)[0]
+    nothing = bushel.Loader(ds, 2, exclude=list(ds.keys[:2]), on_error="skip")
+    with pytest.raises(IndexError, match="all samples of this step are left out"):
+        nothing.peek(step=0)
+    with pytest.raises(IndexError, match="rank=1"):
+        nothing.peek(rank=1)
+
+
+@pytest.mark.parametrize("options", [{}, PACKS, CHUNKS])
+def test_shares_of_a_step_are_those_of_its_batch(ds: bushel.Dataset, options: dict[str, Any]) -> None:
+    options = {name: value for name, value in options.items() if name != "shuffle"}
+    mixture = bushel.mix({"a": ds[:40], "b": ds[40:]}, schedule=[(0, {"a": 1}), (30, {"a": 1, "b": 3})], until=90)
+    loader = bushel.Loader(mixture, 4, **options)
+    for step, batch in enumerate(loader):
+        rows = batch["__source__"]
+        names = [name for row in rows for name in row] if isinstance(rows[0], list) else rows
+        assert loader.shares(step) == {"a": names.count("a"), "b": names.count("b")}
+    assert bushel.Loader(ds, 4).shares(0) == {}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
+import select
+import time
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +160,49 @@ def test_a_file_of_objects_is_not_opened(tmp_path: Path) -> None:
         client_of(write(tmp_path / "data", 2), embeddings=[tmp_path / "file.npy"]),
     ):
         pass
+
+
+def wait_for_umap(client: Any) -> dict[str, Any]:
+    for _ in range(1200):
+        found: dict[str, Any] = client.get("/api/0/map?field=embedding&method=umap").json()
+        if found["done"] == found["total"] and "computing" not in found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("UMAP did not end")
+
+
+def test_umap_makes_places_in_a_process_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("umap")
+    with client_of(write_vectors(tmp_path / "data")) as client:
+        first = client.get("/api/0/map?field=embedding&method=umap").json()
+        assert "computing" in first or first["done"] < first["total"]
+        assert 'value="umap"' in client.get("/d/0/map").text
+        found = wait_for_umap(client)
+        assert found["explained"] is None
+        own = np.frombuffer(client.get("/api/0/points?field=embedding&method=umap").content, "<f4").reshape(-1, 2)
+        assert own.shape == (SAMPLES, 2)
+        assert np.nanmax(np.abs(own)) <= 1
+        assert not np.array_equal(own, places(client), equal_nan=True)
+
+
+def test_umap_is_refused_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bushel.viewer.vectors.has_umap", lambda: False)
+    with client_of(write_vectors(tmp_path / "data")) as client:
+        settled(client)
+        answer = client.get("/api/0/map?field=embedding&method=umap")
+        assert answer.status_code == 400
+        assert "expected pca" in answer.json()["error"]
+        assert "umap" not in client.get("/d/0/map").text
+
+
+def test_a_computation_that_fails_or_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bushel.viewer.umap_places import Placing
+
+    placing = Placing.of(np.zeros((1, 4), np.float32))  # too few, or UMAP is not installed
+    assert select.select([placing.process.fileno()], [], [], 300)[0]
+    with pytest.raises(ValueError, match="UMAP failed: "):
+        placing.result()
+    other = Placing.of(np.zeros((100, 4), np.float32))
+    other.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(other.process.pid, 0)

@@ -109,7 +109,7 @@ def test_too_many_paths_are_refused(tmp_path: Path) -> None:
 
 def test_transforms_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from bushel.transforms import CenterCrop, Resize
-    from bushel.viewer.serve import transforms_named
+    from bushel.viewer.named import transforms_named
 
     (tmp_path / "named_transforms.py").write_text(
         "from bushel.transforms import CenterCrop, Resize\none = CenterCrop(8)\nmany = (Resize(9), one)\n"

@@ -69,6 +69,21 @@ def command(
             "map. May be repeated.",
         ),
     ] = None,
+    loader: Annotated[
+        list[str] | None,
+        Option(
+            "--loader",
+            help="MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows its batches, as "
+            "training gets them, of any rank and step. May be repeated.",
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        Option(
+            "--tokenizer",
+            help="Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function of tokens.",
+        ),
+    ] = None,
     view: View = None,
     container: Kind = None,
     pickle: Pickle = False,
@@ -88,6 +103,7 @@ def command(
       bushel view coco/ --overlay objects=xywh
       bushel view train/ --embeddings clip.npy
       bushel view train/ --transforms my_training:augment
+      bushel view train/ --loader my_training:make_loader --tokenizer tokenizer.json
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
@@ -96,7 +112,8 @@ def command(
 
     from bushel.cli.output import print_text, say
     from bushel.viewer.guard import kept_token
-    from bushel.viewer.serve import Viewer, make_shelf, require_extra, transforms_named
+    from bushel.viewer.named import loader_named, tokenizer_named, transforms_named
+    from bushel.viewer.serve import Viewer, make_shelf, require_extra
 
     require_extra()
     sources = list(paths) if isinstance(paths, list) else [paths]
@@ -114,6 +131,8 @@ def command(
         tags=kept,
         overlays=declared,
         embeddings=[Path(file).expanduser() for file in embeddings or ()],
+        loaders={name: loader_named(name) for name in loader or ()},
+        tokenizer=None if tokenizer is None else tokenizer_named(tokenizer),
         container=container,
         pickle=pickle,
         view=view,

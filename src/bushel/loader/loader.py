@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from bushel._runtime.public import public
 from bushel.loader.bad_samples import ErrorReport, write_errors
 from bushel.loader.base import Item, LoaderBase
@@ -331,6 +333,34 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         batch = batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
         return keys_of(batch, self.dataset.keys)
 
+    def shares(self, step: int, rank: int | None = None, epoch: int | None = None) -> dict[str, int]:
+        """Return how many samples of a step come from each dataset of a mixture, without reading data.
+
+        Args:
+            step: Number of the step, counted as for `who`.
+            rank: The rank; None for that of this loader.
+            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+
+        Returns:
+            A number for each name; empty for a dataset that is not a mixture with names. Of packs and chunks, these
+            are documents, and a part of one counts as one.
+
+        Raises:
+            IndexError: There is no such step or rank.
+
+        Examples:
+            >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
+            >>> bushel.Loader(mixture, batch_size=8).shares(step=0)
+            {'cats': 2, 'dogs': 6}
+        """
+        batch = batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
+        sources = self._pipeline.sources
+        if sources is None:
+            return {}
+        places = slice(None) if batch.rows is None or batch.rows.places is None else batch.rows.places
+        counts = np.bincount(sources.numbers(batch.samples[places]), minlength=len(sources.names))
+        return dict(zip(sources.names, counts.tolist(), strict=True))
+
     def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
         """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
 
@@ -352,6 +382,49 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         own = self.epoch if epoch is None else epoch
         return [(own, *place) for place in steps_with(self._plan, own, self.dataset.position(key))]
+
+    def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
+        """Return a batch without counting it: that of a step, or the first one of the next `for`.
+
+        The batch is made in this thread, as every iteration makes it, with the same random numbers. Epoch, state,
+        `stats()` and `errors` stay as they are.
+
+        Args:
+            step: Number of the step, counted as for `who`; None for the start of the epoch.
+            rank: The rank; None for that of this loader.
+            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+
+        Raises:
+            ValueError: Without arguments: the next `for` has no batch.
+            IndexError: There is no such step or rank.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> batch = loader.peek(step=1, epoch=7)
+            >>> batch["__key__"] == loader.who(step=1, epoch=7)
+            True
+        """
+        if step is None and rank is None and epoch is None:
+            return super().peek()
+        own = self.epoch if epoch is None else epoch
+        planned = batch_of(self._plan, own, step or 0, self.rank if rank is None else rank)
+        report = ErrorReport(self._report.max_errors)
+        made = run_batches(
+            Iteration(self._pipeline, report, Clock(), self._output),
+            iter([planned]),
+            workers=0,
+            window=PrefetchWindow.of(1, self.prefetch_bytes),
+            pool=self._pool,
+        )
+        try:
+            for finished in made:
+                for _, batch, _ in self._parts(Progress.at(own), finished):
+                    if batch is not None:
+                        found: Item = batch
+                        return found
+        finally:
+            made.close()
+        raise IndexError(f"step={step or 0}: all samples of this step are left out")
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bushel.viewer.batch_pages import BatchPages
 from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
 from bushel.viewer.confusion import ConfusionPages
@@ -48,6 +49,7 @@ def make_pages(shelf: Shelf) -> App:
         SamplePages,
         ColumnPages,
         TrainingPages,
+        BatchPages,
         DuplicatePages,
         ComparePages,
         QualityPages,

@@ -12,8 +12,8 @@ from bushel.viewer.site import Handler, Site, as_json_answer
 
 __all__ = ["ColumnPages"]
 
-_SIZES = frozenset(("bytes", "width", "height", "length", "frames", "duration", "channels"))
-"""Last parts of the names of columns that hold sizes: they are never classes."""
+_SIZES = frozenset(("bytes", "width", "height", "length", "frames", "duration", "channels", "hash"))
+"""Last parts of the names of columns that hold sizes or hashes: they are never classes."""
 _LARGEST = 20_000_000
 """Number of samples up to which histograms are made."""
 

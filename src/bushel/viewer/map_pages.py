@@ -63,7 +63,17 @@ class MapPages:
         colour = parameters.get("colour", next((each for each in columns if each in shown.dataset.spec), ""))
         query = Query.of(parameters)
         return self._site.page(
-            request, "map.html", shown, here="map", names=names, name=name, columns=columns, colour=colour, query=query
+            request,
+            "map.html",
+            shown,
+            here="map",
+            names=names,
+            name=name,
+            columns=columns,
+            colour=colour,
+            query=query,
+            methods=self._site.shelf.vectors_of(shown, name).methods,
+            method=parameters.get("method", "pca"),
         )
 
     def status(self, request: Any) -> Any:
@@ -79,17 +89,25 @@ class MapPages:
         }
         if vectors.done < total:
             return as_json_answer(known)
-        points = vectors.settle()
+        points = vectors.settle(method := _method(request, vectors))
+        if points is None:
+            return as_json_answer(known | {"computing": vectors.waited()})
         step = int(vectors.rows[1]) if total > 1 else 1
         missing = int(np.count_nonzero(np.isnan(points[:, 0])))
-        return as_json_answer(known | {"step": step, "missing": missing, "explained": vectors.explained})
+        return as_json_answer(
+            known
+            | {
+                "step": step,
+                "missing": missing,
+                "method": method,
+                "explained": vectors.explained if method == "pca" else None,
+            }
+        )
 
     def points(self, request: Any) -> Any:
         """The places of all vectors: float32 x and y, one after another, little-endian."""
         _, vectors = self._vectors(request)
-        if vectors.done < len(vectors.rows):
-            raise ValueError("the vectors are not read yet: ask /map until done is total")
-        return bytes_answer(vectors.settle().astype("<f4").tobytes(), "application/octet-stream")
+        return bytes_answer(_settled(request, vectors).astype("<f4").tobytes(), "application/octet-stream")
 
     def colours(self, request: Any) -> Any:
         """A colour number for each vector, and what the numbers stand for."""
@@ -118,9 +136,8 @@ class MapPages:
         """
         shown, vectors = self._vectors(request)
         parameters = request.query_params
-        if vectors.done < len(vectors.rows):
-            raise ValueError("the vectors are not read yet")
-        within: npt.NDArray[Any] = vectors.rows[inside(vectors.settle(), _polygon(parameters.get("polygon", "")))]
+        places = _settled(request, vectors)
+        within: npt.NDArray[Any] = vectors.rows[inside(places, _polygon(parameters.get("polygon", "")))]
         selection = select(self._site.shelf, shown, Query.of(parameters))
         if selection.positions is not None:
             listed: npt.NDArray[np.bool_] = np.isin(within, selection.positions)
@@ -138,6 +155,26 @@ class MapPages:
     def _vectors(self, request: Any) -> tuple[Shown, Vectors]:
         shown = self._site.shown(request)
         return shown, self._site.shelf.vectors_of(shown, request.query_params.get("field", ""))
+
+
+def _method(request: Any, vectors: Vectors) -> str:
+    """Return how the places are to be made: the parameter `method`."""
+    method = str(request.query_params.get("method") or "pca")
+    if method not in vectors.methods:
+        raise ValueError(f"method={method}: expected {' or '.join(vectors.methods)}")
+    return method
+
+
+def _settled(request: Any, vectors: Vectors) -> npt.NDArray[np.float32]:
+    """Return the places of all vectors.
+
+    Raises:
+        ValueError: They are not known yet.
+    """
+    places = vectors.settle(_method(request, vectors)) if vectors.done == len(vectors.rows) else None
+    if places is None:
+        raise ValueError("the places are not known yet: ask /map until done is total, and nothing is computing")
+    return places
 
 
 def _polygon(text: str) -> npt.NDArray[np.float64]:

@@ -1,31 +1,26 @@
-"""Measures of pictures: brightness, contrast, sharpness, entropy, shape, perceptual hash. Nothing here does I/O."""
+"""The measures of a field so far, values that are far from the others, and groups of values that are nearly alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MEASURES", "Measures", "measures_of", "near_duplicates", "picture_hash"]
+from bushel.viewer.measures import MEASURES
 
-MEASURES: Mapping[str, str] = {
-    "brightness": "mean grey level, 0 to 1",
-    "contrast": "standard deviation of the grey levels, 0 to 0.5",
-    "sharpness": "variance of the Laplacian: low for blurred pictures",
-    "entropy": "bits of a grey level: low for flat pictures",
-    "aspect": "width by height",
-}
-"""The measures and their descriptions. In the viewer they are columns, such as `quality.brightness`."""
+__all__ = ["HASH", "Fences", "Measures", "fences_of", "near_duplicates"]
 
+HASH = "hash"
+"""Name of the column of hashes, beside those of the measures."""
 _FLAT = 1.0
 """Pictures with less entropy look alike to a perceptual hash, whatever they show."""
 _BANDS = 4
 _NEAR = _BANDS - 1
 """Bits in which the hashes of near-duplicates differ at most: then one of four bands is equal."""
 _CROWD = 200
-"""Pictures with one band in common are compared with each other up to this number."""
+"""Hashes with one band in common are compared with each other up to this number."""
 
 F32 = npt.NDArray[np.float32]
 
@@ -35,73 +30,90 @@ class Measures:
     """The measures of one field, as far as they are known.
 
     Attributes:
-        values: float32[samples] by measure; NaN for samples that were not measured or have no picture.
-        hashes: uint64[samples], the perceptual hashes.
+        field: Name of the field.
+        kind: Kind of its values, one of `MEASURES`.
+        values: float32[samples] by measure; NaN for samples that were not measured or have no value.
+        hashes: uint64[samples], hashes of pictures and texts that are nearly the same in those that are nearly alike.
+        hashed: bool[samples], whether a sample has a useful hash.
         done: Number of samples that were measured, from the first on.
+        failed: Number of samples among them whose value could not be read or decoded.
     """
 
+    field: str
+    kind: str
     values: dict[str, F32]
     hashes: npt.NDArray[np.uint64]
+    hashed: npt.NDArray[np.bool_]
     done: int = 0
+    failed: int = 0
 
     @classmethod
-    def empty(cls, samples: int) -> Measures:
-        """Return the measures of samples that were not measured yet."""
-        values = {name: np.full(samples, np.nan, np.float32) for name in MEASURES}
-        return cls(values, np.zeros(samples, np.uint64))
+    def empty(cls, field: str, kind: str, samples: int) -> Measures:
+        """Return the measures of a field whose values were not measured yet."""
+        values = {name: np.full(samples, np.nan, np.float32) for name in MEASURES[kind]}
+        return cls(field, kind, values, np.zeros(samples, np.uint64), np.zeros(samples, np.bool_))
 
-    def distinct(self) -> npt.NDArray[np.int64]:
-        """Return the samples with a useful hash: those with a picture that is not flat."""
-        with np.errstate(invalid="ignore"):
-            return np.flatnonzero(self.values["entropy"] >= _FLAT)
+    @property
+    def columns(self) -> list[str]:
+        """The names of the measures, and that of the hashes if there are any."""
+        return [*self.values, HASH] if self.hashed.any() else list(self.values)
+
+    def add(self, position: int, measures: dict[str, float], hash_: int | None) -> None:
+        """Record the measures of a sample, and its hash if it has one."""
+        for name, value in measures.items():
+            self.values[name][position] = value
+        if hash_ is not None and measures.get("entropy", _FLAT) >= _FLAT:
+            self.hashes[position], self.hashed[position] = hash_, True
+
+    def column(self, name: str) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
+        """Return the values of a measure, or the hashes, and which of them are missing.
+
+        Raises:
+            KeyError: There is no such measure.
+        """
+        if name == HASH:
+            return self.hashes, ~self.hashed
+        if name not in self.values:
+            raise KeyError(f"there is no measure {name!r}: known are {', '.join([*self.values, HASH])}")
+        values = self.values[name].astype(np.float64)
+        return values, np.isnan(values)
 
 
-def measures_of(pixels: npt.NDArray[np.uint8]) -> dict[str, float]:
-    """Return the measures of a picture.
+@dataclass(frozen=True, slots=True)
+class Fences:
+    """The interval in which the usual values of a column are (Tukey's outer fences), and how many are outside.
+
+    Attributes:
+        low: The first quartile less three times the distance between the quartiles.
+        high: The third quartile and as much more.
+        below: Number of values below `low`.
+        above: Number of values above `high`.
+    """
+
+    low: float
+    high: float
+    below: int
+    above: int
+
+
+def fences_of(values: npt.NDArray[np.generic], missing: npt.NDArray[np.bool_] | None) -> Fences | None:
+    """Return the fences of a column; None if it has no numbers, or if half of them are the same.
 
     Args:
-        pixels: HxWx3.
+        values: [samples].
+        missing: bool[samples], or None.
     """
-    grey = _grey(pixels)
-    counts = np.bincount(grey.round().astype(np.uint8).reshape(-1), minlength=256)
-    shares = counts[counts > 0] / grey.size
-    height, width = grey.shape
-    inner = grey[1:-1, 1:-1]
-    edges = 4 * inner - grey[:-2, 1:-1] - grey[2:, 1:-1] - grey[1:-1, :-2] - grey[1:-1, 2:]
-    return {
-        "brightness": float(grey.mean() / 255),
-        "contrast": float(grey.std() / 255),
-        "sharpness": float(edges.var()) if edges.size else 0.0,
-        "entropy": float(-(shares * np.log2(shares)).sum()),
-        "aspect": width / height,
-    }
-
-
-def picture_hash(pixels: npt.NDArray[np.uint8]) -> int:
-    """Return 64 bits that are the same, but for few, in pictures that look the same, whatever their size and encoding.
-
-    Each bit is set if one of 9 x 8 cells is brighter than the cell to its right.
-    """
-    cells = _cells(_grey(pixels), 8, 9)
-    bits = (cells[:, :-1] > cells[:, 1:]).reshape(-1)
-    return int(np.packbits(bits).view(">u8")[0])
-
-
-def _grey(pixels: npt.NDArray[np.uint8]) -> F32:
-    grey: F32 = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    return grey
-
-
-def _cells(grey: F32, rows: int, columns: int) -> F32:
-    """Return the mean of each cell of a grid over a picture."""
-    for axis, count in ((0, rows), (1, columns)):
-        size = grey.shape[axis]
-        edges = np.linspace(0, size, count + 1).astype(np.int64)
-        sums = np.concatenate([np.zeros_like(grey.take([0], axis)), np.cumsum(grey, axis, dtype=np.float64)], axis)
-        low, high = edges[:-1].clip(max=size - 1), np.maximum(edges[1:], edges[:-1] + 1).clip(max=size)
-        widths = (high - low).reshape((-1, 1) if axis == 0 else (1, -1))
-        grey = ((sums.take(high, axis) - sums.take(low, axis)) / widths).astype(np.float32)
-    return grey
+    if values.dtype.kind not in "iuf":
+        return None
+    numbers = (values if missing is None else values[~missing]).astype(np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return None
+    first, third = np.quantile(numbers, (0.25, 0.75)).tolist()
+    if first == third:
+        return None
+    low, high = first - 3 * (third - first), third + 3 * (third - first)
+    return Fences(low, high, int((numbers < low).sum()), int((numbers > high).sum()))
 
 
 def near_duplicates(hashes: Sequence[int] | npt.NDArray[np.uint64]) -> list[list[int]]:

@@ -1,28 +1,49 @@
-"""The page of quality: outliers of each measure, near-duplicates, and pictures that two datasets share."""
+"""The page of quality: extremes of each measure, near-duplicates, what two datasets share, outliers of columns."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bushel._pictures.values import value_pixels
+from bushel.codecs import get_codec
 from bushel.errors import BushelError
+from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import stored_values
-from bushel.viewer.quality import MEASURES, Measures, measures_of, near_duplicates, picture_hash
-from bushel.viewer.rows import rows_of
-from bushel.viewer.shelf import Shown
+from bushel.viewer.histograms import condition_name
+from bushel.viewer.measures import (
+    MEASURES,
+    array_measures,
+    picture_hash,
+    picture_measures,
+    sound_measures,
+    text_hash,
+    text_measures,
+)
+from bushel.viewer.quality import HASH, Measures, fences_of, near_duplicates
+from bushel.viewer.rows import line_of, rows_of
+from bushel.viewer.shelf import QUALITY, Shown
 from bushel.viewer.site import Handler, Site
 
 __all__ = ["QualityPages", "measure"]
 
 _SIDE = 96
+_FRAMES = 3_000_000
+"""Number of frames of a sound that are measured at most: a minute at 48 kHz."""
 _SECONDS = 3.0
 """Time for which a request measures."""
 _EXTREME = 6
 _GROUPS, _TILES = 30, 8
+_LISTED = 200
+"""Members of a group up to which a condition lists them in the grid."""
+_LARGEST = 20_000_000
+"""Number of samples up to which outliers of columns are looked for."""
 _LABELS = ("label", "cls", "class")
+
+_Side = tuple[Shown, Measures]
 
 
 class QualityPages:
@@ -40,70 +61,113 @@ class QualityPages:
         return {"/d/{d:int}/quality": self.quality}
 
     def quality(self, request: Any) -> Any:
-        """Measure some more pictures, and show what was found so far."""
-        shown, shelf = self._site.shown(request), self._site.shelf
-        name = shown.picture
-        if name is None:
-            raise KeyError("this dataset has no images to measure")
-        others = [each for each in shelf.datasets if each is not shown and each.picture is not None]
-        chosen = request.query_params.get("with", "")
-        partner = next((each for each in others if str(each.number) == chosen), None)
-        measures = shelf.measures_of(shown)
+        """Measure some more values of a field, and show what was found so far."""
+        shown, parameters = self._site.shown(request), request.query_params
+        if not shown.measured:
+            raise KeyError("this dataset has no pictures, sounds, texts or arrays to measure")
+        own = self._site.shelf.measures_of(shown, parameters.get("field") or shown.measured[0].name)
+        others = [each for each in self._site.shelf.datasets if each is not shown and _alike(each, own)]
+        partner = next((each for each in others if str(each.number) == parameters.get("with", "")), None)
+        sides = [(shown, own)]
+        if partner is not None:
+            sides.append((partner, self._site.shelf.measures_of(partner, _alike(partner, own) or "")))
         with self._site.decoding:
-            measure(shown, measures, _SECONDS)
-            if partner is not None:
-                measure(partner, shelf.measures_of(partner), _SECONDS)
-        sides = [shown] if partner is None else [shown, partner]
+            for side in sides:
+                measure(*side, _SECONDS)
         return self._site.page(
             request,
             "quality.html",
             shown,
             here="quality",
-            name=name,
-            measures=measures,
-            words=MEASURES,
+            own=own,
+            words=MEASURES[own.kind],
+            column=f"{QUALITY}{own.field}.",
+            condition_name=condition_name,
             others=others,
             partner=partner,
-            progress=[(each.name, shelf.measures_of(each).done, len(each.dataset)) for each in sides],
-            extremes=[(measure_, *_extremes(shown, name, measures, measure_)) for measure_ in MEASURES],
-            groups=_groups(sides, [shelf.measures_of(each) for each in sides]),
+            sides=sides,
+            extremes=[(name, *_extremes(shown, own, name)) for name in own.values],
+            groups=_groups(sides),
+            outliers=_outliers(self._site, shown),
         )
 
 
+def _alike(shown: Shown, measures: Measures) -> str | None:
+    """Return the field of a dataset with the kind of these values, that of the same name if possible, else None."""
+    names = [each.name for each in shown.measured if each.kind == measures.kind]
+    return measures.field if measures.field in names else next(iter(names), None)
+
+
 def measure(shown: Shown, measures: Measures, seconds: float) -> None:
-    """Measure the pictures of further samples until a time has passed. Samples without a picture have no measures."""
+    """Measure the values of further samples until a time has passed. Samples without a value have no measures."""
     until = time.monotonic() + seconds
-    name = shown.picture or ""
     while measures.done < len(shown.dataset) and time.monotonic() < until:
         position = measures.done
         measures.done += 1
         try:
-            values = stored_values(shown.dataset, position, name)
+            values = stored_values(shown.dataset, position, measures.field)
             if not values:
                 continue
-            pixels = value_pixels(values[0].extent.codec, values[0].read(), _SIDE)
+            found, hash_ = _measured(measures.kind, values[0].extent.codec, values[0].read())
         except (BushelError, OSError, ValueError):  # its tile and its page show the error
+            measures.failed += 1
             continue
-        for measure_, value in measures_of(pixels).items():
-            measures.values[measure_][position] = value
-        measures.hashes[position] = picture_hash(pixels)
+        measures.add(position, found, hash_)
 
 
-def _extremes(shown: Shown, name: str, measures: Measures, measure_: str) -> tuple[Any, Any]:
+def _measured(kind: str, codec: str, data: bytes) -> tuple[dict[str, float], int | None]:
+    """Return the measures of a stored value, and its hash if values of its kind have one.
+
+    Raises:
+        CodecError: The value cannot be decoded.
+    """
+    if kind == "image":
+        pixels = value_pixels(codec, data, _SIDE)
+        return picture_measures(pixels), picture_hash(pixels)
+    known = get_codec(codec)
+    if kind == "audio":
+        ranged = known.ranged
+        sound = np.asarray(known.decode(data) if ranged is None else ranged.decode(data, slice(0, _FRAMES)))
+        return (sound_measures(sound.reshape(len(sound), -1)) if sound.size else {}), None
+    value = known.decode(data)
+    if kind == "text":
+        return text_measures(value), text_hash(value)
+    array = np.asarray(value)
+    return (array_measures(array) if array.size and array.dtype.kind in "biuf" else {}), None
+
+
+def _extremes(shown: Shown, own: Measures, name: str) -> tuple[Any, Any]:
     """Return the samples with the least and with the greatest values."""
-    values = measures.values[measure_]
+    values = own.values[name]
     known = np.flatnonzero(np.isfinite(values))
     order = known[np.argsort(values[known], kind="stable")]
     ends = order[:_EXTREME].tolist(), order[::-1][:_EXTREME].tolist()
     return tuple(  # type: ignore[return-value]
-        [(row, float(values[row["position"]])) for row in rows_of(shown, end, [name])] for end in ends
+        [(row, float(values[row["position"]])) for row in _rows(shown, own.field, end)] for end in ends
     )
 
 
-def _groups(sides: list[Shown], measures: list[Measures]) -> list[dict[str, Any]]:
+def _rows(shown: Shown, field: str, positions: Sequence[int]) -> list[dict[str, Any]]:
+    """Return rows of the grid, with `line`: the value of the field in words, where it is not shown as a picture."""
+    rows = rows_of(shown, positions, [field])
+    found = shown.field(field)
+    for row in rows:
+        row["line"] = "" if found.visual else dict(row["values"]).get(field) or _long(shown, field, row["position"])
+    return rows
+
+
+def _long(shown: Shown, field: str, position: int) -> str:
+    """Return the beginning of a value that is too long for a row of the grid."""
+    try:
+        return line_of(shown, field, shown.dataset[position, [field]].get(field))
+    except (BushelError, OSError, ValueError) as error:
+        return str(error)
+
+
+def _groups(sides: Sequence[_Side]) -> list[dict[str, Any]]:
     """Return groups of near-duplicates: with two datasets, those that have members in both."""
-    own = [each.distinct() for each in measures]
-    hashes = np.concatenate([each.hashes[rows] for each, rows in zip(measures, own, strict=True)])
+    own = [np.flatnonzero(each.hashed) for _, each in sides]
+    hashes = np.concatenate([each.hashes[rows] for (_, each), rows in zip(sides, own, strict=True)])
     members = [(side, int(row)) for side, rows in enumerate(own) for row in rows]
     found = []
     for group in near_duplicates(hashes):
@@ -111,15 +175,38 @@ def _groups(sides: list[Shown], measures: list[Measures]) -> list[dict[str, Any]
         if len(sides) > 1 and len({side for side, _ in listed}) < 2:
             continue
         most = _TILES // len(sides)
-        chosen = [
-            member for side in range(len(sides)) for member in [each for each in listed if each[0] == side][:most]
-        ]
-        shown_rows = []
-        for side, position in chosen:
-            [row] = rows_of(sides[side], [position], [sides[side].picture or ""])
-            shown_rows.append((sides[side], row))
-        labels = {value for _, row in shown_rows for name, value in row["values"] if name in _LABELS}
-        found.append({"count": len(listed), "rows": shown_rows, "labels": sorted(labels)})
+        rows = []
+        for side, (shown, measures) in enumerate(sides):
+            chosen = [position for of, position in listed if of == side][:most]
+            rows += [(shown, measures.field, row) for row in _rows(shown, measures.field, chosen)]
+        labels = {value for _, _, row in rows for name, value in row["values"] if name in _LABELS}
+        found.append({"count": len(listed), "rows": rows, "labels": sorted(labels), "where": _listing(sides, listed)})
         if len(found) == _GROUPS:
             break
     return found
+
+
+def _listing(sides: Sequence[_Side], members: Sequence[tuple[int, int]]) -> str:
+    """Return a condition that lists the members of a group in the first dataset; empty for very large groups."""
+    measures = sides[0][1]
+    hashes = sorted({int(measures.hashes[position]) for side, position in members if side == 0})
+    if len(hashes) > _LISTED:
+        return ""
+    return f"{condition_name(f'{QUALITY}{measures.field}.{HASH}')} in ({', '.join(map(str, hashes))},)"
+
+
+def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:
+    """Return the columns with values far from the others, most of them first, and conditions that list these."""
+    if len(shown.dataset) > _LARGEST:
+        return []
+    found = []
+    for name in [*column_choices(shown), *site.shelf.measured_columns(shown)]:
+        if name in shown.labels or name.rpartition(".")[2] == HASH:
+            continue
+        fences = fences_of(*site.shelf.column(shown, name))
+        if fences is not None and fences.below + fences.above:
+            said = condition_name(name)
+            parts = [f"{said} < {fences.low:.6g}"] if fences.below else []
+            parts += [f"{said} > {fences.high:.6g}"] if fences.above else []
+            found.append({"name": name, "fences": fences, "where": " or ".join(parts)})
+    return sorted(found, key=lambda each: -(each["fences"].below + each["fences"].above))

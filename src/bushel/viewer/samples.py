@@ -13,11 +13,10 @@ from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.overlay_pages import overlays_of
 from bushel.viewer.pictures import kept_picture, picture_of, side_for
-from bushel.viewer.quality import MEASURES
 from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
+from bushel.viewer.shelf import LIKE, Shown, plain_text
 from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
 from bushel.viewer.tracks import is_played
 
@@ -78,7 +77,7 @@ class SamplePages:
             columns=columns,
             overlaid=overlays["picture"] is not None,
             likeness=_likeness(Query.of(request.query_params)),
-            measured=[f"{QUALITY}{name}" for name in MEASURES] if shown.number in self._site.shelf.measures else [],
+            measured=self._site.shelf.measured_columns(shown),
             start=json.dumps(start),
         )
 

@@ -92,7 +92,7 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
         return Selection(len(shown.dataset))
     tags = shelf.tags[shown.number]
     tagged = tags.version if query.tag else 0
-    measured = shelf.measures[shown.number].done if shown.number in shelf.measures else 0
+    measured = sum(each.done for (number, _), each in shelf.measures.items() if number == shown.number)
     key = (shown.number, query, tagged, measured)
     positions = shelf.selections.get(key, lambda: _compact(_positions(shelf, shown, query)))
     return Selection(len(positions), positions)

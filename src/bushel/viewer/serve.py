@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import re
 import socket
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +16,16 @@ from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
 from bushel._runtime.public import public
 from bushel.errors import needed_by
+from bushel.loader import Loader
+from bushel.viewer.batches import Tokenizer
 from bushel.viewer.guard import Door, kept_token, new_token
+from bushel.viewer.named import tokenizer_named
 from bushel.viewer.overlays import checked_overlay
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 from bushel.viewer.tags import TagFile, Tags
 from bushel.viewer.vectors import Vectors, vectors_of_file
 
-__all__ = ["Viewer", "make_shelf", "require_extra", "transforms_named", "view"]
+__all__ = ["Viewer", "make_shelf", "require_extra", "view"]
 
 _LOOPBACK = "127.0.0.1"
 _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
@@ -52,16 +52,21 @@ def make_shelf(
     tags: Path | None = None,
     overlays: Mapping[str, str] | None = None,
     embeddings: Sequence[Path] = (),
+    loaders: Mapping[str, Loader] | None = None,
+    tokenizer: Tokenizer | None = None,
     **options: Any,
 ) -> Shelf:
     """Open datasets for the viewer.
 
     Args:
-        sources: For each dataset, a `Dataset` or what `bushel.open` takes.
+        sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its dataset, and one of the
+            loaders.
         transforms: Transforms that the training page offers, by name.
         tags: The file that keeps the tags; None if they end with the viewer.
         overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
         embeddings: Files `.npy` with a vector for each sample of one of the datasets.
+        loaders: Loaders whose batches the page of batches shows, by name.
+        tokenizer: Returns the text of tokens; None to show their numbers.
         options: Arguments of `bushel.open`.
 
     Raises:
@@ -71,8 +76,11 @@ def make_shelf(
             or a file has another number of vectors than each dataset has samples.
         KeyError: No dataset has the field of an overlay.
     """
-    shown = []
+    shown, known = [], dict(loaders or {})
     for number, source in enumerate(sources):
+        if isinstance(source, Loader):
+            known[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
+            source = _dataset_of(source)
         if isinstance(source, Dataset):
             dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps]
             name = _name_of(_folder_of(whole)) if whole else "dataset"
@@ -89,7 +97,30 @@ def make_shelf(
     if tags is not None:
         file = TagFile(tags, {plain_text(str(each.source)): one for each, one in zip(shown, own, strict=True)})
     declared, vectors = dict(overlays or {}), _vectors_in(embeddings, shown)
-    return Shelf(tuple(shown), dict(transforms or {}), own, file, overlays=declared, vectors=vectors)
+    return Shelf(
+        tuple(shown),
+        dict(transforms or {}),
+        own,
+        file,
+        overlays=declared,
+        vectors=vectors,
+        loaders=known,
+        tokenizer=tokenizer,
+    )
+
+
+def _dataset_of(loader: Loader) -> Dataset:
+    """Return the dataset of a loader.
+
+    Raises:
+        TypeError: It is a view that the viewer does not show, such as one of `ds.map`.
+    """
+    if isinstance(loader.dataset, Dataset):
+        return loader.dataset
+    raise TypeError(
+        f"the samples of this loader come from {loader.dataset!r}, which has no index to look at: give the dataset "
+        'beside it, such as bushel.view(ds, loaders={"train": loader})'
+    )
 
 
 def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], Vectors]:
@@ -102,32 +133,6 @@ def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int
             raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
         found.update({(number, path.name): own for number, own in fitting.items() if own is not None})
     return found
-
-
-def transforms_named(name: str) -> list[Any]:
-    """Import the transforms that a name such as `my_training:augment` refers to.
-
-    It is a transform, a list of transforms, or a function without arguments that returns either. Modules are also
-    looked for in the current directory.
-
-    Raises:
-        ValueError: The name is malformed, or what it refers to is not one of these.
-    """
-    module, colon, attribute = name.partition(":")
-    if not module or not colon or not attribute:
-        raise ValueError(f"{name!r}: expected MODULE:NAME, such as my_training:augment")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"{name!r} cannot be imported: {error}") from error
-    if inspect.isfunction(found) and not inspect.signature(found).parameters:
-        found = found()
-    listed = list(found) if isinstance(found, list | tuple) else [found]
-    if not all(callable(each) for each in listed):
-        raise ValueError(f"{name!r} is {found!r}: expected a transform or a list of transforms")
-    return listed
 
 
 def _plain(source: Any) -> Any:
@@ -187,7 +192,7 @@ class Viewer:
         door = Door(token or new_token(), hosts, any_address=everywhere, framed=framed)
         name = f"[{host}]" if ":" in host else host
         self.url = f"http://{_LOOPBACK if everywhere else name}:{self.port}/-/{door.token}/"
-        self._pid = os.getpid()
+        self._pid, self._shelf = os.getpid(), shelf
         self._server = _server(uvicorn, make_app(shelf, door))
         self._thread = threading.Thread(target=self._serve, name="bushel-view", daemon=True)
         self._thread.start()
@@ -213,6 +218,8 @@ class Viewer:
         if self._thread.is_alive():
             self._server.force_exit = True
             self._thread.join(3)
+        for vectors in self._shelf.vectors.values():
+            vectors.stop()
         with contextlib.suppress(OSError):
             self._socket.close()
 
@@ -274,6 +281,8 @@ def view(
     tags: str | Path | None = None,
     overlays: Mapping[str, str] | None = None,
     embeddings: str | Path | Sequence[str | Path] = (),
+    loaders: Mapping[str, Loader] | None = None,
+    tokenizer: str | Path | Tokenizer | None = None,
 ) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 
@@ -281,7 +290,8 @@ def view(
     of this process and reads only; `close()` ends it.
 
     Args:
-        sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what `bushel.open` takes.
+        sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what `bushel.open` takes; or a
+            `Loader`, whose batches are shown beside its dataset.
         port: Port on the loopback address; 0 for any free one.
         transforms: Lists of transforms by name, whose effect the training page shows.
         token_file: A file that keeps the token of the URL, so that links to pages stay valid when the viewer is started
@@ -293,13 +303,18 @@ def view(
             `"caption"` or `"none"`.
         embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each sample, of which the
             viewer draws a map. One of two numbers is drawn as it is.
+        loaders: Loaders by name. The page of batches shows what they give to any rank in any step: pictures, the
+            documents of packs and chunks, the shares of a mixture. They go on as if nobody had looked.
+        tokenizer: Shows tokens as text: a `tokenizer.json` of the package tokenizers, or a function that returns the
+            text of a list of tokens. By default, numbers are shown.
 
     Returns:
         The running viewer.
 
     Raises:
-        MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`.
-        TypeError: No dataset is given.
+        MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`; or tokenizers,
+            for a `tokenizer.json`.
+        TypeError: No dataset is given, or the viewer cannot show that of a loader.
         ValueError: The file of the token, of the tags or of embeddings holds something else, other users can read that
             of the token, or an overlay is malformed.
         KeyError: No dataset has the field of an overlay.
@@ -321,6 +336,8 @@ def view(
         tags=None if tags is None else Path(tags),
         overlays=overlays,
         embeddings=[Path(file) for file in files],
+        loaders=loaders,
+        tokenizer=tokenizer_named(tokenizer) if isinstance(tokenizer, str | Path) else tokenizer,
     )
     viewer = Viewer(shelf, port=port, framed=True, token=token)
     viewer.ready()

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,13 @@ from bushel._discovery.damaged import HOW_TO_REPAIR
 from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields
-from bushel.viewer.quality import MEASURES, Measures
+from bushel.viewer.measures import MEASURES
+from bushel.viewer.quality import Measures
 from bushel.viewer.tags import TagFile, Tags
 from bushel.viewer.vectors import Vectors, read_more, similarities, vectors_of_field
+
+if TYPE_CHECKING:
+    from bushel.loader import Loader
 
 __all__ = ["ByteCache", "Shelf", "Shown", "plain_text"]
 
@@ -30,7 +34,7 @@ T = TypeVar("T")
 _PICTURE_BYTES = 48 << 20
 _SELECTION_BYTES = 48 << 20
 QUALITY = "quality."
-"""Beginning of the names of columns that are measures of pictures."""
+"""Beginning of the names of columns that are measures of a field: `quality.FIELD.MEASURE`."""
 LIKE = "like."
 """Beginning of the names of columns that say how near the vectors of samples are to that of one."""
 _NAMED = 3
@@ -151,9 +155,10 @@ class Shown:
         return tuple(sorted(found, key=lambda name: re.search("embed|vector|feature|latent", name.lower()) is None))
 
     @cached_property
-    def picture(self) -> str | None:
-        """The image field whose pictures are measured; None if there is none."""
-        return next((each.name for each in self.fields if each.kind == "image"), None)
+    def measured(self) -> tuple[ShownField, ...]:
+        """The fields whose values can be measured: pictures first. Of a sequence of pictures, that is the first one."""
+        found = [each for each in self.fields if each.kind in MEASURES and (each.kind == "image" or not each.sequence)]
+        return tuple(sorted(found, key=lambda each: list(MEASURES).index(each.kind)))
 
     def key(self, position: int) -> str:
         """Return the key of a sample."""
@@ -169,9 +174,11 @@ class Shelf:
         transforms: Transforms that the training page offers, by name.
         tags: The tags of each dataset, by number.
         tag_file: The file that keeps the tags; None if they end with the viewer.
-        measures: The measures of pictures so far, by number of the dataset.
+        measures: The measures of fields so far, by number of the dataset and field.
         overlays: How fields annotate pictures, by field, as they were declared.
         vectors: Vectors of samples that were asked for, by number of the dataset and field or file.
+        loaders: Loaders whose batches are shown, by name.
+        tokenizer: Returns the text of tokens; None to show their numbers.
         pictures: Thumbnails that were made.
         selections: Positions that filters found, as integer arrays.
     """
@@ -180,9 +187,11 @@ class Shelf:
     transforms: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[Tags] = ()
     tag_file: TagFile | None = None
-    measures: dict[int, Measures] = field(default_factory=dict)
+    measures: dict[tuple[int, str], Measures] = field(default_factory=dict)
     overlays: Mapping[str, str] = field(default_factory=dict)
     vectors: dict[tuple[int, str], Vectors] = field(default_factory=dict)
+    loaders: Mapping[str, Loader] = field(default_factory=dict)
+    tokenizer: Callable[[list[int]], str] | None = None
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )
@@ -200,9 +209,22 @@ class Shelf:
             raise KeyError(f"there is no dataset {number}: this viewer shows {len(self.datasets)}")
         return self.datasets[number]
 
-    def measures_of(self, shown: Shown) -> Measures:
-        """Return the measures of the pictures of a dataset, as far as they are known."""
-        return self.measures.setdefault(shown.number, Measures.empty(len(shown.dataset)))
+    def measures_of(self, shown: Shown, name: str) -> Measures:
+        """Return the measures of a field of a dataset, as far as they are known.
+
+        Raises:
+            KeyError: There is no such field, or its values cannot be measured.
+        """
+        found = shown.field(name)
+        if found not in shown.measured:
+            raise KeyError(f"the values of {name!r} cannot be measured: they are no pictures, sounds, texts or arrays")
+        empty = Measures.empty(name, found.kind, len(shown.dataset))
+        return self.measures.setdefault((shown.number, name), empty)
+
+    def measured_columns(self, shown: Shown) -> list[str]:
+        """Return the names of the columns that measures of a dataset are."""
+        own = [each for (number, _), each in self.measures.items() if number == shown.number]
+        return [f"{QUALITY}{each.field}.{name}" for each in own for name in each.columns]
 
     def vector_names(self, shown: Shown) -> list[str]:
         """Return the fields and files that may have vectors of a dataset's samples: files first."""
@@ -234,22 +256,21 @@ class Shelf:
         return values, np.isnan(values)
 
     def column(self, shown: Shown, name: str) -> Part:
-        """Return values and missing ones of a column of the index, of a measure of pictures, or of a likeness.
+        """Return values and missing ones of a column of the index, of a measure, or of a likeness.
 
         Raises:
-            KeyError: There is no such column, or no picture was measured.
+            KeyError: There is no such column, or the field was not measured.
             ValueError: The column is a likeness of vectors that there are not.
             FormatError: An index is damaged.
         """
         if name.startswith(LIKE) and name.rpartition(".")[2].isdecimal() and name not in shown.dataset.columns:
             return self._likeness(shown, name)
-        measure = name.removeprefix(QUALITY)
-        if measure == name or measure not in MEASURES or name in shown.dataset.columns:
+        of, _, measure = name.removeprefix(QUALITY).rpartition(".")
+        if not name.startswith(QUALITY) or name in shown.dataset.columns or of not in shown.dataset.spec:
             return column_of_view(shown.dataset, name)
-        if shown.number not in self.measures:
-            raise KeyError(f"no picture was measured: the page Quality makes the column {name}")
-        values = self.measures[shown.number].values[measure].astype(np.float64)
-        return values, np.isnan(values)
+        if (shown.number, of) not in self.measures:
+            raise KeyError(f"{of!r} was not measured: the page Quality makes the column {name}")
+        return self.measures[shown.number, of].column(measure)
 
     def tag(self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
         """Give a tag to samples, or take it away, and keep that in the file. Arguments and errors: see `Tags.change`.

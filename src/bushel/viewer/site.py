@@ -126,8 +126,10 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     pages = [("shards", "/shards")]
     if any(field.kind == "image" and not field.sequence for field in shown.fields):
         pages.append(("training", "/training"))
+    if shelf.loaders:
+        pages.append(("batches", "/batches"))
     pages.append(("duplicates", "/duplicates"))
-    if shown.picture is not None:
+    if shown.measured:
         pages.append(("quality", "/quality"))
     if predicted_column([each.name for each in shown.fields if each.kind in ("number", "text")]) is not None:
         pages.append(("confusion", "/confusion"))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel.errors import BushelError
+from bushel.viewer.umap_places import Placing, has_umap
 
 __all__ = ["Vectors", "inside", "main_directions", "read_more", "similarities", "vectors_of_field", "vectors_of_file"]
 
@@ -25,6 +26,8 @@ _CHUNK = 2048
 _EXACT = 512
 """Numbers in a vector up to which the directions come from the whole covariance."""
 _EXTRA, _ROUNDS = 8, 6
+_FEW = 5
+"""Vectors that UMAP needs to have neighbours."""
 _BLOCK = 1 << 14
 
 
@@ -37,33 +40,77 @@ class Vectors:
         rows: int64[vectors], the positions of the samples.
         values: float32[vectors, numbers]; NaN for samples whose vector is missing, damaged or of another length.
         done: Number of vectors that were read, from the first on.
-        points: float32[vectors, 2], the places on the map, once all were read.
-        explained: Share of the variance that the map shows; None if the file holds places.
+        places: float32[vectors, 2] by method, the places on the map, from -1 to 1; NaN for missing vectors.
+        explained: Share of the variance that the map of the main directions shows; None if the file holds places.
     """
 
     name: str
     rows: npt.NDArray[np.int64]
     values: F32
     done: int = 0
-    points: F32 | None = None
+    places: dict[str, F32] = field(default_factory=dict)
     explained: float | None = None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _placing: Placing | None = field(default=None, repr=False)
 
-    def settle(self) -> F32:
-        """Return the places on the map, from -1 to 1, which are made once; NaN for missing vectors."""
-        if self.points is None:
-            known = np.isfinite(self.values).all(axis=1)
-            places = np.full((len(self.values), 2), np.nan, np.float32)
-            if self.values.shape[1] == 2:
-                places[known] = self.values[known]
-            elif known.any():
-                places[known], self.explained = main_directions(self.values[known])
-            if known.any():
-                low, high = places[known].min(axis=0), places[known].max(axis=0)
-                half = max(float((high - low).max()) / 2, 1e-12)
-                places = ((places - (low + high) / 2) / half * 0.95).astype(np.float32)
-            self.points = places
-        return self.points
+    @property
+    def methods(self) -> list[str]:
+        """How the places can be made: `pca`, and `umap` if that package is installed. Files may hold places."""
+        return ["pca", "umap"] if self.values.shape[1] > 2 and has_umap() else ["pca"]
+
+    def settle(self, method: str = "pca") -> F32 | None:
+        """Return the places on the map, which are made once; None as long as UMAP computes them.
+
+        Raises:
+            ValueError: UMAP failed.
+        """
+        with self.lock:
+            if method not in self.places:
+                known = np.asarray(np.isfinite(self.values).all(axis=1))
+                if (made := self._made(method, known)) is None:
+                    return None
+                self.places[method] = _fitted(made, known)
+            return self.places[method]
+
+    def _made(self, method: str, known: npt.NDArray[np.bool_]) -> F32 | None:
+        """Return the places of the known vectors as a method makes them."""
+        if self.values.shape[1] == 2 or not known.any():
+            return self.values[known][:, :2]
+        if method == "pca":
+            made, self.explained = main_directions(self.values[known])
+            return made
+        if (count := np.count_nonzero(known)) < _FEW:
+            raise ValueError(f"UMAP needs {_FEW} vectors or more, and there are {count}")
+        self._placing = self._placing or Placing.of(self.values[known])
+        try:
+            found = self._placing.result()
+        except ValueError:
+            self._placing = None
+            raise
+        self._placing = None if found is not None else self._placing
+        return found
+
+    def waited(self) -> float:
+        """Return for how many seconds UMAP has been computing; 0 if it does not."""
+        return 0.0 if self._placing is None else time.monotonic() - self._placing.begun
+
+    def stop(self) -> None:
+        """End what computes."""
+        with self.lock:
+            if self._placing is not None:
+                self._placing.stop()
+                self._placing = None
+
+
+def _fitted(made: F32, known: npt.NDArray[np.bool_]) -> F32:
+    """Return places of all vectors on the map, from -1 to 1, given those of the known ones."""
+    places = np.full((len(known), 2), np.nan, np.float32)
+    places[known] = made
+    if len(made):
+        low, high = made.min(axis=0), made.max(axis=0)
+        half = max(float((high - low).max()) / 2, 1e-12)
+        places = ((places - (low + high) / 2) / half * 0.95).astype(np.float32)
+    return places
 
 
 def vectors_of_field(dataset: Dataset, name: str) -> Vectors:

@@ -11,7 +11,7 @@ let points = null, drawing = null, facts = null, asked = 0, polygon = "", stroke
 
 function parameters(more = {}) {
   const data = new FormData(form), found = new URLSearchParams({ field: box.dataset.field });
-  for (const name of ["where", "tag"]) if (data.get(name)) found.set(name, data.get(name));
+  for (const name of ["where", "tag", "method"]) if (data.get(name)) found.set(name, data.get(name));
   for (const [name, value] of Object.entries(more)) found.set(name, value);
   return found;
 }
@@ -25,8 +25,10 @@ async function get(path, more, options) {
 async function load() {
   do {
     facts = await (await get("map")).json();
-    told.textContent = `Reading vectors: ${facts.done.toLocaleString("en")} of ${facts.total.toLocaleString("en")} …`;
-  } while (facts.done < facts.total);
+    const computing = facts.computing !== undefined;
+    told.textContent = computing ? `UMAP computes the places, for ${Math.round(facts.computing)} seconds so far …` : `Reading vectors: ${facts.done.toLocaleString("en")} of ${facts.total.toLocaleString("en")} …`;
+    if (computing) await new Promise((done) => setTimeout(done, 500));
+  } while (facts.done < facts.total || facts.computing !== undefined);
   points = new Float32Array(await (await get("points")).arrayBuffer());
   const { legend, numbers } = await (await get("colours", { colour: new FormData(form).get("colour") ?? "" })).json();
   const palette = new Uint8Array(256 * 3), bytes = atob(numbers), colours = new Uint8Array(bytes.length * 3);
@@ -45,7 +47,7 @@ function say() {
   const parts = [`${(facts.total - facts.missing).toLocaleString("en")} points`];
   if (facts.total < facts.samples) parts.push(`of each ${facts.step.toLocaleString("en")}th of ${facts.samples.toLocaleString("en")} samples`);
   if (facts.missing) parts.push(`${facts.missing.toLocaleString("en")} ${facts.missing === 1 ? "sample has" : "samples have"} no such vector`);
-  parts.push(facts.explained === null ? "places as they are in the file" : `the two main components of ${facts.numbers} numbers show ${(100 * facts.explained).toFixed(1)} % of their variance`);
+  parts.push(facts.method === "umap" ? "places by UMAP: near points are alike, far distances mean little" : facts.explained === null ? "places as they are in the file" : `the two main components of ${facts.numbers} numbers show ${(100 * facts.explained).toFixed(1)} % of their variance`);
   told.textContent = `${parts.join("; ")}.`;
 }
 

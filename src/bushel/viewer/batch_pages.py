@@ -1,0 +1,174 @@
+"""The page of batches: what a loader of the training program gives to a rank, as it makes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from bushel._pictures.palette import class_colours
+from bushel._pictures.pixels import array_pixels
+from bushel._pictures.thumbnail import encoded, shrunk
+from bushel.errors import CodecError
+from bushel.viewer.batches import rows_of_batch, value_at
+from bushel.viewer.shelf import Shown
+from bushel.viewer.site import Handler, Site, bytes_answer, number_in
+
+if TYPE_CHECKING:
+    from bushel.loader import Loader
+
+__all__ = ["BatchPages"]
+
+_ROWS = 256
+"""Largest number of rows of a batch that are shown."""
+_STEPS = 40
+"""Steps whose shares are drawn."""
+_SIDE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The batch that is shown: the name of the loader, and the place of the batch in its training run."""
+
+    loader: str
+    epoch: int
+    step: int
+    rank: int
+
+    def url(self, **changed: Any) -> str:
+        """Return the place as parameters of a URL, with some changed."""
+        return urlencode({**asdict(self), **changed})
+
+
+class BatchPages:
+    """The handlers of the page of batches. The last batch is kept, for its pictures.
+
+    Args:
+        site: Renders pages.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._lock = threading.Lock()
+        self._last: tuple[_Place, Mapping[str, Any]] | None = None
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/d/{d:int}/batches": self.page, "/d/{d:int}/batch-picture": self.picture}
+
+    def page(self, request: Any) -> Any:
+        """A batch of a loader."""
+        shown = self._site.shown(request)
+        place, loader = self._asked(request.query_params)
+        problem, rows, shares = None, [], []
+        try:
+            batch = self._batch(place, loader)
+        except IndexError as error:  # no such step or rank: the form stays, to choose another
+            problem, batch = str(error), {}
+        tokens = _tokens_of(loader)
+        if batch:
+            rows = rows_of_batch(batch, tokens, self._site.shelf.tokenizer, _ROWS)
+            shares = _shares(loader, place)
+        return self._site.page(
+            request,
+            "batches.html",
+            shown,
+            here="batches",
+            place=place,
+            loaders=list(self._site.shelf.loaders),
+            described=repr(loader),
+            ranks=loader.world_size,
+            problem=problem,
+            rows=rows,
+            hidden=max(0, len(batch.get("__key__", ())) - _ROWS),
+            fields=[(name, _form_of(value)) for name, value in batch.items()],
+            tokens=tokens,
+            padding=_padding(rows),
+            shares=shares,
+            hues=["#" + bytes(each).hex() for each in class_colours()[1:13]],
+            positions=_positions(shown, loader, batch) if batch else [],
+        )
+
+    def picture(self, request: Any) -> Any:
+        """A picture of a value of a batch."""
+        parameters = request.query_params
+        place, loader = self._asked(parameters)
+        batch, name, row = self._batch(place, loader), parameters.get("f", ""), number_in(parameters, "row")
+        if name not in batch or row >= len(batch[name]):
+            raise KeyError(f"the batch has no field {name!r} of a row {row}")
+        drawn = array_pixels(np.asarray(value_at(batch[name], row)), _SIDE)
+        if drawn is None:
+            raise CodecError(f"the values of {name!r} cannot be drawn")
+        picture = encoded(shrunk(drawn[0], _SIDE))
+        return bytes_answer(picture.data, picture.media_type)
+
+    def _asked(self, parameters: Mapping[str, str]) -> tuple[_Place, Loader]:
+        loaders = self._site.shelf.loaders
+        name = parameters.get("loader") or next(iter(loaders), "")
+        if name not in loaders:
+            raise KeyError(f"there is no loader {name!r}: known are {', '.join(loaders) or 'none'}")
+        numbers = [number_in(parameters, each, 0, 1 << 48) for each in ("epoch", "step", "rank")]
+        return _Place(name, *numbers), loaders[name]
+
+    def _batch(self, place: _Place, loader: Loader) -> Mapping[str, Any]:
+        with self._lock:  # the pictures of a page ask for one batch at once
+            if self._last is None or self._last[0] != place:
+                made: Any = loader.peek(place.step, place.rank, place.epoch)
+                if not isinstance(made, Mapping) or "__key__" not in made:
+                    raise ValueError(
+                        f"the loader {place.loader!r} gives {type(made).__name__}: batches are shown if they are dicts "
+                        "with keys, so leave out keys=False, and a collate or batch_transform that makes something else"
+                    )
+                self._last = place, made if loader.batch_size is not None or loader.bucket_by else _as_batch(made)
+            return self._last[1]
+
+
+def _as_batch(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the batch of a single sample."""
+    return {name: [value] for name, value in sample.items()}
+
+
+def _tokens_of(loader: Loader) -> str | None:
+    """Return the field whose documents share rows; None if each sample has its own row."""
+    by = loader.pack_by or loader.chunk_by
+    return None if by is None else (by if isinstance(by, str) else next(iter(by))).removesuffix(".length")
+
+
+def _form_of(value: Any) -> str:
+    """Return dtype and shape of a field of a batch, or the number of values of a list."""
+    shape = getattr(value, "shape", None)
+    return f"a list of {len(value)}" if shape is None else f"{value.dtype}{list(shape)}"
+
+
+def _padding(rows: Any) -> float:
+    """Return the share of padding in shared rows."""
+    length = sum(row.length for row in rows)
+    return 1 - sum(each.size for row in rows for each in row.documents) / length if length else 0.0
+
+
+def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, int, float]]]]:
+    """Return for some steps how many samples come from each dataset of a mixture: step, and name, count, share."""
+    found = []
+    for step in range(place.step, place.step + _STEPS):
+        try:
+            counts = loader.shares(step, place.rank, place.epoch)
+        except IndexError:  # the epoch ends
+            break
+        if not counts:
+            break
+        whole = sum(counts.values()) or 1
+        found.append((step, [(name, count, count / whole) for name, count in counts.items()]))
+    return found
+
+
+def _positions(shown: Shown, loader: Loader, batch: Mapping[str, Any]) -> list[list[int]]:
+    """Return for each row the positions of its samples in the dataset of the page; empty if they are of another one."""
+    if loader.dataset.fingerprint != shown.dataset.fingerprint:
+        return []
+    rows = batch["__key__"][:_ROWS]
+    keys = [[row] if isinstance(row, str) else row for row in rows]
+    return [[shown.dataset.position(key) for key in row] for row in keys]

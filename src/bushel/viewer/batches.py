@@ -1,0 +1,155 @@
+"""Batches of a loader for people: pictures, values and documents of each row. Nothing here does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._pictures.pixels import is_picture
+from bushel.spec import KEY
+from bushel.viewer.shelf import plain_text
+
+__all__ = ["Document", "Row", "Tokenizer", "rows_of_batch", "value_at"]
+
+Tokenizer = Callable[[list[int]], str]
+"""Returns the text of tokens."""
+
+_OWN = ("positions", "documents", "cu_seqlens", KEY, "__source__")
+"""What batches have besides fields."""
+_LINE = 160
+_TOKENS = 48
+"""Tokens of a document that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document, or a part of one, in a row.
+
+    Attributes:
+        key: Key of its sample.
+        start: Place of its first token in the row.
+        size: Number of its tokens.
+        tokens: The first tokens, as text of the tokenizer or as numbers.
+        more: Number of tokens that are not shown.
+    """
+
+    key: str
+    start: int
+    size: int
+    tokens: str
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a batch.
+
+    Attributes:
+        number: Its number in the batch.
+        key: Key of its sample; empty if documents share the row.
+        source: The dataset of a mixture that it comes from; of shared rows, each of their datasets once.
+        pictures: The fields that are drawn.
+        values: Names and values of the others as lines of text.
+        documents: The documents of a shared row.
+        length: Number of tokens of a shared row, with padding.
+    """
+
+    number: int
+    key: str
+    source: str
+    pictures: tuple[str, ...]
+    values: tuple[tuple[str, str], ...]
+    documents: tuple[Document, ...] = ()
+    length: int = 0
+
+
+def rows_of_batch(
+    batch: Mapping[str, Any], tokens: str | None = None, tokenizer: Tokenizer | None = None, most: int = 256
+) -> list[Row]:
+    """Return the rows of a batch.
+
+    Args:
+        batch: A batch of a loader, with keys.
+        tokens: The field whose documents share rows; None if each sample has its own.
+        tokenizer: Returns the text of tokens; None to show the numbers.
+        most: Number of rows.
+
+    Raises:
+        ValueError: The tokenizer fails.
+    """
+    keys = batch[KEY]
+    rows = []
+    for number in range(min(most, len(keys))):
+        pictures, values = [], []
+        for name, value in batch.items():
+            if name in _OWN or name == tokens:
+                continue
+            own = value_at(value, number)
+            if isinstance(own, np.ndarray) and own.ndim >= 2 and _drawable(own):
+                pictures.append(name)
+            else:
+                values.append((name, _line(own)))
+        sources = batch.get("__source__")
+        source = "" if sources is None else sources[number]
+        documents = () if tokens is None else _documents(batch, tokens, number, tokenizer)
+        rows.append(
+            Row(
+                number,
+                plain_text(str(keys[number])) if tokens is None else "",
+                source if isinstance(source, str) else ", ".join(dict.fromkeys(source)),
+                tuple(pictures),
+                tuple(values),
+                documents,
+                0 if tokens is None else len(value_at(batch[tokens], number)),
+            )
+        )
+    return rows
+
+
+def value_at(value: Any, number: int) -> Any:
+    """Return the value of a row of a batch, arrays as those of NumPy: a field is an array, a tensor or a list."""
+    own = value[number]
+    if isinstance(own, np.ndarray | list | tuple | str | bytes | Mapping) or own is None:
+        return own
+    moved = own.cpu() if hasattr(own, "cpu") else own  # a tensor
+    array = np.asarray(moved)
+    return array.item() if array.ndim == 0 and array.dtype.kind in "biuf" else array
+
+
+def _drawable(array: npt.NDArray[Any]) -> bool:
+    first_channels = array.ndim == 3 and array.shape[0] in (1, 3) and min(array.shape[1:]) >= 8
+    return array.dtype.kind in "biuf" and (is_picture(array) or first_channels or min(array.shape[-2:]) >= 8)
+
+
+def _documents(batch: Mapping[str, Any], tokens: str, number: int, tokenizer: Tokenizer | None) -> tuple[Document, ...]:
+    row = np.asarray(value_at(batch[tokens], number))
+    bounds = np.asarray(value_at(batch["cu_seqlens"], number)).tolist()
+    found = []
+    for key, start, stop in zip(batch[KEY][number], bounds[:-1], bounds[1:], strict=True):
+        shown = row[start : min(stop, start + _TOKENS)].tolist()
+        text = _text(shown, tokenizer)
+        found.append(Document(plain_text(str(key)), start, stop - start, text, stop - start - len(shown)))
+    return tuple(found)
+
+
+def _text(tokens: Sequence[int], tokenizer: Tokenizer | None) -> str:
+    if tokenizer is None:
+        return " ".join(map(str, tokens))
+    try:
+        return plain_text(str(tokenizer(list(tokens))))
+    except Exception as error:
+        raise ValueError(f"the tokenizer fails for {list(tokens)[:8]} …: {type(error).__name__}: {error}") from error
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        start = np.array2string(value.reshape(-1)[:6], precision=4, separator=", ", threshold=7)[1:-1]
+        return f"{value.dtype}{list(value.shape)} {start}{', …' if value.size > 6 else ''}"
+    if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
+        return f"{len(value)} arrays, the first {_line(value[0])}"
+    text = " ".join(plain_text(str(value)[: 2 * _LINE]).split())
+    return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
