@@ -2,8 +2,9 @@
 //
 //     lines_test ROUNDS FILE...
 //
-// Each round damages each file 40 times, and scans it as JSON and as CSV, in chunks that are copied into memory of exactly
-// their size, so that any access beyond them is found. It prints the number of cases, and fails for an extent outside.
+// Each round damages each file 40 times, and as many lines that it makes up, and scans them as JSON and as CSV, with
+// vectors and byte by byte, in chunks that are copied into memory of exactly their size, so that any access beyond them is
+// found. It prints the number of cases, and fails for an extent outside, and if the two scans differ.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,28 +58,124 @@ std::unique_ptr<std::uint8_t[]> exact(const char *data, std::size_t size) {
     return copy;
 }
 
+// Append a random value of JSON: mostly valid, with escapes and brackets in strings of all lengths.
+void append_value(std::string &line, int depth) {
+    static const char *const plain[] = {"true", "false", "null", "NaN", "-Infinity", "0", "-0", "18446744073709551615",
+                                        "18446744073709551616", "-9223372036854775808", "01", "1.", "-1.5e-3", "1e400",
+                                        "0.30000000000000004", "123456789012345678901234567890.5", "9007199254740993"};
+    switch (below(depth > 3 ? 3 : 5)) {
+        case 0:
+            line += plain[below(sizeof plain / sizeof *plain)];
+            break;
+        case 1:
+            line += std::to_string(static_cast<std::int64_t>(generator()) >> below(64));
+            break;
+        case 2: {
+            line += '"';
+            static const char *const pieces[] = {"x", "\\\\", "\\\"", "\\n", "{", "]", ",", "\xc3\xa9", "aaaaaaaaaaaaaaaa"};
+            for (std::size_t left = below(below(4) ? 8 : 120); left; --left) {
+                line += pieces[below(sizeof pieces / sizeof *pieces)];
+            }
+            line += '"';
+            break;
+        }
+        case 3:
+            line += '[';
+            for (std::size_t left = below(4); left; --left) append_value(line, depth + 1), line += left > 1 ? ", " : "";
+            line += ']';
+            break;
+        default:
+            line += '{';
+            for (std::size_t left = below(4); left; --left) {
+                line += "\"k\": ", append_value(line, depth + 1), line += left > 1 ? "," : "";
+            }
+            line += '}';
+    }
+}
+
+std::string made_up() {
+    static const char *const names[] = {"id", "text", "a", "b\\u00e9", "a name of more than sixty-four bytes ...............", ""};
+    std::string text;
+    for (std::size_t lines = 1 + below(12); lines; --lines) {
+        text += below(9) ? "{" : " { ";
+        for (std::size_t i = 0, fields = below(6); i < fields; ++i) {
+            const std::size_t which = below(7) ? i : below(6);  // mostly in the same order
+            text += (i ? ", \"" : "\"") + std::string(names[which]) + (below(9) ? "\": " : "\" :");
+            append_value(text, 0);
+        }
+        text += below(9) ? "}" : " } ";
+        text += below(9) ? "\n" : below(2) ? "\r\n" : "\n\n";
+    }
+    return text;
+}
+
+std::string made_up_cells() {
+    static const char *const cells[] = {"", "x", "12", "-1.5", "\"a\"", "\"a, \"\"b\"\"\n\"", "NaN", "1x", "a\"b", "\"\"", "\r"};
+    std::string text;
+    for (std::size_t lines = 1 + below(12); lines; --lines) {
+        for (int i = 0; i < 4; ++i) {
+            text += cells[below(sizeof cells / sizeof *cells)];
+            if (!below(9)) text += '"' + std::string(below(200), 'y') + (below(3) ? "\"" : "\"\"\"");
+            if (i < 3) text += ',';
+        }
+        text += below(5) ? "\n" : "\r\n";
+    }
+    return text;
+}
+
 bool inside(const bushel::LineScan &scan, std::size_t size) {
     for (std::size_t field = 0; field < scan.names().size(); ++field) {
         const bushel::FieldValues &own = scan.values(field);
-        for (std::size_t i = 0; i < own.row.size(); ++i) {
-            if (own.offset[i] < 0 || own.length[i] < 0 || own.row[i] >= scan.rows()) return false;
-            if (static_cast<std::size_t>(own.offset[i] + own.length[i]) > size) return false;
+        if (own.size() && own.first() + static_cast<std::int64_t>(own.size()) > scan.rows()) return false;
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            if (own.length()[i] == -1) continue;
+            if (own.offset()[i] < 0 || own.length()[i] < 0) return false;
+            if (static_cast<std::size_t>(own.offset()[i] + own.length()[i]) > size) return false;
         }
     }
     return true;
 }
 
-bool scan_all(const std::string &text, bool cells) {
+bool same_values(const bushel::FieldValues &a, const bushel::FieldValues &b) {
+    const std::size_t count = a.size(), bytes = count * sizeof(std::int64_t);
+    return count == b.size() && (!count || (a.first() == b.first() && !std::memcmp(a.offset(), b.offset(), bytes) &&
+                                            !std::memcmp(a.length(), b.length(), bytes) &&
+                                            !std::memcmp(a.number(), b.number(), bytes) &&
+                                            !std::memcmp(a.kind(), b.kind(), count)));
+}
+
+bool same(const bushel::LineScan &a, const bushel::LineScan &b) {
+    if (a.names() != b.names() || a.rows() != b.rows() || a.lines() != b.lines() || a.problem() != b.problem() ||
+        a.problem_offset() != b.problem_offset()) {
+        return false;
+    }
+    for (std::size_t field = 0; field < a.names().size(); ++field) {
+        if (!same_values(a.values(field), b.values(field))) return false;
+    }
+    return true;
+}
+
+void fail(const char *what, const std::string &text) {
+    std::printf("%s\n%s\n", what, text.c_str());
+    std::exit(1);
+}
+
+void scan_all(const std::string &text, bool cells) {
     std::vector<std::string> names;
-    if (cells) names = {"a", "", "c", "d"};
-    bushel::LineScan scan(names, cells ? ',' : 0, false, 50);
+    if (cells || below(4) == 0) names = {"a", "", "c", "d"};
+    const bool closed = below(2);
+    bushel::LineScan scan(names, cells ? ',' : 0, closed, 50), plain(names, cells ? ',' : 0, closed, 50, false);
     const std::size_t chunk = below(3) ? text.size() + 1 : 1 + below(200);
     std::size_t at = 0, window = chunk;
     while (at < text.size()) {
         const std::size_t size = std::min(window, text.size() - at);
         const auto copy = exact(text.data() + at, size);
-        const std::size_t used = scan.feed(copy.get(), size, static_cast<std::int64_t>(at), at + size == text.size());
-        if (!inside(scan, text.size())) return false;
+        const bool last = at + size == text.size();
+        const std::size_t used = scan.feed(copy.get(), size, static_cast<std::int64_t>(at), last);
+        const std::size_t expected = plain.feed(copy.get(), size, static_cast<std::int64_t>(at), last);
+        if (used != expected || !same(scan, plain)) fail("vectors find other values than single bytes", text);
+        if (!inside(scan, text.size())) fail("a value is outside the file", text);
+        if (below(2)) scan.clear(), plain.clear();
         if (!scan.problem().empty()) {
             const std::size_t end = text.find('\n', static_cast<std::size_t>(scan.problem_offset()));
             if (end == std::string::npos) break;
@@ -89,7 +186,6 @@ bool scan_all(const std::string &text, bool cells) {
         at += used;
         window = used ? chunk : 2 * window;
     }
-    return true;
 }
 
 }  // namespace
@@ -101,11 +197,10 @@ int main(int count, char **arguments) {
             std::ifstream stream(arguments[file], std::ios::binary);
             const std::string base((std::istreambuf_iterator<char>(stream)), {});
             for (int number = 0; number < 40; ++number, ++cases) {
-                const std::string text = damaged(base);
-                if (!scan_all(text, false) || !scan_all(text, true)) {
-                    std::puts("a value is outside the file");
-                    return 1;
-                }
+                const std::string text = damaged(base), lines = made_up(), records = made_up_cells();
+                scan_all(text, false), scan_all(text, true);
+                scan_all(lines, false), scan_all(damaged(lines), false);
+                scan_all(records, true), scan_all(damaged(records), true);
                 const auto copy = exact(text.data(), text.size());
                 try {
                     bushel::first_csv_record(copy.get(), text.size(), ',', below(2), 20);

@@ -27,10 +27,14 @@ def values(scanner: LineScanner, data: bytes, chunk: int) -> list[tuple[Any, ...
     while at < len(data):
         used = scanner.feed(data[at : at + size], at, at + size >= len(data))
         for field in range(len(scanner.names)):
-            row, *rest = (each.tolist() for each in scanner.values(field))
-            found += [(field, before + own, *others) for own, *others in zip(row, *rest, strict=True)]
+            first, *_, kinds, _, _ = own = scanner.values(field)
+            offset, length, kind, number = (each.tolist() for each in own[1:5])
+            assert kinds == sum(1 << each for each in set(kind))
+            rows = zip(offset, length, kind, number or [0] * len(kind), strict=True)
+            found += [(field, before + first + i, *row) for i, row in enumerate(rows) if row[2]]
         assert scanner.problem is None
         before += scanner.rows
+        scanner.clear()
         at, size = at + used, chunk if used else 2 * size
     return sorted(found)
 
@@ -52,13 +56,15 @@ def test_numbers_are_exact(whole: int, real: float, digits: str) -> None:
         scanner = LineScanner([])
         line = f'{{"x": {text}}}\n'.encode()
         assert scanner.feed(line, 0, False) == len(line), scanner.problem
-        _, offset, length, [kind], [number] = scanner.values(0)
+        _, offset, length, [kind], [number], *facts = scanner.values(0)
+        kind = int(kind)
         assert line[offset[0] : offset[0] + length[0]].decode() == text
         wanted = json.loads(text)
         if kind == 10:
             assert struct.pack("<q", number) == struct.pack("<d", wanted)
         else:
             assert isinstance(wanted, int)
+            assert facts == ([1 << kind, wanted, wanted] if kind == 7 else [1 << kind, 0, 0])
             inside = 7 if -(1 << 63) <= wanted < 1 << 63 else 8 if 0 <= wanted < 1 << 64 else 9
             assert (kind, int(number) % (1 << 64)) == (inside, wanted % (1 << 64) if inside < 9 else 0)
 
@@ -72,7 +78,7 @@ def test_nested_values_end_at_their_brackets() -> None:
         line = f'{{"n": {nested}, "z": 1}}'.encode()
         scanner = LineScanner([])
         assert scanner.feed(line, 0, True) == len(line), scanner.problem
-        _, offset, length, kind, _ = scanner.values(0)
+        _, offset, length, kind, *_ = scanner.values(0)
         assert (line[offset[0] : offset[0] + length[0]].decode(), int(kind[0])) == (nested, 11)
 
 
@@ -81,11 +87,40 @@ def test_problems_leave_the_lines_before_them() -> None:
     data = b'{"a": 1}\n{"a": 2, "b": x}\n{"a": 3}\n{"c": 1, "d": 1}\n'
     assert scanner.feed(data, 100, True) == 9
     assert (scanner.rows, scanner.problem, scanner.problem_offset) == (1, "expected a value", 100 + data.index(b"x"))
-    assert [each.tolist() for each in scanner.values(1)] == [[], [], [], [], []]
+    assert [each.tolist() for each in scanner.values(1)[1:5]] == [[], [], [], []]
     assert scanner.feed(data[26:], 126, True) == 9
     assert scanner.problem == "the lines have too many different names"
     with pytest.raises(IndexError):
         scanner.values(3)
+
+
+def test_values_collect_until_they_are_dropped() -> None:
+    scanner = LineScanner([])
+    assert scanner.feed(b'{"a": 1}\n{"b": null}\n', 0, False) == 21
+    assert scanner.feed(b'{"b": true}\n{"a": "x"}\n', 21, True) == 23
+    assert scanner.rows == 4
+    a, b = ([each.tolist() if isinstance(each, np.ndarray) else each for each in scanner.values(i)] for i in range(2))
+    assert a == [0, [6, 0, 0, 40], [1, -1, -1, 1], [7, 0, 0, 3], [1, 0, 0, 0], 0b10001001, 1, 1]
+    assert b == [1, [0, 27], [-1, 4], [1, 6], [0, 1], 0b1000010, 0, 0]
+    scanner.clear()
+    assert (scanner.rows, scanner.lines, scanner.names) == (0, 4, [b"a", b"b"])
+    assert len(scanner.values(0)[1]) == 0
+
+
+def test_a_full_scanner_stops() -> None:
+    scanner, line = LineScanner([]), b'{"a": 1, "b": 2}\n'
+    data = line * 100_000
+    used = scanner.feed(data, 0, True)
+    assert scanner.full
+    assert used == scanner.rows * len(line) < len(data)
+    assert scanner.feed(data[used:], used, True) == 0
+    scanner.clear()
+    assert not scanner.full
+    assert scanner.feed(data[used : used + 10 * len(line)], used, True) == 10 * len(line)
+    many = b"{}\n" * 1000 + b"{" + b",".join(b'"%d": 1' % i for i in range(9000)) + b"}\n" + b"{}\n" * 1000
+    scanner = LineScanner([])
+    assert scanner.feed(many, 0, True) == len(many) - 3000
+    assert scanner.full
 
 
 def test_unwanted_names_are_passed_over() -> None:
@@ -126,7 +161,9 @@ def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("there is no C++ compiler")
     kernels, program = ROOT / "src/bushel/kernels", tmp_path / "lines_test"
-    sources = [kernels / f"scans/{name}.cpp" for name in ("lines", "line_values", "byte_arrays")]
+    sources = [
+        kernels / f"scans/{name}.cpp" for name in ("lines", "csv_lines", "fast_lines", "line_values", "byte_arrays")
+    ]
     flags = ["-std=c++17", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", f"-I{kernels}"]
     command = [compiler, *flags, ROOT / "tests/kernels/lines_test.cpp", *sources, "-o", program]
     built = subprocess.run(list(map(str, command)), capture_output=True, text=True)

@@ -153,6 +153,13 @@ BUSHEL_VECTORS void test_constants(const Bytes &a, const Bytes &) {
     compare("all_32", &found, &expected, 32);
 }
 
+BUSHEL_VECTORS void test_masks(const Bytes &a, const Bytes &b) {
+    const int byte = a.values[b.values[0] % 32];
+    const std::uint32_t found = vectors::mask_of_byte(vectors::load(&a), byte);
+    const std::uint32_t expected = scalar::mask_of_byte(scalar::load(&a), byte);
+    compare("mask_of_byte", &found, &expected, sizeof found);
+}
+
 BUSHEL_VECTORS void test_searches(const Bytes &a, const Bytes &) {
     Bytes only_one = {};
     const auto at = a.values[0] % 33;
@@ -173,6 +180,7 @@ int main() {
     }
     using Test = void (*)(const Bytes &, const Bytes &);
     static constexpr Test tests[] = {
+        test_masks,
         test_lows,
         test_highs,
         test_bits_or,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
@@ -17,28 +19,52 @@ _COPY = 1 << 20
 _ALIGNMENT = 64
 
 
+@dataclass(slots=True)
+class _Array:
+    """One array.
+
+    Attributes:
+        dtype: Its dtype.
+        pieces: What is in memory.
+        segments: The offset and the bytes of what is in the file.
+        room: Bytes for which there is room behind the last segment.
+    """
+
+    dtype: np.dtype[Any]
+    pieces: list[npt.NDArray[Any]] = field(default_factory=list)
+    segments: list[tuple[int, int]] = field(default_factory=list)
+    room: int = 0
+
+
 class GrowingArrays:
     """One-dimensional arrays by name, which grow independently.
 
+    In the file, an array has room for as many elements as it is expected to have, which is a hole until it is written
+    to. So each element is written once, to where it stays, unless there are more of them than were expected.
+
     Args:
         limit: Bytes of pieces that are kept in memory. When there are more, they go to a temporary file.
+
+    Attributes:
+        expected: Number of elements that each array is expected to have in the end.
     """
 
     def __init__(self, limit: int = _IN_MEMORY) -> None:
-        self._limit, self._size = limit, 0
-        self._pieces: dict[str, list[npt.NDArray[Any]]] = {}
-        self._dtypes: dict[str, np.dtype[Any]] = {}
-        self._segments: dict[str, list[tuple[int, int]]] = {}
+        self.expected = 0
+        self._limit, self._size, self._end = limit, 0, 0
+        self._arrays: dict[str, _Array] = {}
         self._file: IO[bytes] | None = None
 
     def append(self, name: str, piece: npt.NDArray[Any]) -> None:
-        """Add elements to an array. All pieces of an array have one dtype.
+        """Add elements to an array, which may not change afterwards. All pieces of an array have one dtype.
 
         Raises:
             OSError: The temporary file cannot be written.
         """
-        self._dtypes.setdefault(name, piece.dtype)
-        self._pieces.setdefault(name, []).append(piece)
+        own = self._arrays.get(name)
+        if own is None:
+            own = self._arrays[name] = _Array(piece.dtype)
+        own.pieces.append(piece)
         self._size += piece.nbytes
         if self._size > self._limit:
             self._flush()
@@ -50,36 +76,64 @@ class GrowingArrays:
             OSError: The temporary file cannot be written.
         """
         if self._file is None:
-            return {name: np.concatenate(pieces) for name, pieces in self._pieces.items()}
+            return {name: np.concatenate(own.pieces) for name, own in self._arrays.items()}
         self._flush()
-        found: dict[str, npt.NDArray[Any]] = {}
-        with self._file as source, tempfile.TemporaryFile(prefix="bushel-") as target:
-            for name, segments in self._segments.items():
-                start = target.tell() + -target.tell() % _ALIGNMENT
-                target.seek(start)
-                for offset, size in segments:
-                    _copy(source, target, offset, size)
-                count = (target.tell() - start) // self._dtypes[name].itemsize
-                target.flush()
-                array = np.memmap(target, self._dtypes[name], "r+", start, (count,)) if count else np.empty(0)
-                found[name] = array.view(np.ndarray) if count else array.astype(self._dtypes[name])
+        with self._file as file:
+            found = {name: self._mapped(own, file) for name, own in self._arrays.items()}
+        self._arrays.clear()
         return found
 
     def _flush(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="bushel-")  # noqa: SIM115 - finish() closes it
-        for name, pieces in self._pieces.items():
-            offset = self._file.tell()
-            for piece in pieces:
-                self._file.write(np.ascontiguousarray(piece).data)
-            self._segments.setdefault(name, []).append((offset, self._file.tell() - offset))
-        self._pieces.clear()
+            self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
+        for own in self._arrays.values():
+            size = sum(piece.nbytes for piece in own.pieces)
+            if not size:
+                continue
+            if size > own.room:
+                self._make_room(own, size)
+            start, written = own.segments[-1]
+            for piece in own.pieces:
+                if len(piece):
+                    _write(self._file, np.ascontiguousarray(piece).data, start + written)
+                written += piece.nbytes
+            own.segments[-1] = start, written
+            own.room -= size
+            own.pieces.clear()
         self._size = 0
 
+    def _make_room(self, own: _Array, size: int) -> None:
+        """Begin a segment with room for some bytes, and for what is expected to follow."""
+        before = sum(written for _, written in own.segments)
+        own.room = max(size, before, self.expected * own.dtype.itemsize - before)
+        own.room += -own.room % _ALIGNMENT
+        own.segments.append((self._end, 0))
+        self._end += own.room
 
-def _copy(source: IO[bytes], target: IO[bytes], offset: int, size: int) -> None:
-    source.seek(offset)
+    def _mapped(self, own: _Array, file: IO[bytes]) -> npt.NDArray[Any]:
+        count = sum(written for _, written in own.segments) // own.dtype.itemsize
+        if not count:
+            return np.empty(0, own.dtype)
+        if len(own.segments) > 1:
+            segments, start = own.segments, self._end
+            for offset, size in segments:
+                _copy(file, offset, self._end, size)
+                self._end += size
+            self._end += -self._end % _ALIGNMENT
+        else:
+            start = own.segments[0][0]
+        return np.memmap(file, own.dtype, "r+", start, (count,)).view(np.ndarray)
+
+
+def _write(file: IO[bytes], data: memoryview, offset: int) -> None:
+    rest = data.cast("B")
+    while rest:
+        written = os.pwrite(file.fileno(), rest, offset)
+        rest, offset = rest[written:], offset + written
+
+
+def _copy(file: IO[bytes], source: int, target: int, size: int) -> None:
     while size:
-        data = source.read(min(size, _COPY))
-        target.write(data)
-        size -= len(data)
+        data = os.pread(file.fileno(), min(size, _COPY), source)
+        _write(file, memoryview(data), target)
+        source, target, size = source + len(data), target + len(data), size - len(data)

@@ -17,7 +17,7 @@ from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.references import as_texts, with_references
 from bushel.errors import FormatError, SpecError
 from bushel.filters import FilterError
-from bushel.kernels import LineScanner
+from bushel.kernels import LineScanner, MappedFile
 from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
@@ -29,7 +29,13 @@ COMPRESSED = (".gz", ".zst")
 _ABOUT = ("README", "LICENSE", ".json", ".md", ".py", ".txt", ".yaml", ".yml")
 """Files that may lie beside the data, and their suffixes."""
 
-_CHUNK = 1 << 22
+_CHUNK = 1 << 19
+"""Bytes of a local file that are scanned at a time: the scan finds them in the processor's cache."""
+
+_CHUNK_OF_REQUEST = 1 << 22
+_SPARE, _SPARE_ROWS = 1.1, 1000
+"""How many more rows than the lines so far suggest have room in the arrays."""
+
 _LONGEST_LINE = 256 << 20
 _SPACING = 256 << 10
 """Expanded bytes between restart points of gzip: values are short, and each that is read expands as many."""
@@ -154,15 +160,16 @@ class LineTable:
         """
         lines = self.file.lines
         source = _Expanded(self.file, lines) if isinstance(lines, BlockFile) else lines
-        at, window = start, _CHUNK
+        chunk = _CHUNK if isinstance(lines, MappedFile) else _CHUNK_OF_REQUEST
+        at, window = start, chunk
         while at < lines.size:
-            data = source.read(at, min(window, lines.size - at))
-            used = scanner.feed(data, at, at + len(data) == lines.size)
-            self._take(scanner)
+            data = memoryview(source.read(at, min(window, lines.size - at)))
+            used = self._feed(scanner, data, at)
             before = at
             if scanner.problem is not None:
+                self._take(scanner, at)
                 self._leave_out(self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1))
-                end = data.find(b"\n", scanner.problem_offset - at)
+                end = bytes(data).find(b"\n", scanner.problem_offset - at)
                 used = end + 1 if end >= 0 else len(data)
             elif not used:
                 window *= 2
@@ -174,9 +181,19 @@ class LineTable:
                         hint="no line of data is that long: do quotes not end, or is it another format?",
                     )
                 continue
-            at, window = at + used, _CHUNK
+            at, window = at + used, chunk
             if self.report is not None:
                 self.report(at - before)
+        self._take(scanner, at)
+
+    def _feed(self, scanner: LineScanner, data: memoryview, start: int) -> int:
+        """Scan the lines in some bytes, and return how many bytes they take."""
+        used, last = 0, start + len(data) == self.file.lines.size
+        while True:
+            used += scanner.feed(data[used:], start + used, last)
+            if not scanner.full or scanner.problem is not None:
+                return used
+            self._take(scanner, start + used)
 
     def _leave_out(self, error: FormatError) -> None:
         if self.fault is None:
@@ -193,7 +210,8 @@ class LineTable:
             f"line {line}{where}: {scanner.problem}", file=self.file.real.path, offset=scanner.problem_offset, hint=hint
         )
 
-    def _take(self, scanner: LineScanner) -> None:
+    def _take(self, scanner: LineScanner, at: int) -> None:
+        """Add the values that the scanner has found up to a byte."""
         names = scanner.names
         for number in range(len(self._fields), len(names)):
             self._fields.append(LineField(self._name(names[number]), number, self._arrays, cells=self.cells))
@@ -206,9 +224,12 @@ class LineTable:
                 file=self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
+        samples = self._samples + rows
+        self._arrays.expected = int(_SPARE * samples * (self.file.lines.size / max(at, 1))) + _SPARE_ROWS
         for number, own in enumerate(self._fields):
-            own.add(self._samples, rows, scanner.values(number))
-        self._samples += rows
+            own.add(self._samples, scanner.values(number))
+        self._samples = samples
+        scanner.clear()
 
     def _name(self, name: bytes) -> str:
         try:

@@ -19,13 +19,17 @@ from bushel.spec import Field
 __all__ = ["Kind", "LineField", "Scanned"]
 
 Scanned: TypeAlias = tuple[
-    npt.NDArray[np.int32],
+    int,
     npt.NDArray[np.int64],
     npt.NDArray[np.int64],
     npt.NDArray[np.uint8],
     npt.NDArray[np.int64],
+    int,
+    int,
+    int,
 ]
-"""What `LineScanner.values` returns: row, offset, length, kind and number of each value."""
+"""What `LineScanner.values` returns: the first sample; offset, length, kind and number of each value; the kinds, and
+the least and the greatest integer."""
 
 _STEP = 1 << 20
 """Rows that are handled at a time, so that large tables need little memory."""
@@ -90,42 +94,28 @@ class LineField:
         self._negative = self._inexact = self._numbered = False
         self._rows = 0
 
-    def add(self, before: int, rows: int, values: Scanned) -> None:
+    def add(self, before: int, values: Scanned) -> None:
         """Add the values of a chunk.
 
         Args:
             before: Number of samples before the chunk.
-            rows: Number of samples in it.
-            values: The values of those that have the field.
+            values: The values of the samples of the chunk, from the first one on that has the field.
         """
-        row, offset, length, kind, number = values
-        if not len(row):
+        first, offset, length, kind, number, kinds, least, most = values
+        if not len(offset):
             return
-        self._pad(before)
-        counts = np.bincount(kind, minlength=len(Kind))
-        self._kinds |= {Kind(each) for each in np.flatnonzero(counts).tolist()}
-        if counts[Kind.INTEGER]:
-            whole = number[kind == Kind.INTEGER]
-            self._negative |= bool(whole.min() < 0)
-            self._inexact |= bool(whole.max() > _EXACT or whole.min() < -_EXACT)
-        absent = kind == Kind.NULL
-        if absent.any():
-            length[absent] = MISSING
-            offset[absent] = 0
-        numbers = bool(counts[[*_NUMBERS, Kind.TRUE, Kind.FALSE]].any())
-        if len(row) < rows:
-            offset, length, kind, number = (
-                _spread(row, rows, array, fill)
-                for array, fill in ((offset, 0), (length, MISSING), (kind, 0), (number, 0))
-            )
-        if numbers and not self._numbered:
+        self._pad(before + first)
+        self._kinds |= {each for each in Kind if each and kinds >> each & 1}
+        self._negative |= least < 0
+        self._inexact |= most > _EXACT or least < -_EXACT
+        if len(number) and not self._numbered:
             self._numbered = True
-            self._fill("number", before, np.int64, 0)
+            self._fill("number", self._rows, np.int64, 0)
         for part, array in (("offset", offset), ("length", length), ("kind", kind)):
             self._arrays.append(f"{self._number}.{part}", array)
         if self._numbered:
-            self._arrays.append(f"{self._number}.number", number)
-        self._rows = before + rows
+            self._arrays.append(f"{self._number}.number", number if len(number) else np.zeros(len(offset), np.int64))
+        self._rows += len(offset)
 
     def finish(self, samples: int) -> None:
         """Say that there are no more samples than these."""
@@ -224,13 +214,6 @@ class LineField:
                     number[part][whole] = number[part][whole].astype(np.float64).view(np.int64)
             return Column("float", number.view(np.float64), some)
         return None
-
-
-def _spread(row: npt.NDArray[np.int32], rows: int, array: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
-    """Return an array of all rows, given the values of some."""
-    out = np.full(rows, fill, array.dtype)
-    out[row] = array
-    return out
 
 
 def _parts(rows: int) -> Iterator[slice]:

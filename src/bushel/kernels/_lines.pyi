@@ -15,7 +15,8 @@ class LineScanner:
 
         scanner = LineScanner([])
         used = scanner.feed(chunk, start, last=False)  # the next chunk begins at start + used
-        row, offset, length, kind, number = scanner.values(0)  # of scanner.names[0]
+        first, offset, length, kind, number, *facts = scanner.values(0)  # of scanner.names[0]
+        scanner.clear()  # when it is full, or before
 
     Args:
         names: Names of fields. For CSV, the columns in order; an empty name is a column that is not wanted.
@@ -28,7 +29,7 @@ class LineScanner:
         self, names: Sequence[_Bytes], delimiter: int = 0, closed: bool = False, most_names: int = 10000
     ) -> None: ...
     def feed(self, data: _Bytes, start: int, last: bool) -> int:
-        """Scan the whole lines in some bytes. The values of the call before are dropped.
+        """Scan the whole lines in some bytes, up to the one that makes the scanner full.
 
         Args:
             data: The bytes, which begin with a line.
@@ -36,37 +37,45 @@ class LineScanner:
             last: Whether the bytes end with the last line.
 
         Returns:
-            Number of bytes of the lines that were scanned. It is 0 if no line ends in the bytes. After a problem, the
-            values come from the lines before the damaged one, and the next call may continue after it.
+            Number of bytes of the lines that were scanned. It is 0 if no line ends in the bytes, and if the scanner was
+            full before. After a problem, the damaged line has no values, and the next call may continue after it.
         """
+    def clear(self) -> None:
+        """Drop all samples and their values, which collect until then. Names stay."""
     def values(
         self, field: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the values of a field in the lines of the last call that have it.
+    ) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], int, int, int]:
+        """Return the values of a field, from the first sample that has it to the last one.
 
         Args:
             field: Its number in `names`.
 
         Returns:
-            row: int32[n], the number of the sample within the last call, ascending.
-            offset: int64[n], bytes: of a text in quotes, the first byte between them.
-            length: int64[n], bytes: of a text in quotes, those between them.
-            kind: uint8[n]: 1 null, or an empty cell that is not quoted; 2 text without quotes; 3 text in quotes; 4 the
-                same with backslashes or, in CSV, doubled quotes; 5 false; 6 true; 7 an integer that fits int64; 8 an
-                integer that fits uint64 only; 9 a larger integer; 10 a real number; 11 an object or a list, of which
-                only strings and the balance of brackets are checked. A cell without quotes that is a number as JSON
-                has it is a number.
-            number: int64[n], the number: the bits of a uint64 for kind 8, the bits of a float64 for kind 10; else 0.
+            first: Number of the first sample that has it, of those since `clear`.
+            offset: int64[n], bytes: of a text in quotes, the first byte between them; 0 where there is no value.
+            length: int64[n], bytes: of a text in quotes, those between them; -1 for null and where there is no value.
+            kind: uint8[n]: 0 if the sample lacks the field; 1 null, or an empty cell that is not quoted; 2 text without
+                quotes; 3 text in quotes; 4 the same with backslashes or, in CSV, doubled quotes; 5 false; 6 true; 7 an
+                integer that fits int64; 8 an integer that fits uint64 only; 9 a larger integer; 10 a real number; 11 an
+                object or a list, of which only strings and the balance of brackets are checked. A cell without quotes
+                that is a number as JSON has it is a number.
+            number: int64[n], the number: the bits of a uint64 for kind 8, the bits of a float64 for kind 10, 0 or 1 for
+                truth values; else 0. It is empty if there are no numbers and no truth values.
+            kinds: The bit ``1 << kind`` of each kind that occurs.
+            least, most: The least and the greatest number of kind 7; 0 if there are none.
 
         Raises:
             IndexError: There is no such field.
         """
     @property
+    def full(self) -> bool:
+        """Whether there are so many values that `clear` must be called before more are scanned."""
+    @property
     def names(self) -> list[bytes]:
         """Names of the fields, in the order in which they appeared. Escapes are resolved."""
     @property
     def rows(self) -> int:
-        """Number of samples in the last call. Empty lines have none."""
+        """Number of samples since `clear`. Empty lines have none."""
     @property
     def lines(self) -> int:
         """Number of lines that were scanned in all calls, empty ones too."""

@@ -102,14 +102,16 @@ def _scanned(data: bytes, names: list[bytes], size: int) -> tuple[int, str | Non
     while at < len(data):
         used = scanner.feed(data[at : at + window], at, at + window >= len(data))
         for field in range(len(scanner.names)):
-            row, offset, length, *_ = scanner.values(field)
-            _inside(offset, length, len(data), "LineScanner")
-            if len(row) and int(row[-1]) >= scanner.rows:
+            first, offset, length, *_ = scanner.values(field)
+            _inside(offset, length + (length == -1), len(data), "LineScanner")
+            if len(offset) and first + len(offset) > scanner.rows:
                 raise WrongError("LineScanner: a value of a sample that is not there")
         rows += scanner.rows
+        full = scanner.full
+        scanner.clear()
         if scanner.problem is not None:
             break
-        at, window = at + used, size if used else 2 * window
+        at, window = at + used, size if used or full else 2 * window
     return rows, scanner.problem, scanner.problem_offset
 
 

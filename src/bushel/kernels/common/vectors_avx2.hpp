@@ -1,5 +1,7 @@
 // The operations of common/vectors.hpp with AVX2.
 #pragma once
+#include <cstdint>
+
 #include "common/simd.hpp"
 
 namespace bushel::avx2 {
@@ -29,8 +31,11 @@ BUSHEL_OPERATION Vector quarters_0213(Vector a) { return _mm256_permute4x64_epi6
 BUSHEL_OPERATION Vector bits_or(Vector a, Vector b) { return _mm256_or_si256(a, b); }
 BUSHEL_OPERATION Vector bits_and(Vector a, Vector b) { return _mm256_and_si256(a, b); }
 BUSHEL_OPERATION bool is_zero(Vector a) { return _mm256_testz_si256(a, a); }
+BUSHEL_OPERATION std::uint32_t mask_of_byte(Vector a, int byte) {
+    return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, all_8(byte))));
+}
 BUSHEL_OPERATION int find_byte(Vector a, int byte) {
-    const auto found = static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, all_8(byte))));
+    const std::uint32_t found = mask_of_byte(a, byte);
     return found ? __builtin_ctz(found) : 32;
 }
 

@@ -87,6 +87,15 @@ inline int find_byte(Vector a, int byte) {
     return first < 16 ? first : 16 + find_byte(high(a), byte);
 }
 
+// Each addition of neighbours joins the bits of two bytes, until a byte has those of eight.
+inline std::uint32_t mask_of_byte(Vector a, int byte) {
+    const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
+    const uint8x16_t pattern = half_of_8(byte);
+    uint8x16_t sums = vpaddq_u8(vandq_u8(vceqq_u8(low(a), pattern), bits), vandq_u8(vceqq_u8(high(a), pattern), bits));
+    sums = vpaddq_u8(sums, sums);
+    return vgetq_lane_u32(vreinterpretq_u32_u8(vpaddq_u8(sums, sums)), 0);
+}
+
 inline Vector widen_u8_to_16(Half a) {
     return {vreinterpretq_u8_u16(vmovl_u8(vget_low_u8(a))), vreinterpretq_u8_u16(vmovl_high_u8(a))};
 }

@@ -170,6 +170,14 @@ inline bool is_zero(Vector a) {
     return (all.value[0] | all.value[1]) == 0;
 }
 
+inline std::uint32_t mask_of_byte(Vector a, int byte) {
+    std::uint8_t bytes[32];
+    store(bytes, a);
+    std::uint32_t mask = 0;
+    for (int i = 0; i < 32; ++i) mask |= std::uint32_t{bytes[i] == static_cast<std::uint8_t>(byte)} << i;
+    return mask;
+}
+
 inline int find_byte(Vector a, int byte) {
     std::uint8_t bytes[32];
     store(bytes, a);

@@ -15,10 +15,15 @@ namespace bushel {
 namespace {
 
 template <typename T>
+nb::object copy_of(const T *elements, std::size_t count) {
+    T *const copy = new T[count];
+    std::copy_n(elements, count, copy);
+    return owned_array(copy, count);
+}
+
+template <typename T>
 nb::object copy_of(const std::vector<T> &elements) {
-    T *const copy = new T[elements.size()];
-    std::copy(elements.begin(), elements.end(), copy);
-    return owned_array(copy, elements.size());
+    return copy_of(elements.data(), elements.size());
 }
 
 std::vector<std::string> texts(nb::handle names) {
@@ -49,8 +54,20 @@ public:
         const std::lock_guard<std::mutex> alone(mutex_);
         if (field < 0 || static_cast<std::size_t>(field) >= scan_.names().size()) throw nb::index_error("no such field");
         const FieldValues &own = scan_.values(static_cast<std::size_t>(field));
-        return nb::make_tuple(copy_of(own.row), copy_of(own.offset), copy_of(own.length), copy_of(own.kind),
-                              copy_of(own.number));
+        const FieldFacts facts = facts_of(own);
+        return nb::make_tuple(own.first(), copy_of(own.offset(), own.size()), copy_of(own.length(), own.size()),
+                              copy_of(own.kind(), own.size()), copy_of(own.number(), facts.has_numbers() ? own.size() : 0),
+                              facts.kinds, facts.least, facts.most);
+    }
+
+    void clear() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        scan_.clear();
+    }
+
+    bool full() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.full();
     }
 
     nb::object names() {
@@ -114,6 +131,8 @@ void bind_lines(nb::module_ &module) {
              nb::arg("closed") = false, nb::arg("most_names") = 10000)
         .def("feed", &LineScanner::feed, nb::arg("data"), nb::arg("start"), nb::arg("last"))
         .def("values", &LineScanner::values, nb::arg("field"))
+        .def("clear", &LineScanner::clear)
+        .def_prop_ro("full", &LineScanner::full)
         .def_prop_ro("names", &LineScanner::names)
         .def_prop_ro("rows", &LineScanner::rows)
         .def_prop_ro("lines", &LineScanner::lines)

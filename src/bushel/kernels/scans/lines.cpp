@@ -1,23 +1,20 @@
+// Lines of JSON, byte by byte: the reference for fast_lines.cpp, which leaves to it what is unusual.
 #include "scans/lines.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
-#include <stdexcept>
+#include <type_traits>
+
+#include "common/vectors.hpp"
 
 namespace bushel {
 
 namespace {
 
-inline bool is_space(std::uint8_t byte) { return byte == ' ' || byte == '\t' || byte == '\r'; }
-
 inline const std::uint8_t *skip_spaces(const std::uint8_t *at, const std::uint8_t *end) {
     while (at < end && is_space(*at)) ++at;
     return at;
-}
-
-inline const std::uint8_t *find(const std::uint8_t *at, const std::uint8_t *end, int byte) {
-    if (at == end) return nullptr;
-    return static_cast<const std::uint8_t *>(std::memchr(at, byte, static_cast<std::size_t>(end - at)));
 }
 
 // Return the quote that ends the string of JSON whose first byte is at `at`, or nullptr.
@@ -50,6 +47,9 @@ int hex_number(const std::uint8_t *at, const std::uint8_t *end) {
     return number;
 }
 
+// Whether a number may have a byte.
+bool in_number(std::uint8_t byte) { return std::isalnum(byte) || std::strchr("+-.", byte); }
+
 void append_utf8(std::string &text, std::uint32_t code) {
     const auto add = [&text](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
     if (code < 0x80) return add(code);
@@ -69,25 +69,53 @@ void append_utf8(std::string &text, std::uint32_t code) {
 
 }  // namespace
 
-void FieldValues::clear() {
-    row.clear();
-    offset.clear();
-    length.clear();
-    kind.clear();
-    number.clear();
+std::size_t FieldValues::make_room(std::int32_t row) {
+    if (!size_) first_ = row;
+    auto at = static_cast<std::size_t>(row - first_);
+    if (size_ && at + 1 == size_) return at;  // of equal names in an object, the last counts
+    if (at >= room_) {
+        const std::size_t room = std::max<std::size_t>({64, at + 1, 2 * room_});
+        const auto grown = [&](auto &elements) {
+            std::remove_reference_t<decltype(elements)> more(new std::remove_reference_t<decltype(elements[0])>[room]);
+            std::copy_n(elements.get(), size_, more.get());
+            elements = std::move(more);
+        };
+        grown(offset_), grown(length_), grown(number_), grown(kind_);
+        room_ = room;
+    }
+    for (std::size_t i = size_; i < at; ++i) {
+        offset_[i] = number_[i] = 0;
+        length_[i] = -1;
+        kind_[i] = static_cast<std::uint8_t>(ValueKind::none);
+    }
+    return at;
 }
 
-void FieldValues::remove_row(std::int32_t last) {
-    if (row.empty() || row.back() != last) return;
-    row.pop_back();
-    offset.pop_back();
-    length.pop_back();
-    kind.pop_back();
-    number.pop_back();
+void FieldValues::remove(std::int32_t last) {
+    if (size_ && first_ + static_cast<std::int32_t>(size_) - 1 == last) --size_;
 }
 
-LineScan::LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names)
+FieldFacts facts_of(const FieldValues &values) {
+    FieldFacts facts;
+    const std::uint8_t *const kind = values.kind();
+    for (std::size_t i = 0; i < values.size(); ++i) facts.kinds |= std::uint32_t{1} << kind[i];
+    bool any = false;
+    if (facts.kinds >> static_cast<int>(ValueKind::integer) & 1) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (kind[i] != static_cast<std::uint8_t>(ValueKind::integer)) continue;
+            const std::int64_t number = values.number()[i];
+            facts.least = any ? std::min(facts.least, number) : number;
+            facts.most = any ? std::max(facts.most, number) : number;
+            any = true;
+        }
+    }
+    return facts;
+}
+
+LineScan::LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names,
+                   bool vectors)
     : names_(std::move(names)), values_(names_.size()), delimiter_(delimiter), closed_(closed),
+      vectors_(vectors && vectors_need != Simd::scalar && supports(vectors_need) && (!delimiter || !in_number(delimiter))),
       most_names_(most_names) {
     for (std::size_t i = 0; i < names_.size(); ++i) numbers_.emplace(names_[i], static_cast<std::int64_t>(i));
 }
@@ -99,17 +127,12 @@ bool LineScan::fail(const char *what, const std::uint8_t *at) {
 }
 
 void LineScan::drop_row() {
-    for (FieldValues &each : values_) each.remove_row(row_);
+    for (FieldValues &each : values_) each.remove(row_);
 }
 
 void LineScan::put(std::int64_t field, const Value &value) {
-    FieldValues &own = values_[static_cast<std::size_t>(field)];
-    own.remove_row(row_);  // of equal names in an object, the last counts
-    own.row.push_back(row_);
-    own.offset.push_back(start_ + (value.begin - data_));
-    own.length.push_back(value.length);
-    own.kind.push_back(static_cast<std::uint8_t>(value.kind));
-    own.number.push_back(value.number);
+    values_[static_cast<std::size_t>(field)].set(row_, start_ + (value.begin - data_), value.length, value.kind,
+                                                 value.number);
 }
 
 // Return the number of a field, -1 for one that is not wanted, and -2 if there are too many.
@@ -239,142 +262,42 @@ bool LineScan::json_line(const std::uint8_t *at, const std::uint8_t *end) {
     return true;
 }
 
-namespace {
-
-// A cell of CSV: its text, and the byte behind it, which is a delimiter or a line end, or the end of the bytes.
-struct Cell {
-    const std::uint8_t *begin = nullptr;
-    const std::uint8_t *last = nullptr;
-    const std::uint8_t *next = nullptr;
-    ValueKind kind = ValueKind::none;  // none: the quotes do not end
-    std::int64_t line_ends = 0;
-    bool garbage = false;  // text behind the closing quote, at `next`
-};
-
-Cell cell_at(const std::uint8_t *at, const std::uint8_t *end, std::uint8_t delimiter) {
-    if (at == end || *at != '"') {
-        const std::uint8_t *const next = find_either(at, end, delimiter, '\n');
-        const std::uint8_t *last = next;
-        if (last > at && last[-1] == '\r' && (next == end || *next == '\n')) --last;
-        return {at, last, next, last == at ? ValueKind::null : ValueKind::bare, 0, false};
-    }
-    bool doubled = false;
-    const std::uint8_t *quote = ++at;
-    while ((quote = find(quote, end, '"')) && end - quote > 1 && quote[1] == '"') {
-        doubled = true;
-        quote += 2;
-    }
-    if (!quote) return {};
-    const std::int64_t line_ends = std::count(at, quote, '\n');
-    const std::uint8_t *next = quote + 1;
-    if (next < end && *next == '\r' && (end - next < 2 || next[1] == '\n')) ++next;
-    const bool garbage = next < end && *next != delimiter && *next != '\n';
-    return {at, quote, next, doubled ? ValueKind::escaped : ValueKind::quoted, line_ends, garbage};
-}
-
-constexpr const char *unclosed = "the quotes of a cell do not end";
-constexpr const char *behind_quote = "expected a delimiter or the end of the line behind a quoted cell";
-
-}  // namespace
-
-// Scan a record, and return the byte behind it; nullptr if it is damaged, and `at` if it does not end in these bytes.
-const std::uint8_t *LineScan::csv_record(const std::uint8_t *const record, const std::uint8_t *end, bool last) {
-    const std::uint8_t *at = record;
-    std::int64_t line_ends = 1;
-    for (std::size_t column = 0;; ++column) {
-        const Cell cell = cell_at(at, end, delimiter_);
-        if (cell.kind == ValueKind::none || (cell.next == end && !last)) {
-            drop_row();
-            if (!last) return record;
-            fail(unclosed, at);
-            return nullptr;
-        }
-        if (cell.garbage) {
-            fail(behind_quote, cell.next);
-            return nullptr;
-        }
-        const bool ends = cell.next == end || *cell.next == '\n';
-        if (ends && !column && cell.kind == ValueKind::null) {  // an empty line
-            lines_ += 1;
-            return cell.next == end ? end : cell.next + 1;
-        }
-        if (column >= names_.size()) {
-            fail("the record has more cells than there are columns", at);
-            return nullptr;
-        }
-        if (!names_[column].empty()) {
-            Value value{cell.next, cell.begin, cell.last - cell.begin, cell.kind, 0};
-            if (cell.kind == ValueKind::bare) {
-                const ParsedNumber number = parse_number(cell.begin, cell.last);
-                if (number.size && cell.begin + number.size == cell.last) {
-                    value.kind = number.kind;
-                    value.number = number.bits;
-                }
-            }
-            put(static_cast<std::int64_t>(column), value);
-        }
-        line_ends += cell.line_ends;
-        if (ends) {
-            if (column + 1 < names_.size()) {
-                fail("the record has fewer cells than there are columns", record);
-                return nullptr;
-            }
-            ++row_;
-            lines_ += line_ends;
-            return cell.next == end ? end : cell.next + 1;
-        }
-        at = cell.next + 1;
-    }
+void LineScan::clear() {
+    for (FieldValues &each : values_) each.clear();
+    row_ = 0;
 }
 
 std::size_t LineScan::feed(const std::uint8_t *data, std::size_t size, std::int64_t start, bool last) {
-    for (FieldValues &each : values_) each.clear();
-    row_ = 0;
     data_ = data;
     start_ = start;
     problem_.clear();
     problem_offset_ = -1;
     const std::uint8_t *at = data;
     const std::uint8_t *const end = data + size;
-    while (at < end && problem_.empty()) {
+    const std::uint8_t *lines_end = end;  // behind the last line end
+    while (lines_end > data && lines_end[-1] != '\n') --lines_end;
+    while (at < end && problem_.empty() && !full()) {
+        if (vectors_) {
+            const std::uint8_t *const next = delimiter_ ? fast_records(at, end) : fast_lines(at, lines_end);
+            if (next != at) {
+                at = next;
+                continue;
+            }
+        }
         if (delimiter_) {
             const std::uint8_t *const next = csv_record(at, end, last);
             if (!next || next == at) break;
             at = next;
             continue;
         }
-        const std::uint8_t *const line_end = find(at, end, '\n');
-        if (!line_end && !last) break;
+        if (at == lines_end && !last) break;
+        const std::uint8_t *const line_end = find_first(at, end, '\n');
         if (!json_line(at, line_end ? line_end : end)) break;
         ++lines_;
         at = line_end ? line_end + 1 : end;
     }
     if (!problem_.empty()) drop_row();
     return static_cast<std::size_t>(at - data);
-}
-
-CsvRecord first_csv_record(const std::uint8_t *data, std::size_t size, std::uint8_t delimiter, bool last,
-                           std::size_t most) {
-    CsvRecord record;
-    const std::uint8_t *at = data, *const end = data + size;
-    while (true) {
-        const Cell cell = cell_at(at, end, delimiter);
-        if (cell.kind == ValueKind::none || (cell.next == end && !last)) {
-            if (last) throw std::invalid_argument(unclosed);
-            record.end = -1;
-            return record;
-        }
-        if (cell.garbage) throw std::invalid_argument(behind_quote);
-        if (record.kind.size() == most) throw std::invalid_argument("the record has too many cells");
-        record.offset.push_back(cell.begin - data);
-        record.length.push_back(cell.last - cell.begin);
-        record.kind.push_back(static_cast<std::uint8_t>(cell.kind));
-        if (cell.next == end || *cell.next == '\n') {
-            record.end = cell.next == end ? cell.next - data : cell.next + 1 - data;
-            return record;
-        }
-        at = cell.next + 1;
-    }
 }
 
 }  // namespace bushel

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,16 +26,48 @@ enum class ValueKind : std::uint8_t {
     nested = 11,
 };
 
-// The values of one field, of the lines that have it.
-struct FieldValues {
-    std::vector<std::int32_t> row;
-    std::vector<std::int64_t> offset, length;
-    std::vector<std::uint8_t> kind;
-    std::vector<std::int64_t> number;  // truth values and integers; the bits of a real number, or of an uint64
+// The values of one field, of consecutive samples from `first` on: those that lack it have a length of -1, as nulls do.
+class FieldValues {
+public:
+    std::int32_t first() const { return first_; }
+    std::size_t size() const { return size_; }
+    const std::int64_t *offset() const { return offset_.get(); }
+    const std::int64_t *length() const { return length_.get(); }
+    const std::uint8_t *kind() const { return kind_.get(); }
+    const std::int64_t *number() const { return number_.get(); }  // truth values, integers, bits of real numbers; else 0
 
-    void clear();
-    void remove_row(std::int32_t last);
+    // Set the value of a sample that is the last one so far, or comes after it.
+    void set(std::int32_t row, std::int64_t offset, std::int64_t length, ValueKind kind, std::int64_t number) {
+        std::size_t at = static_cast<std::size_t>(row - first_);
+        if (at != size_ || at >= room_) at = make_room(row);
+        offset_[at] = kind == ValueKind::null ? 0 : offset;
+        length_[at] = kind == ValueKind::null ? -1 : length;
+        kind_[at] = static_cast<std::uint8_t>(kind);
+        number_[at] = number;
+        size_ = at + 1;
+    }
+
+    void remove(std::int32_t last);
+    void clear() { size_ = 0; }
+
+private:
+    std::size_t make_room(std::int32_t row);
+
+    std::int32_t first_ = 0;
+    std::size_t size_ = 0, room_ = 0;
+    std::unique_ptr<std::int64_t[]> offset_, length_, number_;
+    std::unique_ptr<std::uint8_t[]> kind_;
 };
+
+// What the kinds and the integers of a field are.
+struct FieldFacts {
+    std::uint32_t kinds = 0;  // the bit of each kind that occurs
+    std::int64_t least = 0, most = 0;  // of the integers that fit int64
+
+    bool has_numbers() const { return kinds >> static_cast<int>(ValueKind::no) & 0x3F; }  // or truth values
+};
+
+FieldFacts facts_of(const FieldValues &values);
 
 // A number in text. `size` is 0 if the text does not begin with one.
 struct ParsedNumber {
@@ -44,6 +78,14 @@ struct ParsedNumber {
 
 // Parse the number at the start of a text as JSON has it, or NaN, Infinity and -Infinity as Python writes them.
 ParsedNumber parse_number(const std::uint8_t *at, const std::uint8_t *end);
+
+inline bool is_space(std::uint8_t byte) { return byte == ' ' || byte == '\t' || byte == '\r'; }
+
+// Return where a byte is first, or nullptr.
+inline const std::uint8_t *find_first(const std::uint8_t *at, const std::uint8_t *end, int byte) {
+    if (at == end) return nullptr;
+    return static_cast<const std::uint8_t *>(std::memchr(at, byte, static_cast<std::size_t>(end - at)));
+}
 
 // Return where one of two bytes is first, or `end`.
 const std::uint8_t *find_either(const std::uint8_t *at, const std::uint8_t *end, std::uint8_t a, std::uint8_t b);
@@ -63,20 +105,32 @@ class LineScan {
 public:
     // With `delimiter`, the lines are records of CSV with the columns `names`, in order; an empty name is a column that
     // is not wanted. Without (0), they are objects of JSON; `closed` says that names other than these are passed over.
-    LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names);
+    // `vectors` says whether vectors are used, where the processor has them.
+    LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names,
+             bool vectors = true);
 
-    // Scan the whole lines in some bytes, and return how many bytes they take. The values of the last call are dropped.
+    // Scan the whole lines in some bytes, up to the one that makes the scan full, and return how many bytes they take.
     // `start` is the position of the bytes in the file. With `last`, the bytes end with the last line.
     std::size_t feed(const std::uint8_t *data, std::size_t size, std::int64_t start, bool last);
 
+    // Drop all values and samples, which collect until then.
+    void clear();
+
+    // Whether there are so many values that they must be dropped before more bytes are fed.
+    bool full() const { return static_cast<std::size_t>(row_) * (names_.size() + 1) > most_values; }
+
     const std::vector<std::string> &names() const { return names_; }
     const FieldValues &values(std::size_t field) const { return values_[field]; }
-    std::int32_t rows() const { return row_; }       // samples of the last call
+    std::int32_t rows() const { return row_; }       // samples since values were dropped
     std::int64_t lines() const { return lines_; }    // lines before the next byte to be fed
     const std::string &problem() const { return problem_; }
     std::int64_t problem_offset() const { return problem_offset_; }
 
 private:
+    friend struct FastLines;
+
+    static constexpr std::size_t most_values = std::size_t{1} << 17;
+
     struct Value {
         const std::uint8_t *end = nullptr;
         const std::uint8_t *begin = nullptr;
@@ -85,9 +139,24 @@ private:
         std::int64_t number = 0;
     };
 
+    // The bytes between two values, or before the first one, that name a field: `{"a": ` or `, "b": `.
+    struct Lead {
+        static constexpr std::size_t longest = 64;
+        std::uint8_t bytes[longest], mask[longest];  // zeros behind them
+        std::size_t size = 0;                        // 0: none
+        std::int64_t field = -1;
+
+        void set(const std::uint8_t *begin, std::size_t count, std::int64_t number);
+    };
+
     bool json_line(const std::uint8_t *at, const std::uint8_t *end);
     bool json_value(const std::uint8_t *at, const std::uint8_t *end, Value &value);
     const std::uint8_t *csv_record(const std::uint8_t *at, const std::uint8_t *end, bool last);
+
+    // Scan lines with vectors, up to one that the functions above must scan, and return where it begins. For JSON, `end`
+    // follows a line end.
+    const std::uint8_t *fast_lines(const std::uint8_t *at, const std::uint8_t *end);
+    const std::uint8_t *fast_records(const std::uint8_t *at, const std::uint8_t *end);
     std::int64_t field_of(const std::uint8_t *name, std::size_t size, std::size_t place);
     bool escaped_name(const std::uint8_t *begin, const std::uint8_t *end);
     void put(std::int64_t field, const Value &value);
@@ -98,9 +167,11 @@ private:
     std::unordered_map<std::string, std::int64_t> numbers_;
     std::vector<FieldValues> values_;
     std::vector<std::int64_t> order_;  // the fields of the line before: the next line usually has the same
+    std::vector<Lead> leads_;          // the same with what names them
     std::string name_;
     std::uint8_t delimiter_;
     bool closed_;
+    bool vectors_;
     std::size_t most_names_;
     std::int32_t row_ = 0;
     std::int64_t lines_ = 0;
