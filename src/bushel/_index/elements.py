@@ -53,7 +53,8 @@ class Ranges:
 
     def of(self, place: int) -> I64:
         """Return the elements of the sample at a place of the batch: int64[k]."""
-        own: I64 = np.clip(self.start[place] + self.offsets, 0, self.counts[place] - 1)
+        # np.clip takes five times as long for a few numbers
+        own: I64 = np.minimum(np.maximum(self.start[place] + self.offsets, 0), self.counts[place] - 1)
         return own
 
     def numbers(self, places: I64 | slice = slice(None)) -> I64:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges, at_place
+from bushel._index.row_forms import RowForms
 from bushel._index.table import MISSING, FieldExtents
 from bushel.codecs import get_codec
-from bushel.codecs.parts import Part, RowsPart, SharedPart, ValuePart
+from bushel.codecs.parts import HeadedRowsPart, Part, RowsPart, SharedPart, ValuePart
 from bushel.errors import CodecError
 
 __all__ = ["plan_parts"]
@@ -20,15 +21,15 @@ I64 = npt.NDArray[np.int64]
 
 
 def plan_parts(
-    values: Iterable[tuple[FieldExtents, I64, I64]], total: int, elements: Elements
+    values: Iterable[tuple[FieldExtents, I64, I64, RowForms | None]], total: int, elements: Elements
 ) -> list[Part | None] | None:
     """Return the part of each value that the elements need.
 
     Samples of a batch with other elements of the same value share one part.
 
     Args:
-        values: By shard, the extents of the field, which is a plain one, the rows of the samples, and their places in
-            the batch.
+        values: By shard, the extents of the field, which is a plain one, the rows of the samples, their places in
+            the batch, and where the rows of its arrays lie, if that is in their headers.
         total: Number of samples in the batch.
         elements: The elements.
 
@@ -41,7 +42,7 @@ def plan_parts(
     parts: list[Part | None] = [None] * total
     if elements is None:
         return None
-    for column, rows, places in values:
+    for column, rows, places, forms in values:
         of_row: dict[int, list[int]] = {}
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             of_row.setdefault(row, []).append(place)
@@ -49,18 +50,25 @@ def plan_parts(
             if column.length[row] == MISSING:
                 continue
             if len(own) > 1 and isinstance(elements, Ranges):
-                _share(parts, column, row, own, elements)
+                _share(parts, column, row, own, elements, forms)
                 continue
             for place in own:
-                parts[place] = _part(column, row, at_place(elements, place))
+                parts[place] = _part(column, row, at_place(elements, place), forms)
     return parts if any(part is not None for part in parts) else None
 
 
-def _share(parts: list[Part | None], column: FieldExtents, row: int, places: list[int], elements: Ranges) -> None:
+def _share(
+    parts: list[Part | None],
+    column: FieldExtents,
+    row: int,
+    places: list[int],
+    elements: Ranges,
+    forms: RowForms | None,
+) -> None:
     """Plan one part for all samples of a batch that need elements of the same value."""
     wanted = [elements.of(place) for place in places]
     together = np.unique(np.concatenate(wanted))
-    part = _part(column, row, together)
+    part = _part(column, row, together, forms)
     if part is None:
         ranged = get_codec(column.codec).ranged
         if ranged is None:
@@ -71,7 +79,7 @@ def _share(parts: list[Part | None], column: FieldExtents, row: int, places: lis
         parts[place] = SharedPart(part, np.searchsorted(together, numbers), shared, place)
 
 
-def _part(column: FieldExtents, row: int, elements: Elements) -> Part | None:
+def _part(column: FieldExtents, row: int, elements: Elements, forms: RowForms | None) -> Part | None:
     """Return the part of a value that the elements need; None if it is read whole."""
     size = int(column.length[row])
     if elements is None or isinstance(elements, Ranges):
@@ -84,6 +92,9 @@ def _part(column: FieldExtents, row: int, elements: Elements) -> Part | None:
     ranged = get_codec(column.codec).ranged
     if ranged is None or ranged.layout is None:
         return None
+    if forms is not None:
+        form = forms.of(size)
+        return None if form is None else HeadedRowsPart.of(ranged, form, size, elements)
     with suppress(CodecError):  # reading the whole value raises it, with the sample
         layout = ranged.layout(b"", size)
         return None if layout is None or not layout.shape else RowsPart.of(layout, elements)

@@ -14,6 +14,7 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.storage import Extents
 
 if TYPE_CHECKING:
+    from bushel._index.row_forms import RowForms
     from bushel.codecs.parts import Part
 
 __all__ = [
@@ -218,6 +219,7 @@ def plan_read(
     *,
     checksums: Collection[int] = (),
     parts: bool = False,
+    forms: Mapping[tuple[int, str], RowForms] | None = None,
 ) -> ReadPlan:
     """Plan the read of a batch.
 
@@ -228,12 +230,13 @@ def plan_read(
         checksums: Numbers of the shards whose checksums are compared, where they are known.
         parts: Whether to read only the bytes that the wanted elements need, where these are known: packets of clips,
             rows of arrays. Their checksums are not verified, since they are of whole values.
+        forms: Where the rows of arrays lie that have headers, by number of the shard and field.
 
     Raises:
         IndexError: An element number is out of range.
         FormatError: The table of a sequence field is damaged.
     """
-    plan = _Builder(groups, total, checksums=checksums, parts=parts)
+    plan = _Builder(groups, total, checksums=checksums, parts=parts, forms=forms or {})
     for name, elements in wanted.items():
         plan.add(name, elements)
     size, batches = plan.batches()
@@ -249,8 +252,16 @@ class _Builder:
         fields: The values of each field.
     """
 
-    def __init__(self, groups: Sequence[Group], total: int, *, checksums: Collection[int], parts: bool) -> None:
-        self._groups, self._total, self._checksums, self._parts = groups, total, checksums, parts
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        total: int,
+        *,
+        checksums: Collection[int],
+        parts: bool,
+        forms: Mapping[tuple[int, str], RowForms],
+    ) -> None:
+        self._groups, self._total, self._checksums, self._parts, self._forms = groups, total, checksums, parts, forms
         self._rows = 0  # number of extents so far
         self.files: dict[tuple[int, int], int] = {}
         self.extents: list[_Planned] = []
@@ -263,7 +274,7 @@ class _Builder:
         counts = parts = None
         if any(column.starts is not None for _, column in present):
             extents, counts = self._sequence(present, elements)
-        elif self._parts and elements is not None and (parts := self._in_parts(present, elements)) is not None:
+        elif self._parts and elements is not None and (parts := self._in_parts(name, present, elements)) is not None:
             extents = self._some(present, parts)
         elif len(present) == len(self._groups) == 1:
             extents = self._direct(*present[0])
@@ -293,10 +304,15 @@ class _Builder:
             self._put(planned, group, column, group.rows, group.places_in(self._total))
         return planned
 
-    def _in_parts(self, present: Iterable[tuple[Group, FieldExtents]], elements: Elements) -> list[Part | None] | None:
+    def _in_parts(
+        self, name: str, present: Iterable[tuple[Group, FieldExtents]], elements: Elements
+    ) -> list[Part | None] | None:
         from bushel._index.part_plan import plan_parts
 
-        values = [(column, group.rows, group.places_in(self._total)) for group, column in present]
+        values = [
+            (column, group.rows, group.places_in(self._total), self._forms.get((group.number, name)))
+            for group, column in present
+        ]
         return plan_parts(values, self._total, elements)
 
     def _some(self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[Part | None]) -> _Planned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,13 @@ from bushel._index.elements import Elements, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, Group, ReadPlan
 from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.parts import Part, joined_parts
+from bushel.codecs.parts import HeadedRowsPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
 from bushel.spec import KEY, Field
+
+if TYPE_CHECKING:
+    from bushel._index.row_forms import RowForms
+    from bushel.storage import File
 
 __all__ = [
     "KNOWN_TYPES",
@@ -44,9 +48,12 @@ class Source(Protocol):
     """What decoding asks the reader of the stored bytes: `Reader`, which describes these members."""
 
     shards: Sequence[OpenShard]
+    row_forms: dict[tuple[int, str], RowForms]
     fields: dict[str, Field]
     whole_clips: deque[None]
     warned_of_clips: bool
+
+    def file(self, shard: int, number: int) -> File: ...
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]: ...
 
@@ -188,9 +195,15 @@ def decoder_of(name: str, elements: slice | I64 | None) -> Callable[[Any], Any]:
 
 
 def some_of(reader: Source, part: Part, name: str, position: int, elements: Elements) -> Any:
-    """Decode the elements of a part, or frames of the whole clip if its packets do not give them."""
-    found = part.decode(name)
-    return _whole_clip(reader, position, name, elements) if found is None else found
+    """Decode the elements of a part, or of the whole value if its bytes do not give them."""
+    if (found := part.decode(name)) is not None:
+        return found
+    if isinstance(part.part if isinstance(part, SharedPart) else part, HeadedRowsPart):
+        from bushel._reader.row_forms import look_again
+
+        look_again(reader, position, name)
+        return reader.whole_value(position, name, elements)[name]
+    return _whole_clip(reader, position, name, elements)
 
 
 def _whole_clip(reader: Source, position: int, name: str, elements: Elements) -> Any:

@@ -28,6 +28,7 @@ from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
+    from bushel._index.row_forms import RowForms
     from bushel._reader.known_values import KnownFields
     from bushel._reader.selection import Remaining
     from bushel._reader.sides import Joined, Side
@@ -54,6 +55,7 @@ class Reader(ShardRows):
         joins: What was joined, if datasets were.
         sides: The datasets that were joined to the first one.
         windows: The windows of which positions are numbers; None if they are those of samples.
+        row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
 
@@ -75,6 +77,7 @@ class Reader(ShardRows):
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
         self.pool = FilePool()
         self._known_fields: KnownFields | None = None
+        self.row_forms: dict[tuple[int, str], RowForms] = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
 
@@ -200,8 +203,10 @@ class Reader(ShardRows):
         return self._known_fields
 
     def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
-        """Plan the read of a batch, divided by shard. With `parts`, clips are read in part where that suffices."""
-        return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts and not self.verify)
+        """Plan the read of a batch, divided by shard. With `parts`, values are read in part where that suffices."""
+        parts = parts and not self.verify
+        forms = _forms(self, groups, wanted) if parts else None
+        return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms)
 
     def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
         """Read the extents of a plan: together, or in parts if the process cannot have all of their files open.
@@ -242,7 +247,8 @@ class Reader(ShardRows):
         groups = self.groups(positions, wanted)
         if decode and not (wanted := self.unknown(groups, wanted)):
             return
-        plan = plan_read(groups, len(positions), wanted, checksums=frozenset(), parts=not self.verify)
+        forms = None if self.verify else _forms(self, groups, wanted)
+        plan = plan_read(groups, len(positions), wanted, checksums=(), parts=not self.verify, forms=forms)
         for batch in plan.batches:
             self._call(prefetch, plan, batch, positions)  # if too many files would be open, it is read later
 
@@ -265,6 +271,17 @@ class Reader(ShardRows):
             shard, file = batch.files[batch.extents.file_of(error.row)]
             path, at = self.shards[shard].locate(file, int(batch.extents.offset[error.row]))
             raise unreadable(error, self.key(int(positions[place])), name, path, at) from None
+
+
+def _forms(
+    reader: Reader, groups: Sequence[Group], wanted: Mapping[str, Elements]
+) -> Mapping[tuple[int, str], RowForms] | None:
+    """Return where rows of the wanted arrays lie, if their headers say that; None if all values are read whole."""
+    if all(elements is None for elements in wanted.values()):
+        return None
+    from bushel._reader.row_forms import forms_of
+
+    return forms_of(reader, groups, wanted)
 
 
 def _by_kernel(

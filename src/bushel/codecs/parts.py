@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.base import ArrayLayout, Ranged
+from bushel.errors import CodecError
 
-__all__ = ["Part", "RowsPart", "SharedPart", "ValuePart", "joined_parts"]
+__all__ = ["HeadedRowsPart", "Part", "RowForm", "RowsPart", "SharedPart", "ValuePart", "joined_parts"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -58,14 +60,14 @@ class RowsPart(Part):
 
     Attributes:
         layout: The layout of the array.
-        rows: int64[n], the place of each requested row among the rows that are read.
+        rows: int64[n], the place of each requested row among the rows that are read; None if they are the same.
         offsets: int64[m], where runs of rows are, in bytes from the start of the value.
         lengths: int64[m], bytes.
         data: Their bytes; empty before they are read.
     """
 
     layout: ArrayLayout
-    rows: I64
+    rows: I64 | None
     offsets: I64
     lengths: I64
     data: tuple[bytes, ...] = ()
@@ -77,14 +79,7 @@ class RowsPart(Part):
         Raises:
             IndexError: A row is out of range.
         """
-        from bushel.codecs.frames import choose
-
-        numbers = choose(elements, layout.shape[0], "an array", "rows")
-        wanted, rows = np.unique(numbers, return_inverse=True)
-        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
-        counts = np.diff(begins, append=len(wanted))
-        size = math.prod(layout.shape[1:]) * layout.dtype.itemsize
-        return cls(layout, rows.reshape(-1), wanted[begins] * size + len(layout.header), counts * size)
+        return cls(layout, *_runs(RowForm.of(layout), layout.shape[0], elements))
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with the bytes of its rows."""
@@ -92,9 +87,113 @@ class RowsPart(Part):
 
     def decode(self, codec: str) -> npt.NDArray[Any]:
         """Return the requested rows."""
-        count = int(self.rows.max()) + 1 if len(self.rows) else 0
-        read = np.frombuffer(b"".join(self.data), self.layout.dtype)
-        return read.reshape(count, *self.layout.shape[1:])[self.rows]
+        return _rows(self.data, self.layout, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """Where the rows of a stored array lie.
+
+    Attributes:
+        header: Bytes before the first row.
+        row: Bytes of a row.
+    """
+
+    header: int
+    row: int
+
+    @classmethod
+    def of(cls, layout: ArrayLayout) -> RowForm:
+        """Return the form of an array that has rows."""
+        return cls(len(layout.header), math.prod(layout.shape[1:]) * layout.dtype.itemsize)
+
+    def count(self, size: int) -> int | None:
+        """Return the number of rows of an array of this form with `size` bytes; None if there is none of that size."""
+        rows, rest = divmod(size - self.header, self.row) if self.row and size >= self.header else (0, 1)
+        return None if rest else rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadedRowsPart(Part):
+    """Rows of a stored array of a form that other arrays of its field have. Its own header is read with them.
+
+    Attributes:
+        ranged: Finds the layout by the header.
+        form: The form that the array is expected to have.
+        size: Bytes of the array.
+        rows: int64[n], the place of each requested row among the rows that are read; None if they are the same.
+        offsets: int64[m + 1], where the header and the runs of rows are, in bytes from the start of the value.
+        lengths: int64[m + 1], bytes.
+        data: Their bytes; empty before they are read.
+    """
+
+    ranged: Ranged
+    form: RowForm
+    size: int
+    rows: I64 | None
+    offsets: I64
+    lengths: I64
+    data: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, ranged: Ranged, form: RowForm, size: int, elements: slice | I64) -> HeadedRowsPart | None:
+        """Return the part with some rows; None if it would be as much as the whole array, or not an array of this form.
+
+        Raises:
+            IndexError: A row is out of range.
+        """
+        if (count := form.count(size)) is None:
+            return None
+        rows, offsets, lengths = _runs(form, count, elements)
+        if form.header + int(lengths.sum()) >= size:
+            return None
+        head = np.array([form.header], np.int64)
+        return cls(ranged, form, size, rows, np.append(0, offsets), np.concatenate([head, lengths]))
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part with the bytes of the header and the rows."""
+        return replace(self, data=tuple(data))
+
+    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+        """Return the requested rows; None if the header says that the array has another form."""
+        head, *runs = self.data
+        layout = None if self.ranged.layout is None else _layout(self.ranged.layout, bytes(head), self.size)
+        if layout is None or not layout.shape or RowForm.of(layout) != self.form:
+            return None
+        return _rows(runs, layout, self.rows)
+
+
+def _runs(form: RowForm, count: int, elements: slice | I64) -> tuple[I64 | None, I64, I64]:
+    """Return the place of each chosen row among those that are read, and the offsets and lengths of runs of these.
+
+    The places are None if the chosen rows follow each other.
+    """
+    from bushel.codecs.frames import choose
+
+    numbers = choose(elements, count, "an array", "rows")
+    if len(numbers) and (np.diff(numbers) == 1).all():
+        return None, numbers[:1] * form.row + form.header, np.array([len(numbers) * form.row], np.int64)
+    wanted, rows = np.unique(numbers, return_inverse=True)
+    begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
+    counts = np.diff(begins, append=len(wanted))
+    return rows.reshape(-1), wanted[begins] * form.row + form.header, counts * form.row
+
+
+def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> npt.NDArray[Any]:
+    """Return the requested ones of the rows that were read."""
+    if rows is None:
+        return np.frombuffer(data[0], layout.dtype).reshape(-1, *layout.shape[1:]).copy()
+    count = int(rows.max()) + 1 if len(rows) else 0
+    return np.frombuffer(b"".join(data), layout.dtype).reshape(count, *layout.shape[1:])[rows]
+
+
+@lru_cache(maxsize=256)
+def _layout(find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size: int) -> ArrayLayout | None:
+    """Return the layout of an array by its header; None if that does not say it."""
+    try:
+        return find(head, size)
+    except CodecError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,53 @@
+"""Where the rows of arrays lie that have headers of their own, such as .npy files. Pure: no I/O.
+
+The header of an array says where its rows are. Arrays of one field nearly always have headers of one length and rows of
+one size, so that a few examples tell which bytes to read of the others. Their headers are read with the rows, and a
+wrong guess is noticed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from bushel.codecs.parts import RowForm
+
+__all__ = ["RowForms"]
+
+_MOST = 64  # examples: where the form depends on the size, those at its steps
+
+
+class RowForms:
+    """The forms of the arrays of one field in one shard, as far as they are known. Threads share it."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[int, RowForm | None]] = []
+
+    def of(self, size: int) -> RowForm | None:
+        """Return the form that an array of `size` bytes probably has: that of the known one of the nearest size.
+
+        None if it has to be read whole.
+        """
+        known = self._known
+        at = bisect_left(known, size, key=_size)
+        near = sorted(known[max(0, at - 1) : at + 1], key=lambda one: abs(one[0] - size))
+        return near[0][1] if near else None
+
+    def needs(self, size: int) -> bool:
+        """Return whether an array of `size` bytes should be looked at, as none like it is known."""
+        known = self._known
+        at = bisect_left(known, size, key=_size)
+        if at < len(known) and known[at][0] == size:
+            return False
+        form = self.of(size)
+        return len(known) < _MOST and (form is None or form.count(size) is None)
+
+    def add(self, size: int, form: RowForm | None) -> None:
+        """Note the form of an array of `size` bytes; None for one whose rows cannot be read alone."""
+        known = [one for one in self._known if one[0] != size]
+        if len(known) < _MOST:
+            insort(known, (size, form), key=_size)
+            self._known = known  # others may be reading the list before it
+
+
+def _size(one: tuple[int, RowForm | None]) -> int:
+    return one[0]
