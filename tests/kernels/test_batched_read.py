@@ -108,6 +108,9 @@ def test_pages_that_left_memory_are_read_again(contents: list[bytes], paths: lis
             os.fsync(handle.fileno())
             os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         assert kernels.read_many([file], 0, offset, length, sums(records)) == records
+    warm = kernels.cold_reads()
+    assert kernels.read_many([file], 0, offset, length) == records
+    assert kernels.cold_reads() == warm  # only batches of which something had left memory count
 
 
 @pytest.mark.parametrize("left", [1, 5, 75])

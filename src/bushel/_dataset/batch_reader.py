@@ -151,6 +151,7 @@ class NumberReader:
             if held is not None and one.learn_number(held[0].dtype) and self._is_in_all(one.name, held):
                 found.add(one.name)
         others = [] if dataset.remote else [one for one in fields if one.name not in found]
+        others = [one for one in others if not self._is_expanded(first, one.name)]
         try:
             for one in others:
                 self._look(first, one, None)
@@ -169,6 +170,16 @@ class NumberReader:
     def _in_files(self) -> tuple[NumberField, ...]:
         """The fields that are gathered from files."""
         return tuple(one for one in self.fields if one.name not in self._in_index)
+
+    def _is_expanded(self, number: int, name: str) -> bool:
+        """Return whether the first values of a field of a shard lie in blocks that have to be expanded."""
+        index = self._reader.shards[number].index
+        column = index.fields.get(name)
+        blocks = None if column is None or column.starts is not None else index.blocks_of(column.file)
+        if column is None or blocks is None or not len(blocks):
+            return False
+        block = np.clip(np.searchsorted(blocks.start, column.offset[:_EXAMPLES], "right") - 1, 0, len(blocks) - 1)
+        return not blocks.is_stored(block).any()
 
     def _held_in_index(self, name: str, number: int) -> _Held | None:
         """Return the values of a field that the index of a shard has, and where they are missing."""

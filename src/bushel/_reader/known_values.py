@@ -18,7 +18,7 @@ from bushel._index.table import MISSING, ShardIndex
 from bushel.codecs import is_registered
 from bushel.spec import KEY
 
-__all__ = ["KnownFields", "exact_kind", "known_values", "merged"]
+__all__ = ["KnownFields", "complete", "exact_kind", "known_values", "merged"]
 
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -62,6 +62,11 @@ def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) ->
         if all([_fill(values, group, name) for group in groups if name in group.index.fields]):
             found[name] = values
     return found
+
+
+def complete(values: Sequence[Any]) -> bool:
+    """Return whether all samples have a value, of values that `known_values` found."""
+    return not any(value is _ABSENT for value in values)
 
 
 class KnownFields:
@@ -155,7 +160,7 @@ def merged(
         known: The values that `known_values` found.
         names: All fields, in order.
     """
-    if len(known) == len(names) and not any(_ABSENT in values for values in known.values()):
+    if len(known) == len(names) and all(map(complete, known.values())):
         columns = [known[name] for name in names]
         for sample, row in zip(samples, zip(*columns, strict=True), strict=True):
             sample.update(zip(names, row, strict=True))

@@ -33,6 +33,7 @@ __all__ = [
     "holds_elements",
     "holds_image",
     "holds_sound",
+    "is_light",
     "is_registered",
     "is_withheld",
     "register_codec",
@@ -70,6 +71,12 @@ _WRAPPERS = {"gzip": ("gzipped", "utf8"), "stored": ("stored_bytes", "pickle")}
 
 _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 """The built-in codecs of arrays of which some rows can be decoded."""
+
+_LIGHT = frozenset(
+    {*_MODULES["scalars"], *_MODULES["varints"], *_MODULES["recordio_label"], *_ARRAYS}
+    | {"tenbin", "json", "json-array", "msgpack", "tree"}
+)
+"""The built-in codecs that decode in little more time than copying the bytes takes."""
 
 _STORED = "stored("
 _PATH, _URL = "(path)", "(url)"
@@ -152,6 +159,18 @@ def codec_names() -> tuple[str, ...]:
         True
     """
     return tuple(sorted({*_MODULE_OF, *_WRAPPERS, *_registered, *plugin_names(_GROUP)}))
+
+
+def is_light(name: str) -> bool:
+    """Return whether a codec is a built-in one whose values decode in little time: numbers, texts, arrays, objects.
+
+    Examples:
+        >>> from bushel.codecs import is_light
+        >>> is_light("utf8"), is_light("jpg")
+        (True, False)
+    """
+    base, _ = _parts(name)
+    return base in _LIGHT and base not in _registered
 
 
 def is_registered(name: str) -> bool:

@@ -69,6 +69,9 @@ class MappedFile:
     def check(self) -> None:
         """Raise `ExtentError` ("shrunk") if the file is smaller than at opening."""
 
+def cold_reads() -> int:
+    """Return how many batches of this thread had a row so far that was not in memory and was waited for."""
+
 def read_many(
     files: Sequence[MappedFile],
     file: NDArray[np.int32] | int,

@@ -165,6 +165,7 @@ class ArrayFactory:
         names: The fields of the batches, in order.
 
     Attributes:
+        pool: Source of the memory.
         numbers: Gathers the fields that have not been given up.
         names: The fields of the batches, in order.
     """
@@ -172,7 +173,7 @@ class ArrayFactory:
     def __init__(
         self, collate: Collate | None, pool: BufferPool, numbers: NumberReader | None = None, names: Sequence[str] = ()
     ) -> None:
-        self._pool = pool
+        self.pool = pool
         self._rules = collate if isinstance(collate, Mapping) else {}
         self._ragged = set[str]()
         self._tries: Counter[tuple[str, bool]] = Counter()
@@ -188,12 +189,12 @@ class ArrayFactory:
 
     def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return an array for a batch, in native byte order; None if there is not enough memory."""
-        return self._pool.array((samples, *shape), dtype.newbyteorder("="))
+        return self.pool.array((samples, *shape), dtype.newbyteorder("="))
 
     def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        array = self._pool.array(shape, field.dtype) if math.prod(shape) * field.dtype.itemsize >= _POOLED else None
+        array = self.pool.array(shape, field.dtype) if math.prod(shape) * field.dtype.itemsize >= _POOLED else None
         return np.empty(shape, field.dtype) if array is None else array
 
     def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:

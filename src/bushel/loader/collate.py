@@ -12,7 +12,18 @@ import numpy.typing as npt
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-__all__ = ["Batch", "Collate", "FieldCollate", "Padded", "Ragged", "Sample", "collate", "common_type", "is_masked"]
+__all__ = [
+    "Batch",
+    "Collate",
+    "FieldCollate",
+    "Padded",
+    "Ragged",
+    "Sample",
+    "collate",
+    "collate_values",
+    "common_type",
+    "is_masked",
+]
 
 Sample = dict[str, Any]
 Batch = dict[str, Any]
@@ -178,12 +189,29 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
                 f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its batch have. Leave the "
                 f'field out with fields=, or get a list with None for it with collate={{{name!r}: "list"}}'
             )
+    return collate_values(name, values, rule, lambda: samples[0].get(KEY))
+
+
+def collate_values(name: str, values: list[Any], rule: FieldCollate | None, first_key: Callable[[], Any]) -> Any:
+    """Collate the values of one field, which all samples have.
+
+    Args:
+        name: The field, for the error.
+        values: The values.
+        rule: Its rule.
+        first_key: Returns the key of the first sample, for the error.
+
+    Raises:
+        SpecError: They do not collate.
+    """
+    if rule == "list":
+        return values
     try:
         if callable(rule):
             return rule(values)
         return _stack(values, must=rule == "stack")
     except ValueError as error:
-        start = f"cannot collate field {name!r} of the batch that starts at sample {samples[0].get(KEY)!r}"
+        start = f"cannot collate field {name!r} of the batch that starts at sample {first_key()!r}"
         raise SpecError(f"{start}: {error}") from error
 
 

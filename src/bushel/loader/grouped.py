@@ -1,21 +1,22 @@
-"""Running a pipeline whose batches are of numbers only: they are gathered some at a time.
+"""Running a pipeline whose batches need no samples: numbers, texts, bytes and light objects, some batches at a time.
 
-Gathering a small batch takes a few microseconds, less than passing it from thread to thread. So one call of the kernel
-gathers a group of batches, of about a megabyte together.
+Reading a small batch takes a few microseconds, less than passing it from thread to thread. So one call reads a group of
+batches, of about a megabyte together.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, islice
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._dataset.batch_reader import NumberReader
 from bushel._runtime.threads import Result, Threads
@@ -30,7 +31,13 @@ from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 
-__all__ = ["Groups", "run_groups"]
+if TYPE_CHECKING:
+    from bushel._reader.field_lists import FieldList
+    from bushel.loader.listed import ListedFields
+
+__all__ = ["Groups", "Made", "run_groups"]
+
+I64 = npt.NDArray[np.int64]
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
@@ -45,15 +52,17 @@ def run_groups(
     workers: int,
     window: PrefetchWindow,
     kind: type[Groups] | None = None,
+    listed: ListedFields | None = None,
 ) -> Generator[Finished]:
     """Gather batches, in threads or in the consumer's own thread (`workers=0`).
 
-    The numbers of `factory` are all fields of the batches, and `kind` makes them; None for a row per sample. The other
-    arguments are those of `run_batches`.
+    The numbers of `factory` and the fields that are `listed` are all fields of the batches, and `kind` makes them; None
+    for a row per sample. The other arguments are those of `run_batches`.
     """
-    if factory.numbers is None:
-        raise ValueError("there are no numbers to gather")
-    groups = (kind or Groups)(iteration, factory, factory.numbers)
+    numbers = factory.numbers if listed is None else factory.numbers or listed.numbers
+    if numbers is None:
+        raise ValueError("there is nothing to gather")
+    groups = (kind or Groups)(iteration, factory, numbers, listed)
     first = next(plans, None)
     if first is None:
         return
@@ -66,7 +75,7 @@ def run_groups(
     try:
         while True:
             while len(running) < in_work:
-                ahead = in_work + _COLD_GROUPS if groups.numbers.waited and threads is not None else 1
+                ahead = in_work + _COLD_GROUPS if groups.waited and threads is not None else 1
                 while len(planned) < ahead and (group := list(islice(plans, size))):
                     groups.note(group)
                     planned.append(group)
@@ -130,81 +139,116 @@ def _uploaded(made: _Group, upload: Upload, output: Output) -> Generator[Finishe
         del finished
 
 
+class Made(NamedTuple):
+    """A batch, the size of the stored bytes that it was made of, and its fields that are to be collated yet."""
+
+    batch: Batch
+    size: int
+    lists: Collection[str] = ()
+
+
 class Groups:
     """Makes the batches of groups. Threads share it."""
 
-    def __init__(self, iteration: Iteration, factory: ArrayFactory, numbers: NumberReader) -> None:
+    def __init__(
+        self, iteration: Iteration, factory: ArrayFactory, numbers: NumberReader, listed: ListedFields | None
+    ) -> None:
         self.numbers, self._iteration = numbers, iteration
-        self._pipeline, self._factory = iteration.pipeline, factory
+        self._pipeline, self._factory, self._listed = iteration.pipeline, factory, listed
         self._is_ragged = any(field.ragged for field in numbers.fields)
         # of a ragged field the example's size
         self._sample_bytes = sum(math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields)
+        self._lists = [name for name in factory.names if all(field.name != name for field in numbers.fields)]
+
+    @property
+    def waited(self) -> bool:
+        """Whether values of the last batch were not in memory."""
+        lists = self._listed is not None and bool(self._lists) and self._listed.lists.waited
+        return lists or self.numbers.waited
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes, an estimate if it is ragged."""
-        return len(plan.samples) * self._sample_bytes
+        lists = 0 if self._listed is None or not self._lists else self._listed.lists.size(plan.samples, self._lists)
+        return lists + len(plan.samples) * self._sample_bytes
 
     def note(self, group: list[BatchPlan]) -> None:
         """Take notice of a group that will be made soon."""
-        if self.numbers.waited:
-            self.numbers.prefetch(np.concatenate([plan.samples for plan in group]))
+        if self.waited:
+            samples = np.concatenate([plan.samples for plan in group])
+            self.numbers.prefetch(samples)
+            if self._listed is not None and self._lists:
+                self._listed.lists.prefetch(samples, self._lists)
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
         """Make the batches of a group."""
-        made = _Group(deque())
+        done = _Group(deque())
         try:
-            for plan, batch in zip(group, self._gather(group), strict=True):
+            start = perf_counter()
+            batches = self._batches(group)
+            self._iteration.clock.add({"storage": perf_counter() - start})
+            for plan, made in zip(group, batches, strict=True):
                 # one that could not be gathered is made in the ordinary way
-                finished = self._iteration.made(plan, self._factory) if batch is None else self._finished(plan, batch)
-                made.batches.append(self._iteration.on_host(finished))
+                finished = self._iteration.made(plan, self._factory) if made is None else self._finished(plan, made)
+                done.batches.append(self._iteration.on_host(finished))
         except Exception as error:  # raised after the batches before it
-            made.error = error
+            done.error = error
         except BaseException as error:
             result.fail(error)
             return
-        result.set(made)
+        result.set(done)
 
-    def _gather(self, group: list[BatchPlan]) -> list[Batch | None]:
-        """Gather the batches of a group. None takes the place of one that has to be read in the ordinary way."""
-        start = perf_counter()
-        if self._factory.numbers is not self.numbers:  # a field was given up
-            return [None] * len(group)
-        batches = self._batches(group)
-        self._iteration.clock.add({"storage": perf_counter() - start})
-        return batches
-
-    def _batches(self, group: list[BatchPlan]) -> list[Batch | None]:
-        numbers, excluded = self.numbers, self._pipeline.excluded
-        nothing: list[Batch | None] = [None] * len(group)
-        gathered = self._factory.gather([plan.samples for plan in group])
-        ends = list(accumulate(len(plan.samples) for plan in group))
+    def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
+        """Make the batches of a group. None takes the place of one that has to be read in the ordinary way."""
+        excluded = self._pipeline.excluded
+        nothing: list[Made | None] = [None] * len(group)
+        each = [plan.samples for plan in group]
+        samples = each[0] if len(each) == 1 else np.concatenate(each)
+        gathered = self._factory.gather(each)
+        lists = [name for name in self._factory.names if name not in gathered]
+        listed = self._parts(samples, lists)
         keys: list[str] | None = None
         if self._pipeline.keys:
             try:
-                keys = numbers.keys(np.concatenate([plan.samples for plan in group]))
+                keys = self.numbers.keys(samples)
             except FormatError:  # raised again, with the sample, in the ordinary way
                 return nothing
-        batches: list[Batch | None] = [None] * len(group)
-        for number, (plan, end) in enumerate(zip(group, ends, strict=True)):
+        batches: list[Made | None] = []
+        for number, (plan, end) in enumerate(zip(group, accumulate(map(len, each)), strict=True)):
             batch: Batch = {} if keys is None else {KEY: keys[end - len(plan.samples) : end]}
             if self._pipeline.sources is not None:
                 batch[SOURCE] = self._pipeline.sources.names_of(plan.samples)
+            size = 0
             for name in self._factory.names:
-                parts = gathered.get(name)
-                own = None if parts is None else parts[number]
-                if own is None:
-                    break
-                batch[name] = own.batch
-            else:
-                if not excluded or excluded.isdisjoint(plan.samples.tolist()):
-                    batches[number] = batch
+                if name in gathered and (own := gathered[name][number]) is not None:
+                    batch[name] = own.batch
+                elif listed is not None and name in listed:
+                    batch[name] = listed[name].values[end - len(plan.samples) : end]
+                    size += listed[name].size(end - len(plan.samples), end)
+            whole = len(batch) == len(self._factory.names) + (SOURCE in batch) + (keys is not None)
+            good = whole and (not excluded or excluded.isdisjoint(plan.samples.tolist()))
+            batches.append(Made(batch, size + self.numbers_size(batch, lists), lists) if good else None)
         return batches
 
-    def _finished(self, plan: BatchPlan, batch: Batch) -> Finished:
+    def _parts(self, samples: I64, names: list[str]) -> dict[str, FieldList] | None:
+        """Read fields that are not gathered. None: they have to be read in the ordinary way."""
+        if not names or self._listed is None or not self._listed.names.issuperset(names):
+            return None
+        return self._listed.read(samples, names, self._iteration.clock.add)
+
+    def numbers_size(self, batch: Batch, lists: Collection[str] = ()) -> int:
+        """Return the size of the numbers in a batch, in bytes, without the fields that are lists."""
+        return count_bytes([batch[name] for name in self._factory.names if name not in lists])
+
+    def _finished(self, plan: BatchPlan, made: Made) -> Finished:
         """Return a gathered batch as the consumer gets it."""
-        size = count_bytes([batch[name] for name in self._factory.names]) if self._is_ragged else self.bytes_of(plan)
+        batch = made.batch
+        if made.lists and self._listed is not None:
+            start = perf_counter()
+            for name in made.lists:
+                batch[name] = self._listed.collated(name, batch[name], plan.samples)
+            self._iteration.clock.add({"collate": perf_counter() - start})
         if (call := self._pipeline.batch_transform) is not None:
             start = perf_counter()
             batch = transformed(call, batch, self._pipeline.order.seed, plan)
             self._iteration.clock.add({"collate": perf_counter() - start})
-        return Finished(plan.consumed, batch, len(plan.samples), size)
+        return Finished(plan.consumed, batch, len(plan.samples), made.size)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bushel._dataset.number_field import Rooms
 from bushel.errors import FormatError
 from bushel.loader.collate import Batch, Padded
-from bushel.loader.grouped import Groups
+from bushel.loader.grouped import Groups, Made
 from bushel.loader.plan import BatchPlan
 from bushel.loader.rows import Rows
 from bushel.loader.sources import SOURCE
@@ -36,10 +36,12 @@ class RowGroups(Groups):
             return 0
         return len(plan.rows.ends) * self._pipeline.shape.tokens * sum(each.nbytes for each in self.numbers.fields)
 
-    def _batches(self, group: list[BatchPlan]) -> list[Batch | None]:
+    def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         found = self._together(group)
-        if found is not None or len(group) == 1:
-            return [None] if found is None else list(found)
+        if found is not None:
+            return [Made(batch, self.numbers_size(batch)) for batch in found]
+        if len(group) == 1:
+            return [None]
         return [batch for plan in group for batch in self._batches([plan])]  # one of them has to be read otherwise
 
     def _together(self, group: Sequence[BatchPlan]) -> list[Batch] | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from bushel.loader.batch_arrays import BufferPool
+from bushel.loader.batch_arrays import ArrayFactory, BufferPool
 from bushel.loader.grouped import Groups, run_groups
 from bushel.loader.pipeline import Finished, Pipeline
 from bushel.loader.plan import BatchPlan
 from bushel.loader.run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
+    from bushel.loader.listed import ListedFields
     from bushel.loader.read_ahead import ReadAhead
 
 __all__ = ["run_batches"]
@@ -36,13 +37,28 @@ def run_batches(
     """
     pipeline = iteration.pipeline
     factory = pipeline.factory(pool)
-    if factory.numbers is not None and {field.name for field in factory.numbers.fields} == set(factory.names):
+    numbers = frozenset[str]() if factory.numbers is None else {field.name for field in factory.numbers.fields}
+    listed = _listed(pipeline, factory)
+    if factory.names and numbers | (frozenset() if listed is None else listed.names) == set(factory.names):
         kind = None if pipeline.shape is None else _rows()
-        return run_groups(iteration, plans, factory, workers=workers, window=window, kind=kind)
+        return run_groups(iteration, plans, factory, workers=workers, window=window, kind=kind, listed=listed)
     if not workers:
         return run_inline(iteration, plans, factory)
     ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
     return run_threads(iteration, plans, factory, workers=workers, window=window, ahead=ahead)
+
+
+def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
+    """Return the fields that batches can have without samples, beside those that are gathered; None if none can."""
+    if not pipeline.batched or callable(pipeline.collate) or pipeline.shape is not None or pipeline.windows is not None:
+        return None
+    if pipeline.transforms.sample is not None or pipeline.source.remote:
+        return None
+    from bushel.loader.listed import listed_fields
+
+    transformed = frozenset(name for one in pipeline.transforms.fields for name in one.fields)
+    asked = pipeline.source.dataset, pipeline.fields, pipeline.collate or {}, transformed, factory.pool
+    return listed_fields(*asked, decode=pipeline.decode)
 
 
 def _rows() -> type[Groups]:

@@ -21,6 +21,8 @@ constexpr std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
 // other rows with system calls, which they need when nothing is known of their pages.
 constexpr std::int64_t bytes_per_fault = 512 * 1024;
 
+thread_local std::int64_t cold_batches = 0;
+
 // The end of an extent for an error message: no sum of what a file says may overflow.
 std::int64_t end_of(std::int64_t offset, std::int64_t length) {
     length = std::max(length, std::int64_t{0});
@@ -210,8 +212,11 @@ bool read_rows(const Batch &batch, RowSink &sink) {
     }
 
     for (const std::size_t row : cold) reader.from_disk(row);
+    if (!cold.empty()) ++cold_batches;
     return !cold.empty();
 }
+
+std::int64_t cold_reads() { return cold_batches; }
 
 void copy(const Batch &batch, std::uint8_t *const *out) {
     CopySink sink(batch, out);

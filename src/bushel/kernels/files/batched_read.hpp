@@ -51,6 +51,9 @@ public:
 // in memory.
 bool read_rows(const Batch &batch, RowSink &sink);
 
+// The number of batches of this thread so far that had a row which was not in memory.
+std::int64_t cold_reads();
+
 // Copy each row that is not missing to out[row] and compare its checksum. The batch must be checked. A wrong checksum
 // does not end the copy: the ExtentError of the first such row is thrown at the end.
 void copy(const Batch &batch, std::uint8_t *const *out);

@@ -1,0 +1,106 @@
+"""The values of fields of a batch, a list for each field: what a batch is made of that needs no samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.read_plan import Group
+from bushel.codecs import get_codec
+
+if TYPE_CHECKING:
+    from bushel._reader.reader import Reader
+
+__all__ = ["FieldList", "field_lists", "stored_size"]
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldList:
+    """The values of a field, one for each sample of a batch.
+
+    Attributes:
+        values: Stored bytes, or values that were decoded or that the index has.
+        codecs: The codec of each sample's stored bytes, or one for all; None if nothing is to be decoded.
+        sizes: The stored bytes that were read of each sample; None if the index has the values.
+    """
+
+    values: Sequence[Any]
+    codecs: str | list[str] | None
+    sizes: Sequence[int] | None = None
+
+    def size(self, start: int, stop: int) -> int:
+        """Return the number of stored bytes that were read of some of the samples."""
+        return 0 if self.sizes is None else sum(self.sizes[start:stop])
+
+    def decoded(self) -> FieldList:
+        """Return the values decoded, in a list.
+
+        Raises:
+            CodecError: One cannot be decoded.
+        """
+        if self.codecs is None:
+            return self
+        if isinstance(self.codecs, list):
+            both = zip(self.codecs, self.values, strict=True)
+            return FieldList([get_codec(codec).decode(value) for codec, value in both], None, self.sizes)
+        decode: Callable[[Any], Any] = get_codec(self.codecs).decode
+        # stored bytes of the codec `bytes` are the values
+        return FieldList(self.values if decode is bytes else list(map(decode, self.values)), None, self.sizes)
+
+
+def field_lists(reader: Reader, positions: I64, names: Sequence[str], *, decode: bool) -> dict[str, FieldList] | None:
+    """Read plain fields of samples in one read.
+
+    Args:
+        reader: The reader.
+        positions: int64[n].
+        names: The fields.
+        decode: Whether values will be decoded. If so, those that the index has are not read.
+
+    Returns:
+        The values by field; None if a sample lacks one of them, or has a sequence there.
+
+    Raises:
+        CorruptError, FormatError: A sample cannot be read.
+    """
+    groups = reader.readable(positions, names)
+    if not all(_has_plain(group, names) for group in groups):
+        return None
+    lists: dict[str, FieldList] = {}
+    wanted = dict.fromkeys(names)
+    if decode and len(unknown := reader.unknown(groups, wanted)) < len(names):
+        from bushel._reader.known_values import complete, known_values
+
+        own = known_values(groups, len(positions), [name for name in names if name not in unknown])
+        if not all(complete(values) for values in own.values()):
+            return None
+        lists = {name: FieldList(values, None) for name, values in own.items()}
+    if rest := [name for name in names if name not in lists]:
+        plan = reader.plan(groups, len(positions), dict.fromkeys(rest), parts=False)
+        stored = reader.stored(plan, positions)
+        if None in stored:
+            return None
+        for field in plan.fields:
+            values = stored[field.first : field.first + len(positions)]
+            lists[field.name] = FieldList(
+                values, field.codecs if decode else None, [len(value or b"") for value in values]
+            )
+    return lists
+
+
+def stored_size(reader: Reader, positions: I64, names: Sequence[str]) -> int:
+    """Return the number of stored bytes of plain fields of samples."""
+    plan = reader.plan(reader.groups(positions, names), len(positions), dict.fromkeys(names), parts=False)
+    return sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
+
+
+def _has_plain(group: Group, names: Sequence[str]) -> bool:
+    """Return whether all fields of a shard's samples that are among these are plain."""
+    columns = (group.index.fields.get(name) for name in names)
+    return all(column is None or column.starts is None for column in columns)
