@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.loader.documents import LENGTHS
+from tests.loader.documents import write as write_documents
 from tests.sources.clips import clip
 from tests.viewer.browsing import Page, chromium, until, violations
 from tests.viewer.serving import write
 
 import bushel
+from bushel.transforms import CenterCrop
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +31,8 @@ PAGES = (
     "/d/0/compare",
     "/d/0/compare?left=0:caption&right=3:caption&show=differences",
     "/d/2/s/0",
+    "/d/0/batches?step=1",
+    "/d/0/batches?loader=packs",
 )
 
 
@@ -51,7 +56,15 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bushel.Viewer]:
         path = clip(root / "a.webm", rate=10, levels=[10 * number for number in range(20)], height=64, width=96)
         writer.append({"video": path.read_bytes(), "label": 1}, key="clip")
     many = small[np.arange(SAMPLES) % 1000]
-    with bushel.view(mixed, many, root / "clips", mixed) as viewer:
+    documents = write_documents(root / "documents", LENGTHS, container="bag")
+    mixture = bushel.mix({"web": documents[:90], "code": documents[90:]}, weights={"web": 0.7, "code": 0.3})
+    loaders = {
+        "mixed": bushel.Loader(
+            bushel.open(mixed), 8, shuffle=True, transforms={"image": CenterCrop(20)}, fields=["image", "caption"]
+        ),
+        "packs": bushel.Loader(mixture, 8, pack_by="tokens.length", pack_tokens=60),
+    }
+    with bushel.view(mixed, many, root / "clips", mixed, loaders=loaders) as viewer:
         yield viewer
 
 
@@ -442,3 +455,22 @@ def test_pages_need_no_cookies(browser: Any, viewer: bushel.Viewer, tmp_path: Pa
     assert page.locator("h1").inner_text() == "set/000"
     assert context.cookies() == []
     context.close()
+
+
+def test_batches_are_stepped_through_and_documents_lead_to_their_rows(tab: Page) -> None:
+    page = tab.open("/d/0/batches")
+    assert page.locator("h1").inner_text() == "Epoch 0, step 0, rank 0 of 1"
+    until(page, "[...document.querySelectorAll('.batch img')].filter(i => i.naturalWidth).length === 8")
+    first = page.locator(".batch .key").first.inner_text()
+    page.click("#after")
+    page.wait_for_load_state("networkidle")
+    assert page.locator("h1").inner_text() == "Epoch 0, step 1, rank 0 of 1"
+    assert page.locator(".batch .key").first.inner_text() != first
+    page.select_option("select[name=loader]", "packs")
+    page.click("button.main")
+    page.wait_for_load_state("networkidle")
+    assert page.locator(".pack").count() == 8
+    assert page.locator(".shares tbody tr").count() > 1
+    page.locator(".packs summary").first.click()
+    assert "tokens from 0" in page.locator(".documents dt").first.inner_text()
+    assert tab.errors == []

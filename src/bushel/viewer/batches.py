@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._pictures.pixels import is_picture
+from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 from bushel.viewer.shelf import plain_text
 
@@ -18,7 +19,7 @@ __all__ = ["Document", "Row", "Tokenizer", "rows_of_batch", "value_at"]
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 
-_OWN = ("positions", "documents", "cu_seqlens", KEY, "__source__")
+_OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
 """What batches have besides fields."""
 _LINE = 160
 _TOKENS = 48
@@ -31,6 +32,7 @@ class Document:
 
     Attributes:
         key: Key of its sample.
+        source: The dataset of a mixture that it comes from; empty if there is none.
         start: Place of its first token in the row.
         size: Number of its tokens.
         tokens: The first tokens, as text of the tokenizer or as numbers.
@@ -38,6 +40,7 @@ class Document:
     """
 
     key: str
+    source: str
     start: int
     size: int
     tokens: str
@@ -51,7 +54,7 @@ class Row:
     Attributes:
         number: Its number in the batch.
         key: Key of its sample; empty if documents share the row.
-        source: The dataset of a mixture that it comes from; of shared rows, each of their datasets once.
+        source: The dataset of a mixture that its sample comes from; empty if documents share the row.
         pictures: The fields that are drawn.
         values: Names and values of the others as lines of text.
         documents: The documents of a shared row.
@@ -86,21 +89,19 @@ def rows_of_batch(
     for number in range(min(most, len(keys))):
         pictures, values = [], []
         for name, value in batch.items():
-            if name in _OWN or name == tokens:
+            if name in _OWN or (tokens is not None and hasattr(value, "shape")):  # tokens, and what is packed alike
                 continue
             own = value_at(value, number)
             if isinstance(own, np.ndarray) and own.ndim >= 2 and _drawable(own):
                 pictures.append(name)
             else:
                 values.append((name, _line(own)))
-        sources = batch.get("__source__")
-        source = "" if sources is None else sources[number]
         documents = () if tokens is None else _documents(batch, tokens, number, tokenizer)
         rows.append(
             Row(
                 number,
                 plain_text(str(keys[number])) if tokens is None else "",
-                source if isinstance(source, str) else ", ".join(dict.fromkeys(source)),
+                batch[SOURCE][number] if tokens is None and SOURCE in batch else "",
                 tuple(pictures),
                 tuple(values),
                 documents,
@@ -129,10 +130,12 @@ def _documents(batch: Mapping[str, Any], tokens: str, number: int, tokenizer: To
     row = np.asarray(value_at(batch[tokens], number))
     bounds = np.asarray(value_at(batch["cu_seqlens"], number)).tolist()
     found = []
-    for key, start, stop in zip(batch[KEY][number], bounds[:-1], bounds[1:], strict=True):
+    keys = batch[KEY][number]
+    sources = batch[SOURCE][number] if SOURCE in batch else [""] * len(keys)
+    for key, source, start, stop in zip(keys, sources, bounds[:-1], bounds[1:], strict=True):
         shown = row[start : min(stop, start + _TOKENS)].tolist()
         text = _text(shown, tokenizer)
-        found.append(Document(plain_text(str(key)), start, stop - start, text, stop - start - len(shown)))
+        found.append(Document(plain_text(str(key)), source, start, stop - start, text, stop - start - len(shown)))
     return tuple(found)
 
 
