@@ -26,7 +26,7 @@ from bushel.storage.objects.blockcache import BlockCache
 
 __all__ = ["cache_of_tables", "has_table", "keep_table", "kept_table"]
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Number of the rules by which containers make tables. It changes when they would make another one of the same file."""
 _USUAL_SIZE = "2GB"
 

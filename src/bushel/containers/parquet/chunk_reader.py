@@ -1,4 +1,4 @@
-"""A remote Parquet file whose column chunks are fetched whole, one after another, for a pass over all of its pages."""
+"""A remote Parquet file whose column chunks, or those pages of them that are wanted, are fetched in one piece each."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class ChunkReader:
 
     Args:
         file: The file.
-        footer: Its footer.
+        footer: Its footer, or that of a run of rows, of whose chunks only the pages that have them are fetched.
     """
 
     def __init__(self, file: File, footer: Footer) -> None:
         self._file = file
         self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
-        chunks = sorted((chunk.offset, chunk.length) for group in footer.groups for chunk in group.chunks)
-        self._starts = [offset for offset, _ in chunks]
-        self._stops = [offset + length for offset, length in chunks]
+        spans = sorted(span for group in footer.groups for chunk in group.chunks for span in chunk.spans)
+        self._starts = [start for start, _ in spans]
+        self._stops = [stop for _, stop in spans]
         self._held: tuple[int, bytes] = (0, b"")
 
     def read(self, offset: int, length: int, /) -> bytes:

@@ -8,15 +8,15 @@ the table. See docs/format-parquet.md for the types. The row groups of a remote 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.parquet.chunk_reader import ChunkReader
 from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
+from bushel.containers.parquet.groups import Groups, narrowed, sections_of
 from bushel.containers.parquet.table import Table
 from bushel.containers.parquet.types import field_of
 from bushel.containers.references import with_references
@@ -30,10 +30,6 @@ __all__ = ["CONTAINER"]
 
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
-_SECTION = 8 << 20
-"""Small row groups that follow each other form a section of up to this size in bytes."""
-_GAP = 64 << 10
-"""Bytes between chunks that are read rather than left out by another request."""
 
 
 class _Parquet:
@@ -63,50 +59,26 @@ class _Parquet:
         return with_references(_table(Table(near, footer, features), fields, shard), shard, options.spec)
 
     def outline(self, shard: Shard, /) -> Outline:
-        """Return the rows and bytes of each row group, from the footer."""
+        """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
         file, tail = _opened(shard)
         footer = read_footer(file, tail)
         features = features_of(footer, file.path)
         fields = tuple(_fields(file, footer, features))
         labels = {name: feature.names for name, feature in features.items() if feature.names}
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-        return Outline(stamp, fields, labels, tuple(_sections(footer, features, fields)))
+        return Outline(stamp, fields, labels, tuple(sections_of(footer, features, fields, file, tail)))
 
     def narrowed(self, section: Section, names: Collection[str], /) -> Section:
         """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
-        own: _Groups = section.details
-        nodes = [node for node in own.footer.fields if node.name in names]
-        fields = tuple(field for field in own.fields if field.name in names)
-        numbers = [leaf.leaf for node in nodes for leaf in node.leaves()]
-        chunks = [group.chunks[number] for group in own.footer.groups for number in numbers]
-        details = replace(own, footer=replace(own.footer, fields=tuple(nodes)), fields=fields)
-        spans = tuple(_together(sorted((chunk.offset, chunk.offset + chunk.length) for chunk in chunks)))
-        return replace(section, details=details, spans=spans, fields=tuple(field.name for field in fields))
+        return narrowed(section, names)
 
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
         """Return the table of the row groups of a section."""
-        own: _Groups = section.details
+        own: Groups = section.details
         return _table(Table(ChunkReader(file, own.footer), own.footer, own.features, own.first), own.fields, shard)
 
 
 CONTAINER = _Parquet()
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """The row groups of a section.
-
-    Attributes:
-        first: Number of the first one in the file.
-        footer: The footer with only these.
-        features: Hugging Face's metadata of columns.
-        fields: The fields of the file.
-    """
-
-    first: int
-    footer: Footer
-    features: Mapping[str, Feature]
-    fields: tuple[Field, ...]
 
 
 def _opened(shard: Shard) -> tuple[File, bytes | None]:
@@ -123,33 +95,6 @@ def _fields(file: File, footer: Footer, features: Mapping[str, Feature]) -> Iter
     for node in footer.fields:
         with _naming(node, file, footer):
             yield field_of(node, file, footer, features)
-
-
-def _sections(footer: Footer, features: Mapping[str, Feature], fields: tuple[Field, ...]) -> Iterator[Section]:
-    first = number = 0
-    groups = footer.groups
-    while first < len(groups):
-        last = first + 1
-        while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
-            last += 1
-        own = footer.only(first, last)
-        start, stop = min(each.start for each in own.groups), max(each.stop for each in own.groups)
-        yield Section(number, own.rows, start, stop, _Groups(first, own, features, fields))
-        first, number = last, number + 1
-
-
-def _together(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield spans, those together that have only a small gap between them."""
-    last: tuple[int, int] | None = None
-    for start, stop in spans:
-        if last is not None and start <= last[1] + _GAP:
-            last = last[0], max(last[1], stop)
-            continue
-        if last is not None:
-            yield last
-        last = start, stop
-    if last is not None:
-        yield last
 
 
 def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:

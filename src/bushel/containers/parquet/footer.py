@@ -13,7 +13,7 @@ from bushel.errors import FormatError
 from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.storage import File
 
-__all__ = ["TAIL", "Chunk", "Footer", "Node", "RowGroup", "read_footer"]
+__all__ = ["TAIL", "Chunk", "Footer", "Node", "Part", "RowGroup", "read_footer"]
 
 _HINT = "the file is damaged or incomplete: write or download it again"
 TAIL = 64 << 10
@@ -64,6 +64,25 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The pages of a chunk that have some rows of its row group.
+
+    Attributes:
+        dictionary: Bytes of the dictionary at the beginning of the chunk that these pages need; 0 for none.
+        start: First byte of the data pages.
+        stop: Their end.
+        first: Number of their first row in the row group.
+        rows: Number of their rows.
+    """
+
+    dictionary: int
+    start: int
+    stop: int
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """The pages of one leaf in one row group.
 
@@ -73,6 +92,8 @@ class Chunk:
         values: Number of values, nulls included.
         codec: Name of the filter of its pages: `stored`, `snappy`, `gzip`, `brotli`, `zstd`, `lz4`, `lz4-block`.
         encodings: Numbers of the encodings of its values and levels, as far as they are listed.
+        index: Offset and bytes of its offset index; None if it has none.
+        part: The pages that are read; None for all.
     """
 
     offset: int
@@ -80,6 +101,16 @@ class Chunk:
     values: int
     codec: str
     encodings: tuple[int, ...] = ()
+    index: tuple[int, int] | None = None
+    part: Part | None = None
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """First byte and end of what is read of it."""
+        if self.part is None:
+            return ((self.offset, self.offset + self.length),)
+        data = (self.part.start, self.part.stop)
+        return ((self.offset, self.offset + self.part.dictionary), data) if self.part.dictionary else (data,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +120,12 @@ class RowGroup:
     Attributes:
         rows: Number of rows.
         chunks: One for each leaf.
+        first: Number of the first row in the row group of the file, of which these may be a run.
     """
 
     rows: int
     chunks: tuple[Chunk, ...]
+    first: int = 0
 
     @property
     def start(self) -> int:
@@ -235,7 +268,9 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
         raise ValueError(f"a chunk of {length} bytes at offset {offset} is not inside the {size} bytes of the file")
     listed = meta.get(2)
     encodings = tuple(each for each in listed if type(each) is int) if isinstance(listed, list) else ()
-    return Chunk(offset, length, _count(meta, 5), _CODECS[codec], encodings)
+    index = (chunk.get(4), chunk.get(5))
+    own = (index[0], index[1]) if type(index[0]) is int and type(index[1]) is int else None
+    return Chunk(offset, length, _count(meta, 5), _CODECS[codec], encodings, own)
 
 
 def _structs(parsed: Struct, number: int) -> list[Struct]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -86,13 +86,25 @@ class _Rows:
 
 
 def _chunks(footer: Footer, node: Node) -> Iterator[tuple[int, Chunk]]:
+    """Yield the rows of the pages that are read of each chunk, and the chunk."""
     for group in footer.groups:
-        yield group.rows, group.chunks[node.leaf]
+        chunk = group.chunks[node.leaf]
+        yield group.rows if chunk.part is None else chunk.part.rows, chunk
+
+
+def _kept(footer: Footer, node: Node) -> slice:
+    """Return the rows that are wanted of those of all pages that are read."""
+    for group in footer.groups:  # one, if it is a run of rows
+        part = group.chunks[node.leaf].part
+        if part is not None:
+            return slice(group.first - part.first, group.first - part.first + group.rows)
+    return slice(None)
 
 
 def _pages(file: File, chunk: Chunk, leaf: Leaf) -> Iterator[tuple[Page, Payload]]:
-    for page in pages_of(file.read, chunk.offset, chunk.length):
-        yield page, payload_of(page, file.read(page.offset, page.length), leaf)
+    for start, stop in chunk.spans:
+        for page in pages_of(file.read, start, stop - start):
+            yield page, payload_of(page, file.read(page.offset, page.length), leaf)
 
 
 def _leaf(node: Node, chunk: Chunk) -> Leaf:
@@ -154,7 +166,20 @@ def places_of(file: File, footer: Footer, node: Node, group: Node | None = None)
         starts = np.cumsum(counts)
         absent = np.concatenate([np.zeros(0, np.bool_), *(each.absent for each in rows_of_chunks)])
     blocks = None if made is None else made.blocks()
-    return Bytes(np.concatenate(offsets), np.concatenate(lengths), starts, absent, blocks)
+    made_of_all = Bytes(np.concatenate(offsets), np.concatenate(lengths), starts, absent, blocks)
+    return _of_rows(made_of_all, _kept(footer, node))
+
+
+def _of_rows(places: Bytes, kept: slice) -> Bytes:
+    """Return the byte arrays of some of the rows."""
+    if kept == slice(None):
+        return places
+    if places.starts is None or places.absent is None:
+        return replace(places, offset=places.offset[kept], length=places.length[kept])
+    starts = places.starts[kept.start : kept.stop + 1]
+    elements = slice(int(starts[0]), int(starts[-1]))
+    offset, length = places.offset[elements], places.length[elements]
+    return Bytes(offset, length, starts - starts[0], places.absent[kept], places.blocks)
 
 
 def _start(file: File, page: Page, chunk: Chunk, made: BlockList | None) -> int:
@@ -253,13 +278,15 @@ def lists_of(file: File, footer: Footer, node: Node, group: Node) -> Lists:
             for at, size in sections:
                 made.add(at, size, size, "stored")
         else:
-            made.add(chunk.offset, chunk.length, len(own.present) * width, "parquet", side_of(leaf, width))
+            [(start, stop)] = chunk.spans  # without a dictionary if it is a part: see container.py
+            made.add(start, stop - start, len(own.present) * width, "parquet", side_of(leaf, width))
         counts.append(own.counts)
         absent.append(own.absent)
     length: I64 = np.concatenate(counts) * np.int64(width)
     offset: I64 = np.cumsum(length) - length
     length[np.concatenate(absent)] = -1
-    return Lists(offset, length, made.blocks())
+    kept = _kept(footer, node)
+    return Lists(offset[kept], length[kept], made.blocks())
 
 
 def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
@@ -299,7 +326,8 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.g
             count += page.values
         if count != rows:
             raise ValueError(f"column {'.'.join(node.path)!r} has {count} values in a row group of {rows} rows")
-    return np.concatenate(values), np.concatenate(nulls)
+    kept = _kept(footer, node)
+    return np.concatenate(values)[kept], np.concatenate(nulls)[kept]
 
 
 def _numbers(values: memoryview, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:

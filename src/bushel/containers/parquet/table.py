@@ -77,5 +77,8 @@ class Table(RowTable):
         self.put_numbers(own, values, null)
 
     def _add_values(self, name: str) -> None:
-        """Add values that pyarrow decodes, as JSON."""
-        self.put_values(name, decoded(self.file, name, range(self.first, self.first + len(self.footer.groups))))
+        """Add values that pyarrow decodes, as JSON: of a run of rows, from all of its row group."""
+        groups = self.footer.groups
+        values = decoded(self.file, name, range(self.first, self.first + len(groups)))
+        first = groups[0].first if groups else 0
+        self.put_values(name, values[first : first + self.footer.rows])

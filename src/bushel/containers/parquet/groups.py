@@ -1,0 +1,136 @@
+"""The sections of a remote Parquet file: its row groups, small ones together, and large ones as runs of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from bushel.containers.parquet.features import Feature
+from bushel.containers.parquet.footer import Chunk, Footer, RowGroup
+from bushel.containers.parquet.page_index import PageStarts, cut, has_index, read_starts
+from bushel.containers.parquet.types import BYTE_ARRAYS, element_of
+from bushel.containers.sections import Section
+from bushel.spec import Field
+from bushel.storage import File
+
+__all__ = ["Groups", "narrowed", "sections_of"]
+
+_SECTION = 8 << 20
+"""Bytes of a section: of small row groups that follow each other, or of a run of rows of a large one."""
+_GAP = 64 << 10
+"""Bytes between chunks that are read rather than left out by another request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The row groups of a section.
+
+    Attributes:
+        first: Number of the first one in the file.
+        footer: The footer with only these, or with a run of rows of one.
+        features: Hugging Face's metadata of columns.
+        fields: The fields of the file.
+    """
+
+    first: int
+    footer: Footer
+    features: Mapping[str, Feature]
+    fields: tuple[Field, ...]
+
+
+def sections_of(
+    footer: Footer, features: Mapping[str, Feature], fields: tuple[Field, ...], file: File, tail: bytes | None
+) -> Iterator[Section]:
+    """Yield the sections of a file. The page index is read if the file has large row groups.
+
+    Args:
+        footer: Its footer.
+        features: Hugging Face's metadata of columns.
+        fields: Its fields.
+        file: The file.
+        tail: Its last bytes, if they have been read.
+
+    Raises:
+        FormatError: The page index is damaged, or does not fit the footer.
+    """
+    pages = _pages(footer, file, tail)
+    groups = footer.groups
+    first = number = 0
+    while first < len(groups):
+        runs = [groups[first]]
+        if first in pages:
+            runs = cut(groups[first], _cuttable(footer, fields, groups[first], pages[first]), _SECTION)
+        if len(runs) > 1:
+            for run in runs:
+                own = Footer(run.rows, footer.fields, (run,), {})
+                spans = _together(run.chunks)
+                details = Groups(first, own, features, fields)
+                yield Section(number, run.rows, spans[0][0], spans[-1][1], details, spans)
+                number += 1
+            first += 1
+            continue
+        last = first + 1
+        while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
+            last += 1
+        own = footer.only(first, last)
+        start, stop = min(each.start for each in own.groups), max(each.stop for each in own.groups)
+        yield Section(number, own.rows, start, stop, Groups(first, own, features, fields))
+        first, number = last, number + 1
+
+
+def narrowed(section: Section, names: Collection[str]) -> Section:
+    """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
+    own: Groups = section.details
+    nodes = [node for node in own.footer.fields if node.name in names]
+    fields = tuple(field for field in own.fields if field.name in names)
+    numbers = [leaf.leaf for node in nodes for leaf in node.leaves()]
+    spans = _together(group.chunks[number] for group in own.footer.groups for number in numbers)
+    details = replace(own, footer=replace(own.footer, fields=tuple(nodes)), fields=fields)
+    return replace(section, details=details, spans=spans, fields=tuple(field.name for field in fields))
+
+
+def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[PageStarts]]:
+    """Return the pages of the chunks of large row groups that have a page index, by the numbers of the row groups."""
+    large = {
+        number: group
+        for number, group in enumerate(footer.groups)
+        if group.stop - group.start > 2 * _SECTION and has_index(group)
+    }
+    behind = tail or b""
+    first = file.size - len(behind)
+
+    def read(offset: int, length: int) -> bytes:
+        return behind[offset - first :][:length] if offset >= first else bytes(file.read(offset, length))
+
+    return dict(zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False))
+
+
+def _cuttable(
+    footer: Footer, fields: tuple[Field, ...], group: RowGroup, pages: list[PageStarts]
+) -> list[PageStarts | None]:
+    """Return the pages of the chunks; None for a chunk that is read whole.
+
+    pyarrow decodes whole row groups, and compressed numbers of lists are a block with their dictionary.
+    """
+    found: list[PageStarts | None] = list(pages)
+    for node, field in zip(footer.fields, fields, strict=True):
+        leaf, above = element_of(node)
+        if leaf is None or field.codec == "json":
+            for each in node.leaves():
+                found[each.leaf] = None
+        elif above is not None and leaf.physical not in BYTE_ARRAYS:
+            begin = group.chunks[leaf.leaf].offset
+            if int(pages[leaf.leaf].offset[0]) > begin:
+                found[leaf.leaf] = None
+    return found
+
+
+def _together(chunks: Iterable[Chunk]) -> tuple[tuple[int, int], ...]:
+    """Return what is read of chunks, ascending, those parts together that have only a small gap between them."""
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(span for chunk in chunks for span in chunk.spans):
+        if found and start <= found[-1][1] + _GAP:
+            found[-1] = found[-1][0], max(found[-1][1], stop)
+        else:
+            found.append((start, stop))
+    return tuple(found)

@@ -1,0 +1,184 @@
+"""The page index of a Parquet file: where the data pages of each chunk begin, and with which row.
+
+https://parquet.apache.org/docs/file-format/pageindex/. With it, a row group that lies on a server is cut into runs of
+rows, so that reading a row fetches the pages that have it and not the row group. Only offset indexes are read: the
+smallest and largest values of pages (column indexes) do not tell where a row is.
+
+What the index says is checked against the footer here; `leaves.py` checks it against the pages that are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.containers.parquet.footer import Chunk, Part, RowGroup
+from bushel.errors import FormatError
+from bushel.filters.thrift import ThriftError, read_struct
+
+__all__ = ["PageStarts", "cut", "has_index", "read_starts"]
+
+I64 = npt.NDArray[np.int64]
+
+_HINT = "the page index is damaged: write or download the file again, or run `bushel index`, which does not read it"
+_MOST_INDEX = 8 << 20
+"""Bytes that are read for the indexes of a file. They take some 10 bytes a page."""
+_MOST_BYTES = 1.125
+"""What all runs of a row group may take together, in its own bytes: pages that two of them have are fetched twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageStarts:
+    """The data pages of a chunk.
+
+    Attributes:
+        offset: int64[pages + 1], first byte of the header of each, and the end of the last one.
+        row: int64[pages + 1], number of its first row in the row group, and the rows of the row group.
+    """
+
+    offset: I64
+    row: I64
+
+
+def has_index(group: RowGroup) -> bool:
+    """Return whether all chunks of a row group have an offset index."""
+    return bool(group.chunks) and all(chunk.index is not None for chunk in group.chunks)
+
+
+def read_starts(
+    groups: Sequence[RowGroup], read: Callable[[int, int], bytes], size: int, path: str
+) -> list[list[PageStarts]]:
+    """Return the pages of all chunks of row groups, whose indexes are read at once.
+
+    Args:
+        groups: Row groups, all of which have an index.
+        read: Reads bytes of the file, given offset and length.
+        size: Bytes of the file.
+        path: Path of the file, for errors.
+
+    Returns:
+        For each row group the pages of each chunk; nothing if the indexes are too large, or too far from each other.
+
+    Raises:
+        FormatError: An index is damaged, or does not fit its chunk.
+    """
+    spans = [chunk.index for group in groups for chunk in group.chunks if chunk.index is not None]
+    if not spans:
+        return []
+    wrong = next(((start, length) for start, length in spans if not 0 <= start <= start + length <= size), None)
+    if wrong is not None:
+        message = f"an offset index of {wrong[1]} bytes at offset {wrong[0]} is not inside the {size} bytes of the file"
+        raise FormatError(message, file=path, hint=_HINT)
+    start, stop = min(start for start, _ in spans), max(start + length for start, length in spans)
+    if stop - start > _MOST_INDEX:
+        return []
+    data = memoryview(read(start, stop - start))
+    found = []
+    for group in groups:
+        own = []
+        for chunk in group.chunks:
+            offset, length = chunk.index or (start, 0)
+            own.append(_page_starts(data[offset - start : offset - start + length], chunk, group.rows, path))
+        found.append(own)
+    return found
+
+
+def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -> PageStarts:
+    """Return where the pages of a chunk begin.
+
+    Args:
+        data: Its offset index.
+        chunk: The chunk.
+        rows: Rows of its row group.
+        path: Path of the file, for errors.
+
+    Raises:
+        FormatError: The index is damaged, or does not fit the chunk.
+    """
+    at = chunk.index[0] if chunk.index is not None else None
+    try:
+        return _checked(_locations(data), chunk, rows)
+    except ThriftError as error:
+        where = None if at is None else at + error.offset
+        raise FormatError(f"damaged offset index: {error}", file=path, offset=where, hint=_HINT) from error
+    except ValueError as error:
+        raise FormatError(f"an offset index is wrong: {error}", file=path, offset=at, hint=_HINT) from error
+
+
+def _locations(data: bytes | memoryview) -> I64:
+    """Return int64[pages, 3]: offset, bytes and first row of each page."""
+    parsed, _ = read_struct(data)
+    listed = parsed.get(1)
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise ValueError("it has no list of pages")
+    values = [[each.get(number) for number in (1, 2, 3)] for each in listed]
+    if not all(type(value) is int and 0 <= value < 1 << 48 for three in values for value in three):
+        raise ValueError("a page has an offset, a size or a row that is no count")
+    return np.array(values, np.int64).reshape(-1, 3)
+
+
+def _checked(pages: I64, chunk: Chunk, rows: int) -> PageStarts:
+    end = chunk.offset + chunk.length
+    if not len(pages):
+        raise ValueError(f"it has no pages for {rows} rows")
+    offset, row = np.append(pages[:, 0], pages[-1, 0] + pages[-1, 1]), np.append(pages[:, 2], rows)
+    if not np.array_equal(offset[1:], pages[:, 0] + pages[:, 1]) or not (pages[:, 1] > 0).all():
+        raise ValueError("its pages do not follow each other")
+    if int(offset[0]) < chunk.offset or int(offset[-1]) != end:
+        inside = f"bytes {chunk.offset} to {end} of the file"
+        raise ValueError(f"its pages take the bytes {int(offset[0])} to {int(offset[-1])}, and their column {inside}")
+    if int(row[0]) or not (np.diff(row) >= 0).all():
+        raise ValueError(f"the first rows of its pages do not ascend from 0 to {rows}")
+    return PageStarts(offset, row)
+
+
+def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int) -> list[RowGroup]:
+    """Return a row group as runs of rows, each with the pages that have them; as one if that saves nothing.
+
+    Args:
+        group: The row group.
+        starts: The pages of each chunk; None for a chunk that can only be read whole.
+        bytes_of_run: Bytes that a run has, about.
+    """
+    known = [(chunk.length, own) for chunk, own in zip(group.chunks, starts, strict=True) if own is not None]
+    if not known:
+        return [group]
+    length, leader = max(known, key=lambda each: each[0])
+    whole = sum(chunk.length for chunk in group.chunks)
+    borders = [*_borders(leader, bytes_of_run * length / max(1, whole)), group.rows]
+    runs = [_run(group, starts, first, end) for first, end in zip(borders, borders[1:], strict=False) if end > first]
+    taken = sum(stop - start for run in runs for chunk in run.chunks for start, stop in chunk.spans)
+    return runs if len(runs) > 1 and taken <= whole * _MOST_BYTES else [group]
+
+
+def _borders(pages: PageStarts, least: float) -> Iterator[int]:
+    """Yield the first rows of the runs of pages that have at least so many bytes each."""
+    start = int(pages.offset[0])
+    yield 0
+    for offset, row in zip(pages.offset[1:-1].tolist(), pages.row[1:-1].tolist(), strict=True):
+        if offset - start >= least:
+            start = offset
+            yield row
+
+
+def _run(group: RowGroup, starts: Sequence[PageStarts | None], first: int, end: int) -> RowGroup:
+    chunks = [
+        replace(chunk, part=_part(chunk, own, group.rows, first, end))
+        for chunk, own in zip(group.chunks, starts, strict=True)
+    ]
+    return RowGroup(end - first, tuple(chunks), first)
+
+
+def _part(chunk: Chunk, pages: PageStarts | None, rows: int, first: int, end: int) -> Part:
+    """Return the pages of a chunk that have the rows from `first` to `end`."""
+    if pages is None:
+        return Part(0, chunk.offset, chunk.offset + chunk.length, 0, rows)
+    before = int(np.searchsorted(pages.row[:-1], first, "right")) - 1
+    behind = int(np.searchsorted(pages.row, end, "left"))
+    dictionary = int(pages.offset[0]) - chunk.offset
+    start, stop = int(pages.offset[before]), int(pages.offset[behind])
+    begin = int(pages.row[before])
+    return Part(dictionary, start, stop, begin, int(pages.row[behind]) - begin)
