@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from bushel.storage.objects.location import ObjectPath
 from measure import ROOT
 from served import PEERS
 
-__all__ = ["BUCKET", "LENGTH", "SHARDS", "Record", "delayed", "empty", "fill", "running_server"]
+__all__ = ["BUCKET", "LENGTH", "SHARDS", "Record", "delayed", "empty", "fill", "running_server", "upload"]
 
 BUCKET = "bushel-benchmark"
 SHARDS, LENGTH = 4, 100_000
@@ -78,9 +79,7 @@ def delayed(milliseconds: float) -> Iterator[None]:
 
 def fill(count: int, length: int = LENGTH) -> list[Record]:
     """Upload tars of random records of this many bytes, in place of all objects of the bucket. Return the records."""
-    bucket = ObjectPath.parse(f"s3://{BUCKET}")
-    url = library().sign(bucket.store, "PUT", "", timedelta(minutes=1))
-    urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
+    bucket = _made_bucket()
     empty()
     records: list[Record] = []
     rng = np.random.default_rng(0)
@@ -95,6 +94,21 @@ def fill(count: int, length: int = LENGTH) -> list[Record]:
                 records.append((len(records), key, start, start + length))
         library().put(bucket.store, key, packed.getvalue())
     return records
+
+
+def upload(folder: Path, key: str) -> None:
+    """Upload the files of a folder, with their index, under a key."""
+    bucket = _made_bucket()
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        library().put(bucket.store, f"{key}/{path.relative_to(folder)}", path)
+
+
+def _made_bucket() -> ObjectPath:
+    """Make the bucket, if it is not there, and return its path."""
+    bucket = ObjectPath.parse(f"s3://{BUCKET}")
+    url = library().sign(bucket.store, "PUT", "", timedelta(minutes=1))
+    urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
+    return bucket
 
 
 def empty() -> None:

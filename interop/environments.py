@@ -21,7 +21,9 @@ PYTHON = "3.11"  # the newest version on which every original still runs (mxnet 
 RECIPES = Path(__file__).resolve().parent / "requirements"
 ENVIRONMENTS = RECIPES.parent.parent / ".interop"
 STAMP = "requirements.sha256"
-ON_REQUEST = frozenset({"columns", "dali", "ffcv", "ffrecord", "foreign", "lerobot", "loading", "mds"})
+ON_REQUEST = frozenset(
+    {"columns", "dali", "ffcv", "ffrecord", "foreign", "lerobot", "loading", "mds", "megatron", "parquet"}
+)
 """Environments that are made only by name: they take gigabytes, and FFCV and FFRecord need additional headers."""
 
 
