@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "integrity.md": "Find and repair damage",
         "removal.md": "Remove samples",
         "signing.md": "Sign a dataset",
+        "cards.md": "Describe a dataset for others",
         "cloud.md": "Use object stores and the Hub",
         "scale-out.md": "Use more than one machine",
         "ten-million-photos.md": "Pack ten million photos",

@@ -56,6 +56,7 @@ NAMES = [
     "Viewer",
     "Writer",
     "__version__",
+    "card",
     "check_digest",
     "concat",
     "convert",

@@ -30,7 +30,7 @@ FLOORS = (
     ("_writer", "loader", "sources"),
     ("ingest",),
     ("integrity",),
-    ("integrations",),
+    ("integrations", "cards"),
     (PUBLIC_NAMES,),
     ("compat", "testing", "viewer"),
     ("cli",),

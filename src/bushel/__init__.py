@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bushel._reader.sides import Joined
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
+    from bushel.cards.describing import card
     from bushel.codecs import Codec, register_codec
     from bushel.containers import register_container
     from bushel.errors import (
@@ -103,6 +104,7 @@ __all__ = [
     "Viewer",
     "Writer",
     "__version__",
+    "card",
     "check_digest",
     "concat",
     "convert",
@@ -169,6 +171,7 @@ _HOME = {
     "VerifyResult": "integrity",
     "Viewer": "viewer",
     "Writer": "_writer.writer",
+    "card": "cards.describing",
     "concat": "_dataset.concat",
     "convert": "ingest",
     "check_digest": "integrity",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.cli.running import fails, run
 
 import bushel
+from bushel._dataset.column_summary import bars, summary
 from bushel._dataset.dataset import Dataset
-from bushel.cli.histograms import bars, summary
 
 
 @pytest.fixture

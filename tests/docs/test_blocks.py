@@ -70,6 +70,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/scale-out.md": ({"python": 2, "sh": 2}, [f"{PAGES_TEST}::test_scale_out"]),
     "docs/seek-tables.md": ({"sh": 1}, [f"{SESSIONS}::test_seek_tables"]),
     "docs/ten-million-photos.md": ({"python": 1, "sh": 4}, ["tests/cluster/test_pages.py::test_ten_million_photos"]),
+    "docs/cards.md": ({"python": 1, "sh": 1}, [f"{SESSIONS}::test_cards"]),
     "docs/signing.md": ({"python": 1, "sh": 1}, [f"{SESSIONS}::test_signing"]),
     "docs/tiled-jpeg.md": ({"python": 2, "sh": 1}, [f"{PAGES_TEST}::test_tiled_jpeg", f"{SESSIONS}::test_tiled_jpeg"]),
     "docs/tokens.md": ({"python": 6}, [f"{TUTORIALS}::test_tokens"]),

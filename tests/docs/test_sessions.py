@@ -71,6 +71,11 @@ def test_signing() -> None:
     assert run_whole("docs/signing.md") == 2
 
 
+def test_cards() -> None:
+    pytest.importorskip("pyarrow")
+    assert run_whole("docs/cards.md") == 2
+
+
 def test_index_file() -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("duckdb")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bushel._dataset.dataset import Dataset, Sample
-from bushel._index.table import MISSING, FieldExtents
-from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.errors import CodecError
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
 
 __all__ = [
-    "FieldSummary",
     "digest",
     "find_sample",
     "is_readable",
@@ -32,7 +28,6 @@ __all__ = [
     "listing",
     "readable",
     "stored_value",
-    "summarise",
 ]
 
 _CHUNK, _BATCH = 1024, 64
@@ -40,67 +35,6 @@ _CHUNK, _BATCH = 1024, 64
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
 _READABLE = frozenset({"utf8", "json", "msgpack", *_NUMBERS})
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSummary:
-    """One field over all samples.
-
-    Attributes:
-        name: Name of the field.
-        type: Its type.
-        codecs: Codecs of the stored bytes, joined by `+` if shards differ.
-        samples: Number of samples that have the field.
-        elements: Number of values: one per sample, or the elements of all sequences.
-        bytes: Size of all values in bytes.
-        mean: Mean size of a value in bytes.
-        min: Size of the shortest value in bytes.
-        max: Size of the longest value in bytes.
-    """
-
-    name: str
-    type: str
-    codecs: str
-    samples: int
-    elements: int
-    bytes: int
-    mean: float
-    min: int
-    max: int
-
-
-def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[FieldSummary]:
-    """Return the sizes of the fields. Only the index is read.
-
-    Args:
-        shards: Shards of the dataset.
-        spec: Fields to describe, and their types.
-    """
-    indexes = [shard.index for shard in shards]
-    return [
-        _summarise(name, kind, [index.fields[name] for index in indexes if name in index.fields])
-        for name, kind in spec.items()
-    ]
-
-
-def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
-    samples = elements = total = longest = 0
-    shortest: int | None = None
-    for column in parts:
-        length = column.length[column.length != MISSING]
-        if column.starts is None:
-            samples += len(length)
-        else:
-            lists = len(column.starts) - 1
-            samples += lists if column.absent is None else lists - int(np.count_nonzero(column.absent))
-        elements += len(length)
-        if len(length):
-            total += int(length.sum())
-            longest = max(longest, int(length.max()))
-            shortest = int(length.min()) if shortest is None else min(shortest, int(length.min()))
-    codecs = "+".join(dict.fromkeys(column.codec for column in parts))
-    mean = total / elements if elements else 0.0
-    return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest or 0, longest)
 
 
 def is_readable(kind: str) -> bool:

@@ -1,4 +1,4 @@
-"""Columns in a terminal: counts, ranges, and small histograms. Pure: no I/O."""
+"""Columns in a few numbers: counts, ranges, frequent values, and small histograms. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -1,0 +1,74 @@
+"""Fields in a few numbers: how many values they have, and of what sizes. Only the index is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bushel._index.table import MISSING, FieldExtents
+from bushel._reader.shards import OpenShard
+
+__all__ = ["FieldSummary", "summarise"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """One field over all samples.
+
+    Attributes:
+        name: Name of the field.
+        type: Its type.
+        codecs: Codecs of the stored bytes, joined by `+` if shards differ.
+        samples: Number of samples that have the field.
+        elements: Number of values: one per sample, or the elements of all sequences.
+        bytes: Size of all values in bytes.
+        mean: Mean size of a value in bytes.
+        min: Size of the shortest value in bytes.
+        max: Size of the longest value in bytes.
+    """
+
+    name: str
+    type: str
+    codecs: str
+    samples: int
+    elements: int
+    bytes: int
+    mean: float
+    min: int
+    max: int
+
+
+def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[FieldSummary]:
+    """Return the sizes of the fields. Only the index is read.
+
+    Args:
+        shards: Shards of the dataset.
+        spec: Fields to describe, and their types.
+    """
+    indexes = [shard.index for shard in shards]
+    return [
+        _summarise(name, kind, [index.fields[name] for index in indexes if name in index.fields])
+        for name, kind in spec.items()
+    ]
+
+
+def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
+    samples = elements = total = longest = 0
+    shortest: int | None = None
+    for column in parts:
+        length = column.length[column.length != MISSING]
+        if column.starts is None:
+            samples += len(length)
+        else:
+            lists = len(column.starts) - 1
+            samples += lists if column.absent is None else lists - int(np.count_nonzero(column.absent))
+        elements += len(length)
+        if len(length):
+            total += int(length.sum())
+            longest = max(longest, int(length.max()))
+            shortest = int(length.min()) if shortest is None else min(shortest, int(length.min()))
+    codecs = "+".join(dict.fromkeys(column.codec for column in parts))
+    mean = total / elements if elements else 0.0
+    return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest or 0, longest)

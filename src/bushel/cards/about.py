@@ -1,0 +1,46 @@
+"""What only people know of a dataset: title, description, licence, and who made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["About", "usual_column"]
+
+_LICENCES = ("license", "licence", "licenses", "licences", "rights")
+_SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", "dataset")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What only people know of a dataset.
+
+    Attributes:
+        title: Its name.
+        description: What it is, in one or more sentences.
+        license: Licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
+        url: The page of the dataset.
+        creators: Names of those who made it.
+        license_column: The column that has the licence of each sample; None for one whose name says so.
+        source_column: The column that has the source of each sample; None for one whose name says so.
+    """
+
+    title: str
+    description: str | None = None
+    license: str | None = None
+    url: str | None = None
+    creators: tuple[str, ...] = ()
+    license_column: str | None = None
+    source_column: str | None = None
+
+    @property
+    def license_url(self) -> str | None:
+        """The URL of the licence, if there is one."""
+        if self.license is None or "://" in self.license:
+            return self.license
+        return f"https://spdx.org/licenses/{self.license}"
+
+
+def usual_column(columns: tuple[str, ...], what: str) -> str | None:
+    """Return the first column whose name, or the last part of it, says that it has licences, or sources."""
+    names = _LICENCES if what == "license" else _SOURCES
+    return next((each for each in columns if each.rsplit(".", 1)[-1].lower() in names), None)

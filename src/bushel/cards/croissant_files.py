@@ -1,0 +1,131 @@
+"""The files of a dataset as objects of Croissant, with their SHA-256."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bushel._discovery.file_digests import digest_of
+from bushel._reader.shards import OpenShard
+from bushel._runtime.parallel import parallel_map
+from bushel._runtime.threads import cpu_count
+from bushel.cards.facts import Split
+from bushel.errors import UnsupportedError
+from bushel.storage import AnyPath, is_object
+
+__all__ = ["FORMATS", "Publisher", "file_objects", "identifier", "table_object"]
+
+FORMATS = {
+    "tar": "application/x-tar",
+    "zip": "application/zip",
+    "parquet": "application/x-parquet",
+    "jsonl": "application/jsonlines",
+    "csv": "text/csv",
+}
+"""The formats of files whose insides Croissant describes, by container."""
+
+_PARQUET = FORMATS["parquet"]
+_OTHER = "application/octet-stream"
+_MANY = 1000
+"""A shard with more files than this is described as a set of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Where files are for somebody who reads the metadata.
+
+    Attributes:
+        folder: The folder of the metadata: paths of files are relative to it.
+        base_url: What stands before these paths; None for the paths alone.
+        tick: Called with the number of bytes that were read since the last call.
+    """
+
+    folder: Path
+    base_url: str | None
+    tick: Callable[[int], None]
+
+    def path_of(self, path: AnyPath) -> str:
+        """Return the path of a local file relative to the metadata.
+
+        Raises:
+            UnsupportedError: It does not lie in that folder or below.
+        """
+        own = Path(str(path)).resolve()
+        if not own.is_relative_to(self.folder):
+            raise UnsupportedError(
+                f"{path} is not below {self.folder}, to which paths in the metadata are relative: write the metadata "
+                f"into a folder that has the data, such as {own.parent.parent}"
+            )
+        return own.relative_to(self.folder).as_posix()
+
+    def url_of(self, path: AnyPath) -> str:
+        """Return the URL of a file, or its path relative to the metadata."""
+        if is_object(path):
+            return str(path)
+        own = self.path_of(path)
+        return own if self.base_url is None else f"{self.base_url.rstrip('/')}/{quote(own)}"
+
+
+def identifier(*parts: str) -> str:
+    """Return an `@id`: parts with slashes between them, without characters that an IRI cannot have."""
+    return "/".join(quote(part, safe="/._-") for part in parts if part)
+
+
+def file_objects(split: Split, publisher: Publisher) -> list[dict[str, Any]]:
+    """Return an object for each file of a dataset; none for shards of very many files, which are sets of files.
+
+    Raises:
+        UnsupportedError: A remote file has no SHA-256 in the index.
+        OSError: A file cannot be read.
+    """
+    container = split.dataset.info.container
+    wanted = [
+        (shard, number)
+        for shard in split.dataset.shards
+        if container != "folder" and len(shard.shard.files) <= _MANY
+        for number in range(len(shard.shard.files))
+    ]
+    digests = parallel_map(
+        partial(_sha256, publisher=publisher), wanted, workers=max(1, min(cpu_count(), len(wanted))), name="bushel-card"
+    )
+    return [
+        _file_object(shard.shard.path(number), shard.index.files[number].size, digest, container, publisher)
+        for (shard, number), digest in zip(wanted, digests, strict=True)
+    ]
+
+
+def _sha256(file: tuple[OpenShard, int], publisher: Publisher) -> str:
+    shard, number = file
+    stamp, path = shard.index.files[number], shard.shard.path(number)
+    if stamp.sha256 is not None:
+        publisher.tick(stamp.size)
+        return stamp.sha256
+    if is_object(path):
+        raise UnsupportedError(
+            f"{path} has no SHA-256 in its index, which Croissant requires: `bushel index --sha256 files` reads all "
+            f"files once to record them"
+        )
+    return digest_of(path, publisher.tick)
+
+
+def _file_object(path: AnyPath, size: int, digest: str, container: str, publisher: Publisher) -> dict[str, Any]:
+    url = publisher.url_of(path)
+    return {
+        "@type": "cr:FileObject",
+        "@id": identifier(url if is_object(path) else publisher.path_of(path)),
+        "name": str(path).rsplit("/", 1)[-1],
+        "contentUrl": url,
+        "contentSize": f"{size} B",
+        "encodingFormat": FORMATS.get(container, _OTHER),
+        "sha256": digest,
+    }
+
+
+def table_object(path: Path, publisher: Publisher) -> dict[str, Any]:
+    """Return the object of an exported index."""
+    found = _file_object(path, path.stat().st_size, digest_of(path), "parquet", publisher)
+    return found | {"description": "The index: a row per sample, with its key, columns, and where its values are."}

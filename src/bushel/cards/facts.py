@@ -1,0 +1,192 @@
+"""The facts of a dataset that a card tells, from its index and the lists beside it. No data file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from bushel._dataset.column_summary import ColumnSummary, summary
+from bushel._dataset.dataset import Dataset
+from bushel._dataset.field_summary import FieldSummary, summarise
+from bushel._dataset.open import open as open_dataset
+from bushel._dataset.saved_views import SavedView, saved_views
+from bushel._discovery.completeness import manifest_path
+from bushel._discovery.discovery import expand_paths, find
+from bushel._index.column_names import SHA256
+from bushel.cards.about import About, usual_column
+from bushel.errors import FormatError, UnsupportedError
+from bushel.integrity.removing import Removal, removals
+from bushel.integrity.signing import DIGEST
+
+__all__ = ["Counted", "Facts", "Split", "facts_of", "open_splits"]
+
+_NAMED = 30
+"""Licences and sources that are named; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A dataset that a card describes, or one of several that belong together.
+
+    Attributes:
+        name: Its name; empty if there is only one.
+        source: What was opened.
+        dataset: The dataset.
+    """
+
+    name: str
+    source: Any
+    dataset: Dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The values of a column with the number of samples of each, the most frequent first.
+
+    Attributes:
+        column: Name of the column.
+        values: The most frequent values, with their counts.
+        more: Number of other values.
+        missing: Number of samples without a value.
+        hosts: Whether the values are the names of the servers in URLs.
+    """
+
+    column: str
+    values: tuple[tuple[str, int], ...]
+    more: int
+    missing: int
+    hosts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of one split.
+
+    Attributes:
+        name: Name of the split; empty if there is only one.
+        dataset: The dataset.
+        fields: Number and sizes of the values of each field.
+        classes: Field to the names of its classes, with the number of samples of each; None where no column tells.
+        columns: Ranges and frequent values of the columns.
+        licenses: The licences of samples, by a column.
+        sources: The sources of samples, by a column.
+        removals: The calls that removed samples.
+        views: The views that are saved beside it.
+        digest: Whether a digest lies beside it, and whether a signature does.
+        file_digests: Number of files with a SHA-256 in the index.
+        value_digests: Fields whose values have a SHA-256 in the index.
+    """
+
+    name: str
+    dataset: Dataset
+    fields: list[FieldSummary]
+    classes: Mapping[str, list[tuple[str, int | None]]]
+    columns: list[ColumnSummary]
+    licenses: Counted | None
+    sources: Counted | None
+    removals: list[Removal]
+    views: list[SavedView]
+    digest: tuple[bool, bool]
+    file_digests: int
+    value_digests: tuple[str, ...]
+
+
+def open_splits(source: Any, index: Any = "auto") -> list[Split]:
+    """Open a dataset; or the datasets in the folders of a local folder, each of which has a manifest, as splits.
+
+    Raises:
+        FileNotFoundError, FormatError: As `bushel.open`.
+    """
+    try:
+        return [Split("", source, open_dataset(source, index=index))]
+    except FormatError:
+        parts = _parts(source)
+        if not parts:
+            raise
+    return [Split(each.name, each, open_dataset(each)) for each in parts]
+
+
+def _parts(source: Any) -> list[Path]:
+    """Return the folders in a local folder that have a dataset with a manifest."""
+    paths = expand_paths(source)
+    if len(paths) != 1 or not isinstance(paths[0], Path) or not paths[0].is_dir():
+        return []
+    found = []
+    for each in sorted(paths[0].iterdir()):
+        if each.is_dir() and not each.name.startswith("."):
+            with suppress(FormatError):
+                listing = manifest_path(find([each]).shards)
+                found += [each] if listing is not None and listing.exists() else []
+    return found
+
+
+def facts_of(split: Split, about: About, index: Any = "auto") -> Facts:
+    """Return the facts of a split.
+
+    Raises:
+        KeyError: A column that the caller names does not exist.
+    """
+    dataset = split.dataset
+    columns = tuple(name for name in dataset.columns if not name.endswith(f".{SHA256}"))
+    licenses = about.license_column or usual_column(columns, "license")
+    sources = about.source_column or usual_column(columns, "source")
+    shards = list(dataset.shards)
+    stamps = [stamp for shard in shards for stamp in shard.index.files]
+    return Facts(
+        split.name,
+        dataset,
+        summarise(shards, dataset.spec),
+        {name: _classes(dataset, name, names) for name, names in dataset.labels.items()},
+        [summary(name, dataset.column(name)) for name in columns],
+        None if licenses is None else _counted(dataset, licenses, hosts=False),
+        None if sources is None else _counted(dataset, sources, hosts=True),
+        _removals(split.source, index),
+        saved_views(dataset),
+        _digest(dataset),
+        sum(stamp.sha256 is not None for stamp in stamps),
+        tuple(name for name in dataset.spec if f"{name}.{SHA256}" in dataset.columns),
+    )
+
+
+def _classes(dataset: Dataset, field: str, names: Sequence[str]) -> list[tuple[str, int | None]]:
+    if field not in dataset.columns:
+        return [(name, None) for name in names]
+    values = np.ma.compressed(np.ma.asarray(dataset.column(field)))
+    if values.dtype.kind not in "iu":
+        return [(name, None) for name in names]
+    known = values[(values >= 0) & (values < len(names))].astype(np.int64)
+    return list(zip(names, np.bincount(known, minlength=len(names)).tolist(), strict=True))
+
+
+def _counted(dataset: Dataset, column: str, *, hosts: bool) -> Counted:
+    values = dataset.column(column)
+    own = np.ma.compressed(np.ma.asarray(values))
+    texts = [str(value) for value in own.tolist()]
+    named = hosts and bool(texts) and all("://" in text for text in texts)
+    if named:
+        texts = [urlsplit(text).hostname or text for text in texts]
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Counted(column, tuple(order[:_NAMED]), max(len(order) - _NAMED, 0), len(values) - len(own), named)
+
+
+def _removals(source: Any, index: Any) -> list[Removal]:
+    try:
+        return removals(source, index=index)
+    except UnsupportedError:  # a place where no list of removed samples can lie
+        return []
+
+
+def _digest(dataset: Dataset) -> tuple[bool, bool]:
+    roots = {str(shard.shard.root) for shard in dataset.shards}
+    if len(roots) != 1 or not isinstance(root := next(iter(dataset.shards)).shard.root, Path):
+        return False, False
+    return (root / DIGEST).exists(), (root / f"{DIGEST}.sig").exists()

@@ -1,0 +1,100 @@
+"""The front matter of a data card: YAML that the Hugging Face Hub, and `bushel.open` of a repository, understand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bushel.cards.about import About
+from bushel.cards.facts import Facts
+
+__all__ = ["front_matter"]
+
+_READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
+"""Containers whose files the Hub reads. Of others, the front matter lists no files."""
+
+_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
+_SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+
+
+def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> str:
+    """Return the front matter, with the lines of dashes around it.
+
+    Args:
+        splits: The splits.
+        about: What the caller says of the dataset.
+        folder: The folder of the card, to which the paths of files are relative; None if it is not known.
+    """
+    fields: dict[str, Any] = {"pretty_name": about.title}
+    if about.license is not None:
+        if "://" in about.license:
+            fields |= {"license": "other", "license_link": about.license}
+        else:
+            fields |= {"license": about.license.lower()}
+    fields["size_categories"] = [_size_category(sum(len(each.dataset) for each in splits))]
+    fields["tags"] = ["bushel", *dict.fromkeys(each.dataset.info.container for each in splits)]
+    files = [] if folder is None else [_files(each, folder) for each in splits]
+    if files and all(files):
+        names = [each.name or "train" for each in splits]
+        own = [{"split": name, "path": paths} for name, paths in zip(names, files, strict=True)]
+        fields["configs"] = [{"config_name": "default", "data_files": own}]
+    return "---\n" + "".join(_yaml(fields, 0)) + "---\n"
+
+
+def _size_category(samples: int) -> str:
+    place = sum(samples >= limit for limit in _SIZES)
+    if place == 0:
+        return f"n<{_SIZE_NAMES[0]}"
+    if place == len(_SIZES):
+        return f"n>{_SIZE_NAMES[-1]}"
+    return f"{_SIZE_NAMES[place - 1]}<n<{_SIZE_NAMES[place]}"
+
+
+def _files(facts: Facts, folder: Path) -> list[str]:
+    """Return patterns of the files of a split, relative to the card; none if the Hub cannot read them from there."""
+    shards = facts.dataset.shards
+    if facts.dataset.info.container not in _READ_BY_THE_HUB:
+        return []
+    names = []
+    for shard in shards:
+        path = shard.shard.path(0)
+        if not isinstance(path, Path) or not path.resolve().is_relative_to(folder):
+            return []
+        names.append(path.resolve().relative_to(folder))
+    patterns = dict.fromkeys((each.parent / f"*{each.suffix}").as_posix() for each in names)
+    found: list[str] = []
+    for pattern in patterns:
+        own = [each.as_posix() for each in names if each.match(pattern)]
+        there = sorted(each.relative_to(folder).as_posix() for each in folder.glob(pattern))
+        found += [pattern] if there == sorted(own) else own
+    return found
+
+
+def _yaml(value: Any, depth: int) -> list[str]:
+    """Return the lines of mappings, lists and texts."""
+    before = "  " * depth
+    lines: list[str] = []
+    if isinstance(value, dict):
+        for name, own in value.items():
+            if isinstance(own, dict | list):
+                lines += [f"{before}{name}:\n", *_yaml(own, depth + (not isinstance(own, list)))]
+            else:
+                lines.append(f"{before}{name}: {_scalar(own)}\n")
+        return lines
+    for own in value:
+        if isinstance(own, dict):
+            first, *rest = _yaml(own, depth + 1)
+            lines += [f"{before}- {first.lstrip()}", *rest]
+        else:
+            lines.append(f"{before}- {_scalar(own)}\n")
+    return lines
+
+
+def _scalar(text: str) -> str:
+    """Return a text in YAML: as it is, or quoted as in JSON, which is YAML, too."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)

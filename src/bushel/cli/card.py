@@ -1,0 +1,82 @@
+"""`bushel card`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from bushel.cli.command import Option
+from bushel.cli.options import OnePath, Quiet
+
+__all__ = ["command"]
+
+
+def command(
+    path: OnePath,
+    *,
+    croissant: Annotated[
+        bool, Option("--croissant", help="Metadata in Croissant 1.1 (JSON-LD), not Markdown.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        Option("--output", "-o", help="File to write, such as README.md. With --croissant, the index lies beside it."),
+    ] = None,
+    title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: that of its folder]")] = None,
+    description: Annotated[str | None, Option("--description", help="What it is, in a few sentences.")] = None,
+    license: Annotated[
+        str | None, Option("--license", help="Its licence: an identifier of SPDX, such as cc-by-4.0, or a URL.")
+    ] = None,
+    url: Annotated[str | None, Option("--url", help="Its page.")] = None,
+    creator: Annotated[list[str] | None, Option("--creator", help="Who made it; may be repeated.")] = None,
+    license_column: Annotated[
+        str | None, Option("--license-column", help="Column with the licence of each sample, such as meta.license.")
+    ] = None,
+    source_column: Annotated[
+        str | None, Option("--source-column", help="Column with the source of each sample, such as meta.url.")
+    ] = None,
+    base_url: Annotated[
+        str | None, Option("--base-url", help="What stands before paths of files in Croissant: https://data.org/sets")
+    ] = None,
+    index: Annotated[
+        str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Describe a dataset for others: a data card in Markdown, or metadata in Croissant.
+
+    The card has counts, sizes, fields, classes, columns, licences and sources, removed samples and checksums, all from
+    the index, and front matter that the Hugging Face Hub reads. A folder with a dataset in each folder, as `bushel
+    split` writes them, is described as one dataset with splits.
+
+    --croissant writes JSON-LD that mlcroissant reads: the files with their SHA-256, keys, columns and places of all
+    values, and the values themselves of tars, zips, Parquet, CSV and JSON lines. It reads all files without a SHA-256
+    in the index.
+
+    Examples:
+      bushel card train/ -o train/README.md --license cc-by-4.0
+      bushel card train/ --license-column meta.license --source-column meta.url
+      bushel card train/ --croissant -o train.json
+    """
+    import bushel
+    from bushel.cli.output import print_text, progress_bar
+
+    place: Any = "auto" if index is None else index
+    with progress_bar("describing", quiet=quiet or not croissant) as progress:
+        text = bushel.card(
+            path,
+            output,
+            croissant=croissant,
+            title=title,
+            description=description,
+            license=license,
+            url=url,
+            creators=creator or (),
+            license_column=license_column,
+            source_column=source_column,
+            base_url=base_url,
+            index=place,
+            progress=progress,
+        )
+    if output is None:
+        print_text(text.rstrip("\n"))
+    elif not quiet:
+        print_text(f"{output}: written")
