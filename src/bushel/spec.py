@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 
 __all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec"]
@@ -16,8 +16,7 @@ KEY = "__key__"
 _TYPE = re.compile(r"(?P<codec>[a-z0-9_-]+(\([A-Za-z0-9_.,()-]*\))?)(?P<sequence>\[\])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One modality of a sample.
 
     Attributes:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
 from click.testing import CliRunner
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option, command_from
 from bushel.cli.packoptions import ImageOptions, SourceOptions, VideoOptions, given_options
 from bushel.cli.runs import PartOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """Two options."""
 
     width: Annotated[int, Option("--width", min=1, help="Pixels.")] = 3

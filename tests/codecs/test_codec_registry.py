@@ -235,7 +235,7 @@ def test_unknown_codec_has_no_tar_storage() -> None:
 
 
 def test_heavy_packages_load_only_when_used() -> None:
-    heavy = "PIL", "av", "msgpack", "msgspec"
+    heavy = "PIL", "av", "msgpack", "pyarrow"
     code = f"import sys, bushel.codecs as c; c.get_codec('jpg'); print([m for m in {heavy!r} if m in sys.modules])"
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(

@@ -65,7 +65,7 @@ def test_every_container_and_every_way(container: str, tmp_path: Path) -> None:
 def test_positions_that_remain(drawn: tuple[int, set[int]]) -> None:
     total, chosen = drawn
     gone = np.array(sorted(number for number in chosen if number < total), np.int64)
-    own = Remaining(total, gone, np.zeros(len(gone), np.uint32), (Call("why", 1),))
+    own = Remaining.of(total, gone, np.zeros(len(gone), np.uint32), (Call("why", 1),))
     expected = np.delete(np.arange(total), gone)
     assert len(own) == len(expected)
     assert np.asarray(own).tolist() == expected.tolist()

@@ -309,4 +309,4 @@ def _remaining(exported: _Exported, shards: list[OpenShard]) -> Remaining | None
     calls = np.full(len(positions), len(by) - 1, np.uint32)
     if now is not None:
         calls[np.searchsorted(positions, listed)] = now.calls
-    return Remaining(total, positions, calls, by)
+    return Remaining.of(total, positions, calls, by)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from bushel._reader.labels import labels_beside
 from bushel._reader.listed import write_manifest
 from bushel._reader.reader import Reader
 from bushel._reader.shards import union_of_fields
+from bushel._runtime.log import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.containers import get_container
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from bushel._index.value_scan import Scanned
 
 __all__ = ["index"]
-
-_log = logging.getLogger("bushel")
 
 
 @public()
@@ -179,7 +177,7 @@ def _index(
         again = ""
         if wanted.options.checksums and not isinstance(get_container(found.container), PromisesChecksums):
             again = ", and as many again for checksums, which `--no-checksums` (checksums=False) leaves out"
-        _log.warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
+        log_warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
     rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
     rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
     shards = [one.shard for one in rebuilt]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -18,6 +17,7 @@ from bushel._dataset.partners import with_partners
 from bushel._dataset.samples import Samples
 from bushel._reader.reader import Reader
 from bushel._reader.sides import Joined
+from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.public import public
 from bushel.spec import KEY
@@ -28,8 +28,6 @@ I64 = npt.NDArray[np.int64]
 On = str | tuple[str, str]
 
 _SHOWN = 3
-
-_log = logging.getLogger("bushel")
 
 
 @public()
@@ -212,8 +210,8 @@ def _with_lists(
 
 def _log_misses(joined: Joined) -> None:
     if joined.misses:
-        level = logging.INFO if joined.matched else logging.WARNING
-        _log.log(level, "%s; %d samples have one", joined.misses, joined.matched)
+        log = log_info if joined.matched else log_warning
+        log("%s; %d samples have one", joined.misses, joined.matched)
 
 
 def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:

@@ -76,8 +76,7 @@ class ListedNames:
         return decode_keys(self.text, self.offsets, places)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shards(Shard):
+class _Shards(Shard, frozen=True):
     """The files of several shards, as those of one.
 
     Attributes:

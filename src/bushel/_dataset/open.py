@@ -6,11 +6,12 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never
+
+from msgspec.structs import replace
 
 from bushel._dataset.dataset import Dataset
 from bushel._discovery.asked import AS_FILES_SAY, POLICIES, Asked, IndexPolicy, warn_withheld

@@ -131,7 +131,7 @@ def remaining_in(shards: Sequence[OpenShard]) -> Remaining | None:
     positions, first = np.unique(rows, return_index=True)
     if not len(positions):
         return None
-    return Remaining(total, positions, np.concatenate(own)[first], tuple(by))
+    return Remaining.of(total, positions, np.concatenate(own)[first], tuple(by))
 
 
 def _whole(shards: Sequence[OpenShard], lists: Lists) -> Iterator[tuple[Shard, int]]:

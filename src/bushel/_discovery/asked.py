@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from msgspec import field
+from msgspec.structs import replace
+
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file, is_withheld
 from bushel.containers import get_container
 from bushel.containers.base import WritableContainer, WriteOptions
@@ -26,8 +29,7 @@ keep it in memory only (`memory`); or refuse (`require`)."""
 POLICIES = get_args(IndexPolicy)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The types that the caller names.
 
     Attributes:

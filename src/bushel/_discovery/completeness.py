@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bushel._discovery.folders import above_parts, is_half_replaced, is_part, run_folder
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._runtime.structs import Struct
 from bushel.containers.base import Shard
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, below
@@ -45,8 +45,7 @@ LoadManifest = Callable[[AnyPath], Manifest | None]
 """Returns the manifest at a path, as `find_manifest` does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incomplete:
+class Incomplete(Struct, frozen=True):
     """A dataset whose writer has not finished.
 
     Attributes:

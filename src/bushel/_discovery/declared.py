@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.log import log_info
 from bushel.containers import get_container
 from bushel.containers.abilities import StoresText
 from bushel.containers.base import ReadOptions, Shard
@@ -16,8 +16,6 @@ from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
 __all__ = ["check_declared", "has_declared", "read_structure"]
-
-_log = logging.getLogger("bushel")
 
 
 def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
@@ -49,7 +47,7 @@ def read_structure(container: str, shard: Shard, options: ReadOptions, known: Sh
         try:
             index = get_container(container).index(shard, replace(options, spec={**declared, **others}))
         except (FormatError, SpecError) as error:
-            _log.info("%s: %s; the names and types of the known index are not used", shard.sidecar, error)
+            log_info("%s: %s; the names and types of the known index are not used", shard.sidecar, error)
         else:
             if declared:  # a field whose values have a declared name now is gone
                 kept = [name for name in index.fields if name not in others or _same(name, known, index)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from bushel._discovery.completeness import (
     Incomplete,
@@ -22,6 +23,7 @@ from bushel._discovery.completeness import (
 )
 from bushel._discovery.folders import is_part, shard_of_entry
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._runtime.structs import Struct
 from bushel.containers import (
     Container,
     candidates,
@@ -65,8 +67,7 @@ _LARGE_MANIFEST = 64 << 10
 """Size in bytes of a manifest that may list more than a thousand shards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The files of a dataset, before any of them is read.
 
     Attributes:

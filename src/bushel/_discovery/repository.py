@@ -6,7 +6,6 @@ It serves `hf://datasets/org/name`, and local copies of such repositories.
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 from bushel._discovery.card_features import features_of_card, features_of_info
 from bushel._discovery.data_files import Configuration, configurations, front_matter, splits_of
 from bushel._index.sidecar import FOLDER
+from bushel._runtime.log import log_warning
 from bushel._runtime.near_names import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file
@@ -26,8 +26,6 @@ from bushel.storage.objects.hub import HubPath
 __all__ = ["Split", "split_of"]
 
 _INFO = "dataset_info.json"
-_log = logging.getLogger("bushel")
-
 _METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 
 
@@ -105,7 +103,7 @@ def _card(root: AnyPath, names: Sequence[str]) -> Any:
     except MissingPackageError:
         if "configs" in text:
             raise
-        _log.warning("%s names classes, which are not read: pip install 'bushel[hub]'", root / "README.md")
+        log_warning("%s names classes, which are not read: pip install 'bushel[hub]'", root / "README.md")
         return None
     try:
         return yaml.safe_load(text)

@@ -9,21 +9,22 @@ one with other checksums unless the user says so.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._discovery.asked import Asked
 from bushel._discovery.folders import overwrite_folder
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._runtime.log import log_info, log_warning
+from bushel._runtime.structs import Struct
 from bushel.containers import get_container
 from bushel.containers.abilities import HasOwnIndex, IndexesPart
 from bushel.containers.base import ReadOptions
@@ -56,11 +57,8 @@ _NO_SIDECAR = (FileNotFoundError, PermissionError)
 _NAMED = 3
 """Number of changed values that an error names."""
 
-_log = logging.getLogger("bushel")
 
-
-@dataclass(frozen=True, slots=True)
-class StoredTable:
+class StoredTable(Struct, frozen=True):
     """The table in a sidecar.
 
     Attributes:
@@ -102,12 +100,12 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = F
     except _NO_SIDECAR:
         return None
     except FormatError as error:
-        _log.warning("%s; the shard is read without it, until `bushel index` makes it again", error)
+        log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
     shard = shard.with_files_of(index)
     files = bind(index.files, stamps_of(shard), shard)
     if files is None:
-        _log.info("%s: the index is stale", sidecar)
+        log_info("%s: the index is stale", sidecar)
         return StoredTable(index, False, index.files)
     table = StoredTable(replace(index, files=files), True, index.files)
     if note and [entry.mtime_ns for entry in files] != [entry.mtime_ns for entry in index.files]:
@@ -117,8 +115,7 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = F
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class TableToRead:
+class TableToRead(Struct, frozen=True):
     """A table to read a shard with.
 
     Attributes:
@@ -180,7 +177,7 @@ def table_to_read(
         from bushel._index.matching import with_known_checksums
 
         return TableToRead(with_known_checksums(table.index, index))
-    _log.warning(
+    log_warning(
         "%s has changed since it was indexed: it is read without the checksums of its index, which is kept. Run "
         "`bushel verify` to compare them with the data, `bushel index` to index what was added, or `bushel index "
         "--force` to accept the data as they are",
@@ -196,7 +193,7 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     try:
         known = checked(table.index, str(shard.sidecar))
     except FormatError as error:
-        _log.warning("%s; the checksums in it are not compared", error)
+        log_warning("%s; the checksums in it are not compared", error)
         return index
     if table.fits:
         index = with_known_checksums(known, index)
@@ -294,7 +291,7 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         own = get_container(container)
         read = own.index_reads(shard) if isinstance(own, IndexesPart) else range(len(stamps))
         size = sum(stamps[number].size for number in read)
-        _log.warning("%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}")
+        log_warning("%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}")
     return None
 
 
@@ -317,7 +314,7 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
             return False
         save_index(replace(index, files=stamped(index.files, shard)), shard.sidecar)
     except OSError as error:
-        _log.info("%s: the index is not stored: %s", shard.sidecar, error)
+        log_info("%s: the index is not stored: %s", shard.sidecar, error)
         return False
     return True
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.table import I64, MISSING, U8, U32, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.public import public

@@ -7,12 +7,12 @@ comes from a sidecar is checked when it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.kernels import number_texts
 
 __all__ = [
@@ -56,8 +56,7 @@ Part = tuple[Array, npt.NDArray[np.bool_] | None]
 """Values of some samples, and which of them are missing; None if none is. Missing ones hold 0, False or no text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """The values of some samples of one shard, as the index keeps them.
 
     Attributes:
@@ -84,8 +83,7 @@ class Piece:
         return [None if no else value for value, no in zip(found, self.missing.tolist(), strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """The values of one column in one shard.
 
     Attributes:

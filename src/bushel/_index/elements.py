@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 
 __all__ = ["Elements", "Ranges", "at_place", "damaged_sequences", "element_rows", "neighbours"]
@@ -36,8 +36,7 @@ def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tupl
     return numbers, numbers != wanted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranges:
+class Ranges(Struct, frozen=True, eq=False):
     """Elements that are counted from another place in every sample of a batch, as those of windows are.
 
     Attributes:

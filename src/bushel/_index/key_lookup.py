@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import IndexedShard
+from bushel._runtime.structs import Struct
 from bushel.kernels import hash_keys
 
 __all__ = ["KeyLookup", "KeyTable", "KeyView", "Lookup", "StoredKeyTable"]
@@ -27,8 +26,7 @@ class Lookup(Protocol):
         """Return the positions of the samples with a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyLookup(ABC):
+class KeyLookup(Struct, frozen=True):
     """Finds the positions of keys by their hashes. A subclass finds the samples that may have a hash.
 
     Samples without keys of their own have no hash; their key is their position.
@@ -76,13 +74,12 @@ class KeyLookup(ABC):
             if keys is not None and keys[row] == key:
                 yield int(self.starts[shard]) + row
 
-    @abstractmethod
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         """Yield shard and row of the samples whose key has this hash, in ascending order."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class KeyTable(KeyLookup):
+class KeyTable(KeyLookup, frozen=True):
     """A lookup with the position of every hash's sample: 16 bytes per sample.
 
     Attributes:
@@ -123,8 +120,7 @@ class KeyTable(KeyLookup):
                 yield shard, position - int(self.starts[shard])
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKeyTable(KeyLookup):
+class StoredKeyTable(KeyLookup, frozen=True):
     """A lookup with the shard of every hash's sample, as the key file has it. The keys of that shard have the sample.
 
     Attributes:

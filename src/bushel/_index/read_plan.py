@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.elements import Elements, damaged_sequences, element_rows
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.storage import Extents
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ __all__ = [
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """The samples of a batch that are in one shard.
 
     Attributes:
@@ -51,8 +51,7 @@ class Group:
         return np.arange(total) if self.places is None else self.places
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Extents of a plan that are read with one call.
 
     Attributes:
@@ -162,8 +161,7 @@ def _joined_extents(
     return file, offset, length, crc32
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
+class FieldPlan(Struct, frozen=True):
     """The values of one field among the extents that are read.
 
     Attributes:
@@ -189,8 +187,7 @@ class FieldPlan:
         return None if self.counts is None else np.maximum(self.counts, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
+class ReadPlan(Struct, frozen=True):
     """The extents to read for a batch of samples.
 
     Attributes:
@@ -397,8 +394,7 @@ class _Builder:
         return self._rows, [batch_of_rows(files, extents, summed), unsummed]
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
+class _Planned(Struct, frozen=True):
     """The extents of one field.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,11 +10,10 @@ import numpy as np
 
 from bushel._index.elements import element_rows
 from bushel._index.read_plan import Elements, Group
+from bushel._runtime.log import log_warning
 from bushel.codecs.image import Seekable
 
 __all__ = ["tables_by_field", "warn_of_refused", "with_table"]
-
-_log = logging.getLogger("bushel")
 
 
 def tables_by_field(
@@ -60,7 +58,7 @@ def with_table(stored: Any, table: Any) -> Any:
 @lru_cache(maxsize=1024)
 def warn_of_refused(file: str | None) -> None:
     """Warn, once for each file, that the seek table of an image in it does not fit, and was not used."""
-    _log.warning(
+    log_warning(
         "%s: the seek table of an image does not fit its bytes; it is not used. Run `bushel index --seek --force` to "
         "make the tables again",
         file,

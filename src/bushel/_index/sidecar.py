@@ -15,7 +15,6 @@ has some is of version 2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array
@@ -187,8 +187,7 @@ class Manifest(msgspec.Struct, frozen=True):
     before: int | msgspec.UnsetType = msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrays:
+class _Arrays(Struct, frozen=True):
     """The arrays of an index.
 
     Attributes:

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage.files import as_path
@@ -64,8 +66,7 @@ is_url = re.compile(r"(?:https?|s3|gs|az)://").match
 
 
 @public("bushel.containers")
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """The files that form one shard.
 
     Attributes:
@@ -136,8 +137,7 @@ class Shard:
 
 
 @public("bushel.containers")
-@dataclass(frozen=True, slots=True)
-class FileStamp:
+class FileStamp(Struct, frozen=True, eq=False):
     """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.
 
     Attributes:
@@ -154,11 +154,22 @@ class FileStamp:
     size: int
     mtime_ns: int = 0
     crc32: int | None = None
-    sha256: str | None = field(default=None, compare=False)
+    sha256: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FileStamp) and self._compared() == other._compared()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[str, int, int, int | None]:
+        return self.name, self.size, self.mtime_ns, self.crc32
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a byte of a value is stored.
 
     Attributes:
@@ -172,8 +183,7 @@ class Place:
 
 
 @public("bushel.containers")
-@dataclass(frozen=True, slots=True)
-class FieldExtents:
+class FieldExtents(Struct, frozen=True):
     """The extents of one field in one shard.
 
     A plain field has one row per sample. A sequence field has one row per element, and sample `i` owns the rows
@@ -245,8 +255,7 @@ class FieldExtents:
 
 
 @public("bushel.containers")
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """The keys of one shard, and a hash table to find them without a dict.
 
     Attributes:
@@ -301,8 +310,7 @@ class Keys:
 
 
 @public("bushel.containers")
-@dataclass(frozen=True, slots=True)
-class ShardIndex:
+class ShardIndex(Struct, frozen=True):
     """The table of one shard.
 
     Attributes:

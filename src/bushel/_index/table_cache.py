@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,6 +19,7 @@ from pathlib import Path
 from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
@@ -29,8 +29,6 @@ __all__ = ["cache_of_tables", "has_table", "keep_table", "kept_table"]
 _LAYOUT = 2
 """Number of the rules by which containers make tables. It changes when they would make another one of the same file."""
 _USUAL_SIZE = "2GB"
-
-_log = logging.getLogger("bushel")
 
 
 def kept_table(
@@ -51,7 +49,7 @@ def kept_table(
     try:
         index = decode_index(data, Path(cache.folder, name))
     except FormatError as error:
-        _log.info("a table in the cache of tables is not used: %s", error)
+        log_info("a table in the cache of tables is not used: %s", error)
         return None
     return index if index.container == container and index.files == tuple(stamps) else None
 

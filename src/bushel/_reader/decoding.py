@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -38,8 +37,6 @@ Sample = dict[str, Any]
 
 I64 = npt.NDArray[np.int64]
 
-_log = logging.getLogger("bushel")
-
 KNOWN_TYPES = (int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
 
@@ -74,7 +71,9 @@ class Source(Protocol):
 
 def warn_of_whole_clip(which: str) -> None:
     """Warn that a clip is read whole; `which` names sample, field and file."""
-    _log.warning(
+    from bushel._runtime.log import log_warning
+
+    log_warning(
         "%s: the packets that the index lists do not give the frames, so the clip is read whole. It is "
         "damaged, or a stream without true keyframes, or the index is wrong (`bushel index --frames --force` "
         "makes it again). More such clips are counted in the loader's stats, but not logged",

@@ -8,7 +8,6 @@ says of a key is compared with the keys of the shard.
 
 from __future__ import annotations
 
-import logging
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from bushel._index.key_lookup import KeyLookup, KeyTable, Lookup, StoredKeyTable
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._index.table import I64, U64, IndexedShard
 from bushel._reader.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
+from bushel._runtime.log import log_warning
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
 from bushel.storage import replacing
@@ -53,8 +53,6 @@ _MEMORY = 1 << 28
 """Bytes of the keys that are sorted at a time, more or less. Their hashes are random numbers."""
 _PIECE = 1 << 24
 _HINT = "`bushel index --keys` makes it again"
-
-_log = logging.getLogger("bushel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +290,11 @@ def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | 
         try:
             stored = load_key_file(path, _state(shards))
         except (FormatError, OSError) as error:
-            _log.warning("%s; keys are looked up without it", error)
+            log_warning("%s; keys are looked up without it", error)
         else:
             if stored is not None:
                 return StoredKeyTable(shards, starts, stored.hashes, stored.shards)
-            _log.warning(
+            log_warning(
                 "%s was made before the dataset changed; keys are looked up without it, until `bushel index --keys` "
                 "makes it again",
                 path,

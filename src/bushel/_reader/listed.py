@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -33,6 +32,7 @@ from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import Shard
 from bushel._reader.labels import labels_of
 from bushel._reader.shards import Listing, OpenShard, samples_of
+from bushel._runtime.log import log_info
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_object
 
@@ -54,8 +54,6 @@ _HELD = 4096
 
 _SETTLED_NS = 2_000_000_000
 """A file whose last modification is this long ago shows any later one: clocks of file systems have steps."""
-
-_log = logging.getLogger("bushel")
 
 
 class ListedShards(Listing):
@@ -178,7 +176,7 @@ def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) ->
     try:
         save_shard_list(table, state, root / FOLDER / NAME)
     except OSError as error:
-        _log.info("%s: the list of shards is not stored: %s", root, error)
+        log_info("%s: the list of shards is not stored: %s", root, error)
 
 
 def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:

@@ -6,11 +6,11 @@ are kept in memory. The table is kept in the user's cache of tables, so that the
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, cast
 
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._index.table_cache import has_table, keep_table, kept_table
+from bushel._runtime.log import log_info
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.containers.sections import HasSections, Section
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bushel.storage.objects.location import ObjectPath
 
 __all__ = ["file_of_section", "is_known", "table_of_section"]
-
-_log = logging.getLogger("bushel")
 
 
 def file_of_section(shard: Shard, section: Section, stamp: FileStamp) -> HeldFile:
@@ -51,7 +49,7 @@ def table_of_section(container: str, shard: Shard, section: Section, stamp: File
     own = get_container(container)
     if not isinstance(own, HasSections):
         raise FormatError(f"the container {container!r} has no sections", file=str(shard.path(0)))
-    _log.info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
+    log_info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
     file = file_of_section(shard, section, stamp)
     if section.size <= expansion_cache().limit // 2:
         file.hold()  # else the container reads it in parts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -11,13 +10,12 @@ from bushel._discovery.tables import stored_table
 from bushel._index.table import Shard
 from bushel._reader.shard_fields import only
 from bushel._reader.shards import OpenShard
+from bushel._runtime.log import log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.containers.sections import HasSections
 
 __all__ = ["has_sections", "narrowed", "open_sections", "unread_bytes", "warn_unread", "whole_shards"]
-
-_log = logging.getLogger("bushel")
 
 
 def has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
@@ -105,7 +103,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
 def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
     """Say how much of a remote dataset will be read to find where its samples are."""
     if (size := unread_bytes(shards)) and shards:
-        _log.warning(
+        log_warning(
             "%s has no index: up to %s bytes are read when their samples are needed. `bushel index` reads them once",
             path,
             f"{size:,}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, overload
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges
+from bushel._runtime.structs import Struct
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 
@@ -26,16 +26,14 @@ Mask = Iterable[str] | Mapping[str, Any] | None
 """The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call that removed samples: why, and when in nanoseconds since 1970."""
 
     reason: str
     time: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Remaining:
+class Remaining(Struct, frozen=True, eq=False):
     """The positions of the samples that were not removed, in order. It takes the place of an array of them.
 
     It has 16 bytes per removed sample, whatever the size of the dataset.
@@ -52,10 +50,12 @@ class Remaining:
     removed: I64
     calls: npt.NDArray[np.uint32]
     by: tuple[Call, ...]
-    before: I64 = field(init=False)
+    before: I64
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "before", self.removed - np.arange(len(self.removed), dtype=np.int64))
+    @classmethod
+    def of(cls, total: int, removed: I64, calls: npt.NDArray[np.uint32], by: tuple[Call, ...]) -> Remaining:
+        """Return what remains without these samples."""
+        return cls(total, removed, calls, by, removed - np.arange(len(removed), dtype=np.int64))
 
     def __len__(self) -> int:
         return self.total - len(self.removed)
@@ -97,7 +97,7 @@ class Remaining:
         earlier = self.calls < number
         if not earlier.any():
             return range(self.total)
-        return Remaining(self.total, self.removed[earlier], self.calls[earlier], self.by[:number])
+        return Remaining.of(self.total, self.removed[earlier], self.calls[earlier], self.by[:number])
 
 
 def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
@@ -109,7 +109,7 @@ def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
     every = reduce(operator.or_, (dict.fromkeys(part.by) for part, _ in some))
     by = sorted(every, key=lambda call: call.time)
     number = {call: place for place, call in enumerate(by)}
-    return Remaining(
+    return Remaining.of(
         sum(sizes),
         np.concatenate([part.removed + start for part, start in some]),
         np.concatenate([np.array([number[call] for call in part.by], np.uint32)[part.calls] for part, _ in some]),
@@ -121,8 +121,7 @@ Positions = range | npt.NDArray[np.int64] | Remaining
 """The samples of a view, in order, as positions in the whole dataset."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The samples and the fields of a view.
 
     Attributes:

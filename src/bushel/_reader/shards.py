@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
 from bushel._discovery.asked import AS_FILES_SAY, Asked
 from bushel._index.class_names import Labels
 from bushel._index.read_plan import Group
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.abilities import PromisesChecksums
 from bushel.errors import FormatError
@@ -46,8 +47,7 @@ _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
 
 
-@dataclass(slots=True)
-class OpenShard:
+class OpenShard(Struct):
     """One shard of an open dataset. Its table is loaded on first use.
 
     Attributes:
@@ -74,7 +74,7 @@ class OpenShard:
     fields: tuple[Field, ...]
     stored: bool
     labels: Labels = field(default_factory=dict)
-    _index: ShardIndex | None = field(default=None, repr=False)
+    _index: ShardIndex | None = None
     damage: Damage | None = None
     asked: Asked = AS_FILES_SAY
     section: Section | None = None
@@ -127,18 +127,12 @@ class OpenShard:
             return None
         return cls.of(container, shard, index, stored=True, asked=asked, checked=True)
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        own = registered_here(self.container)
+    def __reduce__(self) -> tuple[Any, ...]:
         index = None if self.stored else self._index
         known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
         said = (self.damage, self.asked, self.section)
-        return self.container, self.shard, *known, self.stored, self.labels, index, *said, own
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.container, self.shard, self.samples, self.stamps, self.keyed, self.checksums = state[:6]
-        self.fields, self.stored, self.labels, self._index, self.damage, self.asked, self.section, own = state[6:]
-        if own is not None:  # in a worker process that was not forked
-            register_container(own, replace=True)
+        values = (self.container, self.shard, *known, self.stored, self.labels, index, *said)
+        return _unpickled, (values, registered_here(self.container))
 
     @property
     def index(self) -> ShardIndex:
@@ -238,6 +232,13 @@ class OpenShard:
         if self.damage is not None and not self.damage.whole[row]:
             keys = self.index.keys
             raise self.damage.error_of(str(position) if keys is None else keys[row])
+
+
+def _unpickled(values: tuple[Any, ...], own: Any) -> OpenShard:
+    """Return the shard of a pickle, whose container is registered in a worker process that was not forked."""
+    if own is not None:
+        register_container(own, replace=True)
+    return OpenShard(*values)
 
 
 class Listing(Sequence[OpenShard]):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import logging
 import os
 import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import click
@@ -26,11 +23,10 @@ DEBUG = "bushel.debug"
 """Key in the metadata of a click context: whether an error is printed with its traceback."""
 
 
-@dataclass(frozen=True, slots=True)
 class Argument:
     """A positional argument of a command.
 
-    Attributes:
+    Args:
         help: Description.
         metavar: Name in the help; by default the name of the parameter in capitals.
         files: Whether a shell completes the names of files.
@@ -39,11 +35,10 @@ class Argument:
             shell expands a pattern, though other arguments follow. The value is then a str or a `Several`.
     """
 
-    help: str
-    metavar: str | None = None
-    several: bool = False
-    joins: bool = False
-    files: bool = True
+    def __init__(
+        self, help: str, metavar: str | None = None, several: bool = False, joins: bool = False, files: bool = True
+    ) -> None:
+        self.help, self.metavar, self.several, self.joins, self.files = help, metavar, several, joins, files
 
 
 class Several(list[str]):
@@ -86,13 +81,13 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     """Make a command with the parameters, the defaults and the docstring of a function.
 
     Args:
-        function: The function. Each parameter is annotated with an `Argument` or an `Option`, or with a dataclass that
+        function: The function. Each parameter is annotated with an `Argument` or an `Option`, or with a struct that
             groups options: each of its fields is annotated with an `Option`, and the function gets an instance.
         name: Name of the command.
         run: Called instead of `function`, with the same arguments.
     """
     hints = typing.get_type_hints(function)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if hasattr(kind, "__struct_fields__")}
     parameters = [_parameter(each, hint) for each, hint in _flat(function, groups)]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
@@ -105,8 +100,7 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
         paths = {name: values[name][0] if len(values[name]) == 1 else Several(values[name]) for name in several}
         given = {**values, **lists, **paths}
         grouped = {
-            name: kind(**{each.name: given.pop(each.name) for each in dataclasses.fields(kind)})
-            for name, kind in groups.items()
+            name: kind(**{each: given.pop(each) for each in kind.__struct_fields__}) for name, kind in groups.items()
         }
         (run or function)(**given, **grouped)
 
@@ -132,6 +126,8 @@ def _flat(function: Callable[..., None], groups: Mapping[str, Any]) -> Iterator[
 
 def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
+        import logging
+
         logging.basicConfig(format="bushel: %(message)s", force=True)
         logging.getLogger("bushel").setLevel(logging.INFO)
 

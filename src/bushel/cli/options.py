@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+
+from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from bushel._writer.options import Mode
@@ -172,8 +173,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
 
 
-@dataclass(frozen=True, slots=True)
-class SplitOptions:
+class SplitOptions(Struct, frozen=True):
     """Options that choose files of a dataset of the Hugging Face Hub, or of a local copy."""
 
     config: Annotated[
@@ -207,8 +207,7 @@ class SplitOptions:
         return files_named(source, self.config, self.split)
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetOptions(SplitOptions):
+class DatasetOptions(SplitOptions, frozen=True):
     """Options that choose files of a dataset, and the container that reads them."""
 
     container: Kind = None
@@ -220,31 +219,27 @@ View = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Struct, frozen=True):
     """Options for what a command prints."""
 
     as_json: Json = False
     quiet: Quiet = False
 
 
-@dataclass(frozen=True, slots=True)
-class SizeOptions:
+class SizeOptions(Struct, frozen=True):
     """Options for the sizes of shards."""
 
     shard_samples: Annotated[int | None, Option("--shard-samples", min=1, help="Most samples in a shard.")] = None
     shard_bytes: Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")] = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShardOptions(SizeOptions):
+class ShardOptions(SizeOptions, frozen=True):
     """Options for the files of a new dataset."""
 
     generation: Generation = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModeOptions:
+class ModeOptions(Struct, frozen=True):
     """Options for a dataset that exists at the target."""
 
     append: Append = False
@@ -264,8 +259,7 @@ class ModeOptions:
         return given[0] if given else "create"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOptions:
+class KeyOptions(Struct, frozen=True):
     """Options for the keys of samples."""
 
     keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = True
@@ -289,8 +283,7 @@ class KeyOptions:
         return _DotsReplaced(self.replace_dots)
 
 
-@dataclass(frozen=True, slots=True)
-class _DotsReplaced:
+class _DotsReplaced(Struct, frozen=True):
     """Replaces the dots in a key. It can be pickled, for engines."""
 
     text: str

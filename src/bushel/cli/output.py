@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import time
@@ -112,7 +111,9 @@ def progress_bar(task: str, *, quiet: bool, kind: str = "bar") -> Iterator[OnPro
 def _show_json(started: float) -> OnProgress:
     def show(now: Progress) -> None:
         seconds = time.monotonic() - started
-        done = {"seconds": round(seconds, 3), **dataclasses.asdict(now)}
+        from dataclasses import asdict
+
+        done = {"seconds": round(seconds, 3), **asdict(now)}
         click.echo(json.dumps({**done, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True)
 
     return show

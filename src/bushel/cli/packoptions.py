@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import pairs
 
@@ -54,8 +55,7 @@ def _kinds() -> Collection[str]:
     return (*KINDS, *_LAYOUTS)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(Struct, frozen=True):
     """The options for reading the source."""
 
     kind: Annotated[
@@ -90,8 +90,7 @@ class SourceOptions:
         return {name: value for name, value in given.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class ImageOptions:
+class ImageOptions(Struct, frozen=True):
     """The options that change images, as im2rec has them."""
 
     resize: Annotated[str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
@@ -152,8 +151,7 @@ class ImageOptions:
         return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class VideoOptions:
+class VideoOptions(Struct, frozen=True):
     """The options for storing videos."""
 
     rate: Annotated[float | None, Option("--rate", help="Frames per second to take from videos.")] = None
@@ -192,7 +190,7 @@ def given_options(**groups: object) -> list[str]:
     """Return the options that differ from their defaults, such as `--root`.
 
     Args:
-        groups: Instances of the dataclasses of this file, and values of single options by their names.
+        groups: Instances of the structs of this file, and values of single options by their names.
     """
     given = []
     for name, group in groups.items():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Parts, Retries, Speculate, engines
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PartOptions", "tell_of_errors", "written"]
 
 
-@dataclass(frozen=True, slots=True)
-class PartOptions:
+class PartOptions(Struct, frozen=True):
     """The parts of a run, and where they are written."""
 
     parts: Parts = None

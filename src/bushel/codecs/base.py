@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel.errors import CodecError, SpecError
 
 __all__ = [
@@ -38,8 +38,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranged:
+class Ranged(Struct, frozen=True):
     """Decodes some elements of a value without all others, such as frames of a clip.
 
     Attributes:
@@ -61,8 +60,7 @@ class Ranged:
     layout: Callable[[Buffer, int], ArrayLayout | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayLayout:
+class ArrayLayout(Struct, frozen=True):
     """The layout of an array in its stored bytes.
 
     Any bytes of the same length that begin with the same header decode to an array of this dtype and shape, whose
@@ -86,8 +84,7 @@ class ArrayLayout:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberLayout:
+class NumberLayout(Struct, frozen=True):
     """The layout of a Python number in its stored bytes.
 
     Attributes:
@@ -142,8 +139,7 @@ def rows_after_header(
 
 
 @public()
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """A pair of functions between values and stored bytes.
 
     It pickles with its functions, so a registered codec also reaches a spawned process that never called

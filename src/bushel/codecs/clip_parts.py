@@ -7,16 +7,16 @@ format of the pixels, and the codec's own header (`extradata`), which `clip_scan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from bushel._runtime.structs import Struct
 from bushel.codecs.frames import I64, FrameTable, choose
-from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 
 __all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart", "clip_config", "new_decoder"]
@@ -61,8 +61,7 @@ class ClipConfig(msgspec.Struct, frozen=True):
 _CONFIG = msgspec.json.Decoder(ClipConfig)
 
 
-@dataclass(frozen=True, slots=True)
-class ClipPackets:
+class ClipPackets(Struct, frozen=True):
     """The video packets of a clip, in decoding order.
 
     Attributes:
@@ -95,8 +94,7 @@ class ClipPackets:
         return ClipPart(self.config, table, numbers, tuple(runs), self.times[packets], *extents)
 
 
-@dataclass(frozen=True, slots=True)
-class ClipPart(Part):
+class ClipPart(Struct, frozen=True, eq=False):
     """Frames of a clip that are to be decoded, and the packets that they need.
 
     Attributes:

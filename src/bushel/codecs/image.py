@@ -12,11 +12,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
@@ -40,8 +40,7 @@ _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 """Pillow's own limit, for JPEGs that are decoded before Pillow is imported."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageReading:
+class ImageReading(Struct, frozen=True):
     """Options for decoding images.
 
     Attributes:
@@ -57,8 +56,7 @@ class ImageReading:
         return ImageReading(self.orient or other.orient, self.tolerant or other.tolerant)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Seekable:
+class Seekable(Struct, frozen=True, eq=False):
     """A stored image with its seek table.
 
     Attributes:
@@ -73,8 +71,7 @@ class Seekable:
 _WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant=True)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(Struct, frozen=True):
     """The way in which a codec writes an image.
 
     Attributes:

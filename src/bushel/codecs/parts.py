@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from bushel._runtime.structs import Struct
 from bushel.codecs.base import ArrayLayout, Ranged
 from bushel.errors import CodecError
 
@@ -25,37 +25,30 @@ __all__ = ["HeadedRowsPart", "Part", "RowForm", "RowsPart", "SharedPart", "Value
 I64 = npt.NDArray[np.int64]
 
 
-class Part(ABC):
+@runtime_checkable
+class Part(Protocol):
     """Elements of a value that are to be decoded, and the extents of its bytes that they need."""
 
-    __slots__ = ()
-
     @property
-    @abstractmethod
     def offsets(self) -> I64:
         """int64[n], where the bytes are, counted from the start of the value."""
+        ...
 
     @property
-    @abstractmethod
     def lengths(self) -> I64:
         """int64[n], the number of bytes in each place."""
+        ...
 
-    @property
-    def nbytes(self) -> int:
-        """Number of bytes that are read for it."""
-        return int(self.lengths.sum())
-
-    @abstractmethod
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with its bytes, an element per extent."""
+        ...
 
-    @abstractmethod
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
+        ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowsPart(Part):
+class RowsPart(Struct, frozen=True, eq=False):
     """Rows of a stored array.
 
     Attributes:
@@ -90,8 +83,7 @@ class RowsPart(Part):
         return _rows(self.data, self.layout, self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class RowForm:
+class RowForm(Struct, frozen=True):
     """Where the rows of a stored array lie.
 
     Attributes:
@@ -113,8 +105,7 @@ class RowForm:
         return None if rest else rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeadedRowsPart(Part):
+class HeadedRowsPart(Struct, frozen=True, eq=False):
     """Rows of a stored array of a form that other arrays of its field have. Its own header is read with them.
 
     Attributes:
@@ -196,8 +187,7 @@ def _layout(find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValuePart(Part):
+class ValuePart(Struct, frozen=True, eq=False):
     """Elements of a value that is read whole.
 
     Attributes:
@@ -244,8 +234,7 @@ class _Once:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SharedPart(Part):
+class SharedPart(Struct, frozen=True, eq=False):
     """The elements that one of several samples needs of a value which all of them share.
 
     Attributes:

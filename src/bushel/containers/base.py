@@ -7,17 +7,17 @@ written has those of `WritableContainer`, too. `abilities` has the protocols of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from bushel._index.class_names import Labels
 from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bushel._index.builders import IndexBuilder
     from bushel.containers.stored_column import StoredColumn
     from bushel.storage import Staging
@@ -37,15 +37,14 @@ __all__ = [
     "WritesColumns",
 ]
 
-Stored = Buffer | Iterable[Buffer]
+Stored: TypeAlias = "Buffer | Iterable[Buffer]"
 """Stored bytes of a field; for a sequence field, the stored bytes of each element."""
 
 Report = Callable[[int], None]
 """Called with the number of bytes scanned since the last call, for progress bars."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True):
     """Options of reading: facts that the files of a dataset do not contain, as the user declares them.
 
     Attributes:
@@ -66,8 +65,7 @@ class ReadOptions:
     kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(Struct, frozen=True):
     """The choices that decide how a dataset is written.
 
     Attributes:
@@ -85,8 +83,7 @@ class WriteOptions:
     folders: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutField:
+class LayoutField(Struct, frozen=True):
     """The place and the codec of one field in a container.
 
     Attributes:
@@ -100,8 +97,7 @@ class LayoutField:
     file: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The way in which a container stores samples of a spec. It is decided once, before the first byte is written.
 
     Attributes:
@@ -114,7 +110,7 @@ class Layout:
     columns: tuple[LayoutField, ...]
     options: WriteOptions
     sparse: bool = False
-    limits: tuple[str, ...] = field(default=())
+    limits: tuple[str, ...] = ()
 
 
 class ShardWriter(Protocol):
@@ -143,8 +139,7 @@ class ShardWriter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnLimits:
+class ColumnLimits(Struct, frozen=True):
     """The samples that `WritesColumns.extend` takes in any case: those with all fields, and with these keys and values.
 
     Attributes:

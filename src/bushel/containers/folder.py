@@ -6,7 +6,6 @@ The table holds class numbers.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ import numpy as np
 from bushel._index.file_stamps import FileStamps
 from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import I64, MISSING, U8, FieldExtents, Keys, Shard, ShardIndex
+from bushel._runtime.log import log_warning
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder_metadata import METADATA, metadata_rows, values_of
@@ -39,8 +39,6 @@ __all__ = ["CONTAINER"]
 _NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _KINDS = (("image", holds_image, "image"), ("clip", holds_clip, None), ("audio", holds_sound, None))
 _LABEL = "label"
-
-_log = logging.getLogger("bushel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
         raise FormatError(f"the metadata name files of several kinds: {shown}", file=place)
     named = set(numbers)
     if others := sum(1 for number, name in enumerate(shard.files) if number not in named and _media(name)):
-        _log.warning("%s: the metadata do not name %d of its files, which are not read", shard.root, others)
+        log_warning("%s: the metadata do not name %d of its files, which are not read", shard.root, others)
     blocks = [blocks_of(stamps)]
     field = _declared(Field(kind, _codec_of(kind, {_split(row.file)[1] for row in rows})), options)
     columns = {kind: _extents(field, numbers, blocks[0], len(stamps))}

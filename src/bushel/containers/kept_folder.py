@@ -7,7 +7,6 @@ their folders. A file that is written in place shows that when it is read; what 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
 from bushel._index.table import U8, FileStamp, ShardIndex
 from bushel._index.table_cache import cache_of_tables
+from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import Blocks
 
@@ -43,8 +43,6 @@ _LIST, _TABLE = 0, 1
 """Numbers of the two blocks in the cache: names, sizes and times of the files; the table."""
 
 _KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
-
-_log = logging.getLogger("bushel")
 
 
 class Watched(NamedTuple):
@@ -101,7 +99,7 @@ def kept_names(root: Path) -> FolderNames | None:
     except OSError:  # a folder is gone
         return None
     except (FormatError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        _log.info("%s: the list of files in the cache of tables is not used: %s", root, error)
+        log_info("%s: the list of files in the cache of tables is not used: %s", root, error)
         return None
     if slim.files != (_entry_of(stamps),):
         return None  # another process keeps a newer one at this moment
@@ -138,7 +136,7 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
     try:
         table = encode_index(slim)
     except UnicodeEncodeError as error:  # in the name of a class
-        _log.info("%s: the list of its files is not kept: %s", root, error)
+        log_info("%s: the list of its files is not kept: %s", root, error)
         return
     parts = (table, b"".join([head, *pieces_of(arrays)]))
     if sum(map(len, parts)) > cache.limit:

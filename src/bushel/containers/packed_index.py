@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, Keys
+from bushel._runtime.structs import Struct
 from bushel.containers.packed_map import locate
 from bushel.errors import CorruptError, FormatError
 from bushel.spec import Field, Spec
@@ -19,8 +20,7 @@ from bushel.spec import Field, Spec
 __all__ = ["PackedFields", "Record", "index_records"]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A record that has been read.
 
     Attributes:
@@ -36,8 +36,7 @@ class Record:
     damage: CorruptError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PackedFields:
+class PackedFields(Struct, frozen=True):
     """The fields of packed samples.
 
     Attributes:

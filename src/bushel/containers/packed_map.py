@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from typing_extensions import Buffer
-
+from bushel._runtime.structs import Struct
 from bushel.containers.base import Stored
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["Packed", "encode", "is_packed_map", "locate"]
 
@@ -25,8 +26,7 @@ _NIL = b"\xc0"
 _LIMIT = 2**32 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """A sample encoded as a record.
 
     Attributes:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import cast
 
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel.containers.abilities import HasFileNames
 from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
@@ -43,8 +43,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _DIGITS = re.compile(r"[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Registration:
+class _Registration(Struct, frozen=True):
     """The description of a container before it is imported.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bushel._index.table import I64, U8
+from bushel._runtime.structs import Struct
 
 __all__ = ["StoredColumn", "fitting", "key_rows"]
 
@@ -14,8 +13,7 @@ _HARMLESS = np.zeros(256, np.bool_)
 _HARMLESS[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)] = True
 
 
-@dataclass(frozen=True, slots=True)
-class StoredColumn:
+class StoredColumn(Struct, frozen=True):
     """Stored bytes of one plain field of many samples, or their keys in UTF-8, one after another.
 
     Attributes:

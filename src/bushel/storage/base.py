@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.kernels import ExtentError
 
 __all__ = [
@@ -111,8 +111,7 @@ class File(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Extents:
+class Extents(Struct, frozen=True):
     """A batch of byte strings to read.
 
     Attributes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.structs import Struct
 from bushel.kernels import MappedFile
 from bushel.storage.base import ExtentError, Extents, File, extent_error
 
@@ -71,8 +71,7 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
     return _named(files, extents, lambda: kernels.gather_pieces(*batch.arguments(extents.length, extents.crc32, {})))
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(Struct, frozen=True):
     """The pieces of a batch, and the bytes of them that are in memory.
 
     Attributes:

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["CONTAINER", "encode_table", "plan_layout"]
 
 
-class _Bag(Bag):
+class _Bag(Bag, frozen=True):
     """The container. What recovers a shard uses the functions that read one, so it is added here."""
-
-    __slots__ = ()
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""

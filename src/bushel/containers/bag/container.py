@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +16,7 @@ import numpy as np
 
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import I64, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
 from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
@@ -59,8 +59,7 @@ _RECORD = "record"
 """The field of a bag file that is opened on its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bag:
+class Bag(Struct, frozen=True):
     """What reads and writes Granular datasets: all of the container but `recover`."""
 
     name: str = "bag"

@@ -7,7 +7,6 @@ docs/format-bag.md has layouts with golden bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import msgpack
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import I64
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import File
 
@@ -32,8 +32,7 @@ _NUMBERS = ((None, 1, 1 << 7), (0xCC, 1, 1 << 8), (0xCD, 2, 1 << 16), (0xCE, 4, 
 """How msgpack writes unsigned integers: the byte before them, if any, their size, and the first that is too large."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Offsets of the records of one bag: record `i` is the bytes `offsets[i]` to `offsets[i + 1]`.
 
     Attributes:
@@ -50,8 +49,7 @@ class Table:
         return len(self.offsets) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Refs:
+class Refs(Struct, frozen=True):
     """The records of one field that each sample refers to.
 
     Attributes:

@@ -6,12 +6,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from typing_extensions import Buffer
+from msgspec.structs import replace
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.file_spec import asked_for
@@ -26,6 +25,8 @@ from bushel.spec import KEY, Spec
 from bushel.storage import below, copy_whole
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bushel.storage import Sink, Staging
 
 __all__ = ["BagWriter", "copy_records", "generation_of", "plan_layout", "stored_codec"]

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["CONTAINER", "MAGIC", "empty_folders", "index_all_records", "parse_folder"]
 
 
-class _FFRecord(FFRecord):
+class _FFRecord(FFRecord, frozen=True):
     """The container. What recovers a shard uses the functions that read one, so it is added here."""
-
-    __slots__ = ()
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""

@@ -6,17 +6,18 @@ samples of several fields are maps (`packed_map`). docs/format-ffrecord.md has t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.log import log_warning
+from bushel._runtime.structs import Struct
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
@@ -33,16 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FFRecord", "empty_folders", "folder_keys", "index_all_records", "only_field"]
 
+I64 = npt.NDArray[np.int64]
+
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
 _LOOKS = 3
 """Number of records that are looked at, since the first one may be damaged."""
-_log = logging.getLogger("bushel")
-I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True):
     """The checked header of a file.
 
     Attributes:
@@ -58,8 +58,7 @@ class _Header:
     form: Form
 
 
-@dataclass(frozen=True, slots=True)
-class FFRecord:
+class FFRecord(Struct, frozen=True):
     """What reads and writes FFRecord files: all of the container but `recover`."""
 
     name: str = "ffrecord"
@@ -310,7 +309,7 @@ def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
             yield Record(payload, offset)
             continue
         error = _corrupt(file, offset, f"record {row}", expected, found)
-        _log.warning("%s; reading its sample fails", error)
+        log_warning("%s; reading its sample fails", error)
         yield Record(b"", offset, length, error)
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
@@ -29,6 +28,8 @@ from bushel.errors import SpecError, naming
 from bushel.storage import read_whole
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bushel.storage import Staging
 
 __all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]

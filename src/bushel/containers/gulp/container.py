@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from typing_extensions import Buffer
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, check_labels, in_order, numbered
 from bushel._index.table import I64, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Stored, WriteOptions
 from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
@@ -36,6 +36,8 @@ from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bushel._index.builders import IndexBuilder
     from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
@@ -47,8 +49,7 @@ _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-te
 """The codecs whose values JSON can represent."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Gulp:
+class _Gulp(Struct, frozen=True):
     name: str = "gulp"
     suffixes: tuple[str, ...] = (".gulp", ".gmeta")
     suffix: str = ".gulp"

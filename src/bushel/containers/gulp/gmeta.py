@@ -13,14 +13,15 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
@@ -54,8 +55,7 @@ _HEAD = re.compile(
 msgspec.json.Decoder(_LooseItem)  # registers the type before threads convert to it: see `sidecar`
 
 
-@dataclass(frozen=True, slots=True)
-class Gmeta:
+class Gmeta(Struct, frozen=True):
     """A parsed table.
 
     Attributes:

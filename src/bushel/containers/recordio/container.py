@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Keys, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
@@ -40,8 +40,7 @@ __all__ = ["CONTAINER"]
 _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordIO:
+class _RecordIO(Struct, frozen=True):
     name: str = "recordio"
     suffixes: tuple[str, ...] = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
     suffix: str = ".rec"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import Keys
+from bushel._runtime.structs import Struct
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError
 
@@ -19,8 +18,7 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The content of an `.idx`.
 
     Attributes:

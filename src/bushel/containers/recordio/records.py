@@ -10,15 +10,17 @@ import struct
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
-from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel.containers.recordio.scan import MAGIC, follow, hint, scan_records
 from bushel.errors import FormatError, name_file
 from bushel.storage import AnyPath, ExtentError, File, open_file
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["RecordSink", "read_record"]
 

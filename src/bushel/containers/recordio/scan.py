@@ -6,13 +6,13 @@ Only the few records that are stored in several parts are read whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.storage import Extents, File, gather, read_many
@@ -45,8 +45,7 @@ U8 = npt.NDArray[np.uint8]
 Report = Callable[[int], None] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Struct, frozen=True):
     """The extents of records.
 
     Attributes:
@@ -76,8 +75,7 @@ class Records:
         return Records(self.offset[rows], self.span[rows], np.flatnonzero(np.isin(rows, self.split)))
 
 
-@dataclass(frozen=True, slots=True)
-class Payloads:
+class Payloads(Struct, frozen=True):
     """Where the payloads of records are: in the file, or, if some have several parts, in the file without length words.
 
     Attributes:
@@ -137,8 +135,7 @@ def _words(file: File, records: Records) -> Iterator[int]:
                 raise FormatError(message, file=file.path, offset=at, hint=hint(file)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
+class Images(Struct, frozen=True):
     """The kind of image records.
 
     Attributes:

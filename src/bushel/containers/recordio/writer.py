@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
-from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
@@ -20,6 +19,8 @@ from bushel.errors import SpecError
 from bushel.spec import Spec
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bushel.storage import Staging
 
 __all__ = ["INTEGERS", "Form", "RecordIOWriter", "form_of", "stored_codec"]
@@ -37,7 +38,7 @@ _U64 = 1 << 64
 _WORD = 4
 """Size of a length word in bytes."""
 
-_Value: TypeAlias = tuple[str, int, Buffer]
+_Value: TypeAlias = "tuple[str, int, Buffer]"
 """A value in a record: field, start, bytes."""
 
 

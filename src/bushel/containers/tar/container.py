@@ -7,10 +7,12 @@ reads streams. docs/format-tar.md has the layout, the rules and an example.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from bushel._index.table import FileStamp, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import LISTS, META, extension_of, extensions
@@ -31,8 +33,7 @@ _GLANCE = 1000
 """Number of members that are read to learn how an existing archive spells its fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tar:
+class _Tar(Struct, frozen=True):
     name: str = "tar"
     suffixes: tuple[str, ...] = (".tar", *COMPRESSED)
     file_names: tuple[str, ...] = (*LISTS, META)

@@ -7,14 +7,15 @@ be used is left out, with a warning in the log, and the fields are then those of
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import field
 
 from bushel._index.class_names import Labels, can_be_named, check_labels
 from bushel._index.file_spec import spec_from_file
+from bushel._runtime.log import log_warning
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.containers.tar.names import Naming, extension_of
 from bushel.errors import BushelError, FormatError, SpecError
@@ -29,11 +30,8 @@ _MOST_BYTES = (1 << 20) - 64
 
 _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError)
 
-_log = logging.getLogger("bushel")
 
-
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """The fields of an archive, by its own description.
 
     Attributes:
@@ -81,14 +79,14 @@ def description_in(comment: bytes, path: str) -> Description:
         return Description()
     version, _, text = comment[len(_BEGIN) :].partition(b" ")
     if version != b"%d" % _VERSION:
-        _log.warning(
+        log_warning(
             "%s was written by a newer version of Bushel: its fields are named by the extensions of its members", path
         )
         return Description()
     try:
         return _described(text)
     except _MALFORMED as error:
-        _log.warning("%s: %s", path, _what(error))
+        log_warning("%s: %s", path, _what(error))
         return Description()
 
 
@@ -142,7 +140,7 @@ def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> byte
         return comment
     comment = _text(spec, {})
     kept = len(comment) <= _MOST_BYTES
-    _log.warning(
+    log_warning(
         "the %s take more than 1 MiB, so that no archive can hold them: they are in its index (.bushel) only",
         "names of classes" if kept else "names of the fields",
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
 
+from bushel._runtime.log import log_warning
 from bushel.containers.json_index import Listing, load_index
 from bushel.containers.tar.names import LISTS, META
 from bushel.errors import FormatError
@@ -17,7 +17,6 @@ __all__ = ["energon_archives", "listed_archives", "wids_archives"]
 
 _INFO = ".info.json"
 
-_log = logging.getLogger("bushel")
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -59,7 +58,7 @@ def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None
         return None
     more = sorted({name for name in names if name.endswith(".tar") and not name.startswith(".")} - {*listed})
     if more:
-        _log.warning(
+        log_warning(
             "%s does not list %d archives beside it, from %s on: they are read after those", path, len(more), more[0]
         )
     return listed + more

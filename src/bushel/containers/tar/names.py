@@ -7,11 +7,11 @@ rest after that dot, in lower case, is the extension, which names the field.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from bushel._index.table import I64, U8
+from bushel._runtime.structs import Struct
 from bushel.codecs import codec_of_extension, tar_storage
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
@@ -135,8 +135,7 @@ def extension_of(field: Field) -> tuple[str, str]:
     return name if named or alike else f"{name}.{ending}", stored
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The field that a member belongs to.
 
     Attributes:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from itertools import chain, compress
 from operator import ne
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.table import I64, MISSING, U8, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name, split_names
 from bushel.errors import FormatError
 from bushel.spec import KEY, Spec
@@ -28,8 +29,7 @@ _MOST_CELLS = 1 << 24
 _CELLS_PER_MEMBER = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """The regular files of an archive, in order.
 
     Attributes:
@@ -52,8 +52,7 @@ class Members:
         return self.names[first:last].tobytes().decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The samples of an archive.
 
     Attributes:
@@ -74,8 +73,7 @@ class Table:
         return ShardIndex(self.samples, files, fields, "tar", self.keys, blocks=blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
+class _Groups(Struct, frozen=True):
     member: I64  # numbers of the members that belong to a sample
     sample: I64  # number of the sample of each
     extension: I64  # extension of each, a number into `extensions`

@@ -8,13 +8,13 @@ from front to back. If they do not, a warning says so, and the archive is scanne
 
 from __future__ import annotations
 
-import logging
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from bushel._index.table import I64
+from bushel._runtime.log import log_warning
 from bushel.containers.tar.names import META
 from bushel.containers.tar.samples import Members
 from bushel.containers.tar.scan import damage, joined, regular, scan, scan_part
@@ -33,8 +33,6 @@ _LEAST = 1 << 20
 """Bytes of a part, at least: headers that are closer are read faster one after the other."""
 _ABOVE = 4
 """Number of folders above an archive in which the database may be."""
-
-_log = logging.getLogger("bushel")
 
 
 def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:
@@ -78,7 +76,7 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
         return None
     path, starts = found
     if len(starts) and (starts[0] < 0 or starts[-1] > size or (np.diff(starts) <= 0).any()):
-        _log.warning("%s: its offsets are not those of samples in the %d bytes of %s: %s", path, size, archive, _HINT)
+        log_warning("%s: its offsets are not those of samples in the %d bytes of %s: %s", path, size, archive, _HINT)
         return None
     return found
 
@@ -90,7 +88,7 @@ def _of_file(path: AnyPath) -> tuple[str, I64] | None:
     except (FileNotFoundError, PermissionError):  # a store that forbids listing refuses access to missing objects
         return None
     if len(data) % 8:
-        _log.warning("%s: it has %d bytes, not 8 for each sample: %s", path, len(data), _HINT)
+        log_warning("%s: it has %d bytes, not 8 for each sample: %s", path, len(data), _HINT)
         return None
     return str(path), np.frombuffer(data, "<u8").astype(np.int64)
 
@@ -113,7 +111,7 @@ def _of_database(archive: Path) -> tuple[str, I64] | None:
         except FileNotFoundError:
             return None
         except (sqlite3.Error, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            _log.warning("%s: it is not used for %s: %s; %s", database, archive, error, _HINT)
+            log_warning("%s: it is not used for %s: %s; %s", database, archive, error, _HINT)
             return None
         return str(database), np.append(places[:, 0], places[-1:].sum(1))
     return None
@@ -164,9 +162,9 @@ def _compare(path: str, starts: I64, members: Members, file: File) -> None:
     wrong = np.flatnonzero(~np.isin(starts[:-1], members.header))
     if len(wrong):
         at = int(starts[wrong[0]])
-        _log.warning("%s is stale: no file in %s begins at %d, so it is not used; %s", path, file.path, at, _HINT)
+        log_warning("%s is stale: no file in %s begins at %d, so it is not used; %s", path, file.path, at, _HINT)
         return
     after = np.flatnonzero(members.header >= starts[-1]) if len(starts) else np.arange(len(members.header))
     if len(after):
         message = "%s is stale: it lacks %d files of %s, from %r on, which are read, too; %s"
-        _log.warning(message, path, len(after), file.path, members.name(int(after[0])), _HINT)
+        log_warning(message, path, len(after), file.path, members.name(int(after[0])), _HINT)

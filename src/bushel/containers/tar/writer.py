@@ -5,9 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, cast
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
@@ -20,6 +18,9 @@ from bushel.containers.tar.names import check_key, extension_of
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["TarShardWriter", "end_of_archive", "header_of"]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import logging
 import os
 import struct
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from bushel._runtime.log import log_warning
 from bushel.kernels import crc32
 from bushel.storage.notation import parse_bytes
 
@@ -34,8 +34,6 @@ _USUAL_SIZE = "10GB"
 _MINUTE = 60.0
 _FORGOTTEN = 3600.0
 """Seconds after which a partial file is considered abandoned."""
-
-_log = logging.getLogger("bushel")
 
 
 @dataclass(slots=True)
@@ -81,7 +79,7 @@ class BlockCache:
             return None
         body = memoryview(data)[_HEAD.size :]
         if len(data) < _HEAD.size or _HEAD.unpack_from(data) != (_MAGIC, crc32(body), len(body)):
-            _log.warning("%s is damaged and is fetched again", path)
+            log_warning("%s is damaged and is fetched again", path)
             with suppress(OSError):  # another process was faster, or the next read tries again
                 path.unlink()
             return None
@@ -174,7 +172,7 @@ class BlockCache:
 
     def _give_up(self, error: OSError) -> None:
         if not self._broken:
-            _log.warning("the block cache is disabled: %s", error)
+            log_warning("the block cache is disabled: %s", error)
         self._broken = True
 
 

@@ -1,0 +1,19 @@
+"""What Bushel logs, under the name `bushel`. `logging` is imported when there is something to log: that takes 3 ms."""
+
+from __future__ import annotations
+
+__all__ = ["log_info", "log_warning"]
+
+
+def log_info(message: str, *arguments: object) -> None:
+    """Log what only someone who looks for a cause wants to know."""
+    from logging import getLogger
+
+    getLogger("bushel").info(message, *arguments, stacklevel=2)
+
+
+def log_warning(message: str, *arguments: object) -> None:
+    """Log what the user should know."""
+    from logging import getLogger
+
+    getLogger("bushel").warning(message, *arguments, stacklevel=2)
