@@ -88,7 +88,7 @@ def _part(column: FieldExtents, row: int, elements: Elements, forms: RowForms | 
         packets = frames.of(row, size) if frames.knows(row) else None
         part = None if packets is None else packets.part(elements)
         # packets of a damaged table could overlap, and be much more than the clip
-        return part if part is not None and int(part.lengths.sum()) <= size else None
+        return part if part is not None and part.nbytes <= size else None
     ranged = get_codec(column.codec).ranged
     if ranged is None or ranged.layout is None:
         return None

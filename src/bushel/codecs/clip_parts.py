@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.structs import Struct
 from bushel.codecs.frames import I64, FrameTable, choose
+from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 
 __all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart", "clip_config", "new_decoder"]
@@ -94,7 +95,7 @@ class ClipPackets(Struct, frozen=True):
         return ClipPart(self.config, table, numbers, tuple(runs), self.times[packets], *extents)
 
 
-class ClipPart(Struct, frozen=True, eq=False):
+class ClipPart(Part, Struct, frozen=True, eq=False):
     """Frames of a clip that are to be decoded, and the packets that they need.
 
     Attributes:

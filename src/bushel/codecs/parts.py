@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,30 +25,39 @@ __all__ = ["HeadedRowsPart", "Part", "RowForm", "RowsPart", "SharedPart", "Value
 I64 = npt.NDArray[np.int64]
 
 
-@runtime_checkable
-class Part(Protocol):
-    """Elements of a value that are to be decoded, and the extents of its bytes that they need."""
+class Part:
+    """Elements of a value that are to be decoded, and the extents of its bytes that they need.
+
+    It is a plain class, since reading asks of each value whether it is one.
+    """
+
+    __slots__ = ()
 
     @property
     def offsets(self) -> I64:
         """int64[n], where the bytes are, counted from the start of the value."""
-        ...
+        raise NotImplementedError
 
     @property
     def lengths(self) -> I64:
         """int64[n], the number of bytes in each place."""
-        ...
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes that are read for it."""
+        return int(self.lengths.sum())
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with its bytes, an element per extent."""
-        ...
+        raise NotImplementedError
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
-        ...
+        raise NotImplementedError
 
 
-class RowsPart(Struct, frozen=True, eq=False):
+class RowsPart(Part, Struct, frozen=True, eq=False):
     """Rows of a stored array.
 
     Attributes:
@@ -105,7 +114,7 @@ class RowForm(Struct, frozen=True):
         return None if rest else rows
 
 
-class HeadedRowsPart(Struct, frozen=True, eq=False):
+class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
     """Rows of a stored array of a form that other arrays of its field have. Its own header is read with them.
 
     Attributes:
@@ -187,7 +196,7 @@ def _layout(find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size:
         return None
 
 
-class ValuePart(Struct, frozen=True, eq=False):
+class ValuePart(Part, Struct, frozen=True, eq=False):
     """Elements of a value that is read whole.
 
     Attributes:
@@ -234,7 +243,7 @@ class _Once:
         return found
 
 
-class SharedPart(Struct, frozen=True, eq=False):
+class SharedPart(Part, Struct, frozen=True, eq=False):
     """The elements that one of several samples needs of a value which all of them share.
 
     Attributes:

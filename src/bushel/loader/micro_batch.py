@@ -397,10 +397,8 @@ def _consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
 
 def count_bytes(value: Any) -> int:
     """Return the size of the arrays, bytes and text in a batch, in bytes."""
-    if isinstance(value, np.ndarray | memoryview):
+    if isinstance(value, np.ndarray | memoryview | Part):
         return value.nbytes
-    if isinstance(value, Part):
-        return int(value.lengths.sum())
     if isinstance(value, bytes | bytearray | str):
         return len(value)
     if isinstance(value, Mapping):
