@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Collection
+from importlib.util import find_spec
 from pathlib import Path
 
 ROUNDS = 9
@@ -24,7 +26,7 @@ LIMIT = 1.15
 
 
 def make_photos(folder: Path) -> None:
-    """Write the dataset that the cases read."""
+    """Write photos with labels."""
     import numpy as np
 
     import bushel
@@ -38,12 +40,54 @@ def make_photos(folder: Path) -> None:
             writer.append({"image": image, "label": number % 10}, key=f"{number:04d}")
 
 
+def make_compressed(folder: Path) -> None:
+    """Write lines of text that others have compressed: a zip of deflated members, and frames of zstd."""
+    import cramjam
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    words = [f"word{number}" for number in range(1000)]
+    lines = [
+        json.dumps({"number": number, "text": " ".join(words[one] for one in rng.integers(0, 1000, 250))}) + "\n"
+        for number in range(2000)
+    ]
+    with zipfile.ZipFile(folder / "texts.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, line in enumerate(lines):
+            archive.writestr(f"{number:04d}.json", line)
+    with (folder / "lines.jsonl.zst").open("wb") as file:
+        for first in range(0, len(lines), 100):
+            file.write(bytes(cramjam.zstd.compress("".join(lines[first : first + 100]).encode())))
+
+
+def make_arrays(folder: Path) -> None:
+    """Write documents of tokens that differ in length, episodes of states, labels for photos, and rows of Parquet."""
+    import numpy as np
+
+    import bushel
+
+    rng = np.random.default_rng(0)
+    with bushel.Writer(folder / "documents", {"tokens": "array"}, container="bag") as writer:
+        for length in rng.integers(10, 2000, 3000).tolist():
+            writer.append({"tokens": np.arange(length, dtype=np.uint16)})
+    with bushel.Writer(folder / "episodes", {"states": "array"}, container="bag") as writer:
+        for _ in range(50):
+            writer.append({"states": rng.normal(size=(400, 32)).astype(np.float32)})
+    rows = [json.dumps({"photo": f"{number:04d}", "caption": f"photo {number}"}) for number in range(200)]
+    (folder / "captions.jsonl").write_text("\n".join(rows) + "\n")
+    if find_spec("pyarrow") is not None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        texts = [f"text {number} " * 50 for number in range(20_000)]
+        pq.write_table(pa.table({"id": range(len(texts)), "text": texts}), folder / "rows.parquet", row_group_size=2000)
+
+
 def case_open(data: Path) -> None:
     """Open a dataset many times."""
     import bushel
 
     for _ in range(100):
-        len(bushel.open(data).keys)
+        len(bushel.open(data / "photos").keys)
 
 
 def case_read(data: Path) -> None:
@@ -52,7 +96,7 @@ def case_read(data: Path) -> None:
 
     import bushel
 
-    ds, rng = bushel.open(data), np.random.default_rng(0)
+    ds, rng = bushel.open(data / "photos"), np.random.default_rng(0)
     for _ in range(400):
         ds.read(rng.integers(0, len(ds), 64), decode=False)
 
@@ -63,7 +107,7 @@ def case_load(data: Path) -> None:
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     crop, flip = RandomResizedCrop(224), RandomHorizontalFlip()
-    loader = bushel.Loader(bushel.open(data), 32, shuffle=True, seed=0, transforms=[crop, flip], workers=2)
+    loader = bushel.Loader(bushel.open(data / "photos"), 32, shuffle=True, seed=0, transforms=[crop, flip], workers=2)
     for _ in range(3):
         for _batch in loader:
             pass
@@ -82,19 +126,88 @@ def case_write(data: Path) -> None:
             writer.append({"text": b"x" * 200, "label": number})
 
 
+def _read_at_random(path: Path, reads: int) -> None:
+    import numpy as np
+
+    import bushel
+
+    ds, rng = bushel.open(path), np.random.default_rng(0)
+    for _ in range(reads):
+        ds.read(rng.integers(0, len(ds), 64))
+
+
+def case_deflate(data: Path) -> None:
+    """Read members of a zip at random, each of which is a deflated block."""
+    _read_at_random(data / "texts.zip", 40)
+
+
+def case_zstd(data: Path) -> None:
+    """Read lines at random from compressed frames, which are expanded into the cache of blocks."""
+    _read_at_random(data / "lines.jsonl.zst", 80)
+
+
+def case_parquet(data: Path) -> None:
+    """Read rows of Parquet at random."""
+    _read_at_random(data / "rows.parquet", 40)
+
+
+def case_join(data: Path) -> None:
+    """Join photos to their captions, and read samples of both."""
+    import bushel
+
+    for _ in range(10):
+        both = bushel.join(bushel.open(data / "captions.jsonl"), bushel.open(data / "photos"), on=("photo", "__key__"))
+        both.read(range(0, 200, 2), decode=False)
+
+
+def case_packs(data: Path) -> None:
+    """Load epochs of rows that are packed with whole documents."""
+    import bushel
+
+    ds = bushel.open(data / "documents")
+    loader = bushel.Loader(ds, 8, shuffle=True, seed=0, pack_by="tokens.length", pack_tokens=4096, workers=2)
+    for _ in range(10):
+        for _batch in loader:
+            pass
+
+
+def case_windows(data: Path) -> None:
+    """Load epochs of windows."""
+    import bushel
+
+    windows = bushel.open(data / "episodes").windows("states", 16, hop=8)
+    for _ in range(4):
+        for _batch in bushel.Loader(windows, 64, shuffle=True, seed=0, workers=2):
+            pass
+
+
 CASES: dict[str, Callable[[Path], None]] = {
     "open": case_open,
     "read": case_read,
     "load": case_load,
     "write": case_write,
+    "deflate": case_deflate,
+    "zstd": case_zstd,
+    "parquet": case_parquet,
+    "join": case_join,
+    "packs": case_packs,
+    "windows": case_windows,
 }
+
+
+def make_data(folder: Path) -> dict[str, str]:
+    """Write what the cases read. Returns why cases are left out, by name."""
+    make_photos(folder / "photos")
+    make_compressed(folder)
+    make_arrays(folder)
+    return {} if (folder / "rows.parquet").exists() else {"parquet": "pyarrow is not installed"}
 
 
 def run_case(name: str, data: Path) -> float:
     """Run a case in this process; returns its CPU time in seconds, without that of imports."""
     import bushel
 
-    bushel.open(data)
+    bushel.open(data / "photos")
     start = time.process_time()
     CASES[name](data)
     return time.process_time() - start
@@ -107,10 +220,10 @@ def measure(python: str, name: str, data: Path) -> float:
     return float(done.stdout.split()[-1])
 
 
-def compare(base: str, ours: str, data: Path, rounds: int) -> dict[str, tuple[float, float]]:
+def compare(base: str, ours: str, data: Path, rounds: int, names: Collection[str]) -> dict[str, tuple[float, float]]:
     """Return the median CPU times of the base and of this version, by case."""
     found = {}
-    for name in CASES:
+    for name in names:
         before: list[float] = []
         now: list[float] = []
         for turn in range(rounds):
@@ -137,10 +250,11 @@ def main() -> int:
     if options.base is None:
         parser.error("--base is missing")
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder, "photos")
-        make_photos(data)
+        left_out = make_data(Path(folder))
+        for name, why in left_out.items():
+            print(f"{name:8} left out: {why}")
         base, ours = (str(Path(each).absolute()) for each in (options.base, options.ours))
-        found = compare(base, ours, data, options.rounds)
+        found = compare(base, ours, Path(folder), options.rounds, [name for name in CASES if name not in left_out])
     slower = []
     for name, (before, now) in found.items():
         ratio = now / before

@@ -14,6 +14,6 @@ for name in base ours; do
     source=$PWD
     [ $name = ours ] || source=$place/source
     "$place/$name/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --config-settings=build-dir="$place/$name-build" "$source"
+        --config-settings=build-dir="$place/$name-build" "$source[arrow]"
 done
 "$place/ours/bin/python" benchmarks/regression.py --base "$place/base/bin/python" --ours "$place/ours/bin/python"
