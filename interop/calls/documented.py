@@ -275,6 +275,13 @@ _WEBDATASET = (
     Documented(
         "`WebDataset(resampled=True, seed=…)` ignores the seed", call="resampled=True", original=GIVES, dropin=GIVES
     ),
+    Documented(
+        "`WebDataset(resampled=True, seed=…)` ignores the seed",
+        call="WDS_SHOW_SEED.*resampled=True.*seed=",
+        original="# ResampledShards seed",
+        dropin="# ResampledShards seed",
+        apart=("printed",),
+    ),
     Documented("`info` writes to what `sys.stderr` was", call=r"signature\('webdataset\.(filters\.)?info'"),
     Documented("`select` takes other arguments", call=r"signature\('webdataset\.(compat\.)?FluidInterface\.select'"),
     Documented("the parameter of `tuple2dict`", call="tuple2dict", original="signature"),

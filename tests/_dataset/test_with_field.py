@@ -122,3 +122,15 @@ def test_what_does_not_fit(dataset: Dataset) -> None:
         dataset.with_field("x", [[1]] * 12, kind="int[]")
     empty = dataset[:0].with_field("x", np.zeros((0, 3)))
     assert (len(empty), empty.spec["x"]) == (0, "array(float64,3)")
+
+
+@given(numbers=st.lists(st.integers(-(2**64), 2**65), min_size=12, max_size=12))
+def test_whole_numbers_stay_whole(dataset: Dataset, numbers: list[int]) -> None:
+    found = [sample["given"] for sample in dataset.with_field("given", numbers)]
+    assert found == numbers
+    assert all(isinstance(value, int) for value in found)
+
+
+def test_numbers_that_no_dtype_keeps_are_refused(dataset: Dataset) -> None:
+    with pytest.raises(ValueError, match="field 'given': 9007199254740993 and its other values have no common dtype"):
+        dataset.with_field("given", [2**53 + 1, 0.5] * 6)

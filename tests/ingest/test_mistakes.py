@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,56 @@ def test_keys_that_no_file_can_hold(tmp_path: Path, container: str, key: str) ->
             writer.append(sample, key=key)
         writer.append(sample, key="good")
     assert list(bushel.open(tmp_path / "out").keys) == ["good"]
+
+
+def test_a_list_that_is_one_value(place: Path) -> None:
+    samples: Any = [{"x": [1, "a"], "y": [1, 2], "z": [1, 2]}]
+    bushel.pack(samples, "lists.tar", spec={"x": "json", "y": "json", "z": "array"}, sync=False)
+    sample = bushel.open("lists.tar")[0]
+    assert (sample["x"], sample["y"], sample["z"].tolist()) == ([1, "a"], [1, 2], [1, 2])
+
+
+def test_a_name_of_a_field_is_a_text(place: Path) -> None:
+    samples: Any = [{3: 1}]
+    with pytest.raises(bushel.SpecError, match="the name of a field must be a str, not 3"):
+        bushel.pack(samples, "x.tar", sync=False)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_half_of_a_surrogate_pair_in_a_key(place: Path, container: str) -> None:
+    with pytest.raises(bushel.TooManyErrors, match=r"the key '\\ud800' cannot be stored as UTF-8"):
+        bushel.pack([{"__key__": "\ud800", "x": 1}], "out", container=container, sync=False)
+    [line] = Path("out.errors.jsonl").read_text().splitlines()
+    assert json.loads(line)["key"] == "\ud800"
+
+
+def test_a_folder_of_datasets_is_named_as_such(place: Path) -> None:
+    bushel.split("numbers.tar", "halves", {"a": 2, "b": 1}, sync=False)
+    with pytest.raises(bushel.FormatError, match="its sub-folders are datasets: halves/a, halves/b. Name one of them"):
+        bushel.open("halves")
+
+
+def test_datasets_of_different_fields_are_merged_or_refused_in_words(place: Path) -> None:
+    bushel.pack([{"__key__": "a", "x": 1}], "x.tar", sync=False)
+    bushel.pack([{"__key__": "a", "y": 1}], "y.tar", sync=False)
+    bushel.pack([{"__key__": "b", "y": 1}], "z.tar", sync=False)
+    with pytest.raises(ValueError, match="key 'a' is in the dataset already"):
+        bushel.merge(["x.tar", "y.tar"], "both.tar", sync=False)
+    bushel.merge(["x.tar", "z.tar"], "both.tar", mode="overwrite", sync=False)
+    assert [dict(sample) for sample in bushel.open("both.tar")] == [{"__key__": "a", "x": 1}, {"__key__": "b", "y": 1}]
+
+
+def test_what_views_are_not_made_of(place: Path) -> None:
+    dataset: Any = bushel.open("numbers.tar")
+    with pytest.raises(KeyError, match=r"there is no column '__key__': keys are not in a column: ds\.select\(keys="):
+        dataset.where("__key__ == 'a'")
+    with pytest.raises(ValueError, match=r"expected a condition .*: ds\.filter takes a function"):
+        dataset.where(lambda sample: True)
+    with pytest.raises(TypeError, match=r"split takes shares such as .*, not 'train'"):
+        dataset.split("train")
+
+
+def test_the_codec_of_a_list_of_files_is_named(place: Path) -> None:
+    Path("list.jsonl").write_text('{"image": "a.jpg"}\n')
+    with pytest.raises(bushel.SpecError, match=r"'jpg\(ulr\)': the quality must be .*'jpg\(url\)' also URLs"):
+        bushel.open("list.jsonl", spec={"image": "jpg(ulr)"})

@@ -61,6 +61,37 @@ def test_every_change_is_found(tmp_path: Path) -> None:
     assert "the dataset cannot be opened" in messages(path)[0]
 
 
+def test_files_are_compared_even_if_the_dataset_does_not_open(tmp_path: Path) -> None:
+    path = write(tmp_path / "data")
+    digest = bushel.sign(path)
+    first, second = sorted(path.glob("*.tar"))[:2]
+    second.unlink()
+    first.write_bytes(bytes(2048) + b"x")
+    digest.write_text(digest.read_text() + f"{'0' * 64}  ../data/{first.name}\n")
+    problems = bushel.check_digest(path)
+    assert "the dataset cannot be opened" in problems[0].message
+    found = {problem.file: problem.message for problem in problems[1:]}
+    assert found[str(second)] == "the digest lists this file, which is gone"
+    assert "should have the SHA-256" in found[str(first)]
+    assert "is not the name of a file in this folder" in found[str(path)]
+
+
+def test_each_file_has_a_digest_of_its_own(tmp_path: Path) -> None:
+    for name in ("a.tar", "b.tar"):
+        bushel.pack({"x": [1, 2]}, tmp_path / name, sync=False)
+        assert bushel.sign(tmp_path / name) == tmp_path / ".bushel" / f"{name}.digest.txt"
+    path = write(tmp_path / "data")
+    whole = bushel.sign(path)
+    before = whole.read_bytes()
+    bushel.sign(path / "shard-000000.tar")
+    assert whole.read_bytes() == before
+    with (tmp_path / "a.tar").open("r+b") as file:
+        file.seek(700)
+        file.write(b"damage")
+    assert messages(tmp_path / "a.tar")
+    assert messages(tmp_path / "b.tar") == messages(path) == messages(path / "shard-000000.tar") == []
+
+
 def test_forged_digests_lead_nowhere(tmp_path: Path) -> None:
     path = write(tmp_path / "data")
     (tmp_path / "secret").write_text("outside")

@@ -102,6 +102,25 @@ def test_drop_last_that_leaves_out_everything(photos: bushel.Dataset, processes:
     assert list(bushel.Loader(photos[:0].fields(["n"]), 4, drop_last=True)) == []  # there is nothing to leave out
 
 
+def test_chunks_that_are_longer_than_all_documents(tmp_path: Path) -> None:
+    bushel.pack({"tokens": [[1, 2, 3], [4, 5]]}, tmp_path / "x.tar", sync=False)
+    texts = bushel.open(tmp_path / "x.tar")
+    loader = bushel.Loader(texts, 2, chunk_by="tokens.length", chunk_tokens=6, workers=1)
+    with pytest.warns(UserWarning, match="epoch 0 has no batch: all documents together have fewer than"):
+        assert list(loader) == []
+    assert len(list(bushel.Loader(texts, 2, chunk_by="tokens.length", chunk_tokens=5, workers=1))) == 1
+
+
+def test_padding_is_named_where_a_rule_is_unknown(photos: bushel.Dataset) -> None:
+    with pytest.raises(ValueError, match=r"'pad'}: there is no such rule: .*; bushel\.loader\.Padded\(0\) pads"):
+        bushel.Loader(photos, 2, collate={"n": "pad"})
+
+
+def test_a_text_is_not_mapped(photos: bushel.Dataset) -> None:
+    with pytest.raises(TypeError, match=r"map\(\) takes a function of a sample, not 'n \+ 1'"):
+        photos.map("n + 1")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("channels", [1, 2, 4])
 @pytest.mark.parametrize("more", [[], [ToCHW()]])
 def test_normalize_for_other_channels(photos: bushel.Dataset, channels: int, more: list[Any]) -> None:

@@ -288,9 +288,9 @@ class Dataset(ColumnValues):
             >>> len(ds.split({"train": None, "val": 3})["val"])
             3
         """
-        from bushel._dataset.splitting import divided
+        from bushel._dataset.splitting import divided, named_shares
 
-        wanted = {**(shares or {}), **named}
+        wanted = {**named_shares(shares or {}), **named}
         chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
         by = f" by {stratify}" if stratify else ""
         parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}

@@ -19,6 +19,7 @@ from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._reader.shards import OpenShard
 from bushel._reader.sides import Joined
 from bushel.codecs import get_codec
+from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import Field, parse_spec
@@ -72,7 +73,10 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
     """Return a shard that has values in memory."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable | np.ndarray):
         raise TypeError(f"field {name!r}: expected an array, a list of values or a dataset, not {values!r:.60}")
-    array = _as_array(values) if kind is None else None
+    try:
+        array = _as_array(values) if kind is None else None
+    except InexactError as error:
+        raise ValueError(f"field {name!r}: {error}") from error
     column = None
     if array is None:
         items = list(values)
@@ -107,13 +111,18 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
         kinds = {type(item) for item in items}
         if len(kinds) > 1 and kinds <= {int, float, type(None)}:
             gaps = [item is None for item in items]
-            return np.ma.MaskedArray(np.array([item or 0 for item in items]), gaps)
+            return np.ma.MaskedArray(exact_array([0 if item is None else item for item in items]), gaps)
         alike = len({(np.shape(item), item.dtype) for item in items}) == 1 if kinds == {np.ndarray} else len(kinds) == 1
         if not kinds or not (
             kinds <= {int, float} or (alike and issubclass(next(iter(kinds)), np.ndarray | np.generic))
         ):
             return None
-        values = np.array(items)  # of integers that no dtype holds, an array of objects
+        try:
+            values = exact_array(list(items))  # of integers that no dtype holds, an array of objects
+        except InexactError:
+            if kinds != {int}:
+                raise
+            return None  # each is stored for itself
     array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     return array if array.ndim and array.dtype.kind in "biufc" else None
 

@@ -49,6 +49,10 @@ class Mapped:
     kept: tuple[str, ...] | None = None
     decodes: bool = True
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"map() takes a function of a sample, not {self.function!r}")
+
     def __len__(self) -> int:
         return len(self.dataset)
 

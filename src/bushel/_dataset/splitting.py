@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
-__all__ = ["classes_of", "divided", "largest_remainders", "share_out", "stratified", "with_rest"]
+__all__ = ["classes_of", "divided", "largest_remainders", "named_shares", "share_out", "stratified", "with_rest"]
 
 _CHUNK = 1024
 """Number of samples that are read at once."""
@@ -134,6 +134,17 @@ def stratified(
             start += count
     empty = np.zeros(0, np.int64)
     return {name: np.sort(np.concatenate([empty, *part])) for name, part in zip(shares, parts, strict=True)}
+
+
+def named_shares(shares: object) -> dict[str, float | None]:
+    """Return shares that a caller gave as a mapping.
+
+    Raises:
+        TypeError: They are something else.
+    """
+    if not isinstance(shares, Mapping):
+        raise TypeError(f"split takes shares such as {{'train': 0.9, 'val': 0.1}}, not {shares!r}")
+    return dict(shares)
 
 
 def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, float]:

@@ -21,7 +21,7 @@ from bushel._discovery.completeness import (
     manifest_of,
     marker_path,
 )
-from bushel._discovery.folders import is_part, shard_of_entry
+from bushel._discovery.folders import datasets_in, is_part, shard_of_entry
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._runtime.structs import Struct
 from bushel.containers import (
@@ -349,7 +349,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
             f"({', '.join(container_names())})",
             file=str(path),
-            hint="`bushel pack` makes a dataset of a folder of plain files",
+            hint=datasets_in(path, names) or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bushel._index.sidecar import FOLDER, ManifestShard
@@ -21,6 +21,7 @@ from bushel.storage import AnyPath
 __all__ = [
     "OVERWRITE_MARKER",
     "above_parts",
+    "datasets_in",
     "is_half_replaced",
     "is_part",
     "overwrite_folder",
@@ -33,6 +34,7 @@ OVERWRITE_MARKER = "commit.json"
 
 
 _PART = re.compile(r"part-[0-9]{5,}")
+_SHOWN = 3
 
 
 def is_part(name: str) -> bool:
@@ -92,3 +94,20 @@ def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
         return None
     above = first.parent
     return above if all(root.parent == above for root in roots) else None
+
+
+def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
+    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None if there are none.
+
+    Args:
+        path: A folder that is not a dataset itself.
+        names: The names in it.
+    """
+    if not isinstance(path, Path):
+        return None
+    inner = sorted(name for name in names if (path / name / FOLDER).is_dir())
+    if not inner:
+        return None
+    shown = ", ".join(str(path / name) for name in inner[:_SHOWN])
+    more = f" and {len(inner) - _SHOWN} more" if len(inner) > _SHOWN else ""
+    return f"its sub-folders are datasets: {shown}{more}. Name one of them"

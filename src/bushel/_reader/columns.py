@@ -18,6 +18,7 @@ from bushel._reader.selection import Remaining
 from bushel._reader.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._runtime.near_names import did_you_mean
 from bushel.errors import FormatError, SpecError
+from bushel.spec import KEY
 
 __all__ = ["column_names", "looked_at", "masked", "names_in_any", "part_of"]
 
@@ -133,6 +134,8 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
     except KeyError as error:
         near = did_you_mean(name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))])
         known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
+        if name == KEY:
+            near = "keys are not in a column: ds.select(keys=[...]) chooses samples by them, ds.keys has all"
         raise KeyError(f"there is no column {name!r}: {near or f'the columns are {known}'}") from error
 
 

@@ -421,10 +421,15 @@ class ShardRows:
         return self.keys(np.array([position], np.int64))[0]
 
     def location(self, position: int, name: str) -> tuple[str, int]:
-        """Return the path of the file with a field of a sample, and the offset of its stored bytes."""
+        """Return the path of the file with a field of a sample, and the offset of its stored bytes.
+
+        A shard without the field, as joined datasets may have, is named by its first file and 0.
+        """
         number, sample = self.row_of(position, name)
         shard = self.shards[number]
-        own = shard.index.fields[name]
+        own = shard.index.fields.get(name)
+        if own is None:
+            return shard.locate(0, 0)
         row = int(sample if own.starts is None else own.starts[sample])
         return shard.locate(own.file, int(own.offset[row]) if 0 <= row < own.rows else 0)
 

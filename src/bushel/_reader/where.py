@@ -90,7 +90,8 @@ def choose(expression: str, samples: int, column: Callable[[str], Part], labels:
 
 def _parsed(expression: str) -> ast.expr:
     if not isinstance(expression, str) or not expression.strip():
-        raise ValueError(f"expected a condition such as 'label == 3 and image.width > 256', not {expression!r}")
+        hint = ": ds.filter takes a function" if callable(expression) else ""
+        raise ValueError(f"expected a condition such as 'label == 3 and image.width > 256', not {expression!r}{hint}")
     if len(expression) > _LONGEST:
         raise ValueError(f"the condition has {len(expression)} characters; at most {_LONGEST} are allowed")
     try:

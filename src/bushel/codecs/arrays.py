@@ -32,6 +32,7 @@ from bushel.codecs.base import (
     plain,
     rows_after_header,
 )
+from bushel.codecs.exact_lists import exact_array
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "layout_of", "parse_npy", "rows_of"]
@@ -50,10 +51,11 @@ def as_array(codec: str, value: Any) -> Array:
     """Return the value as an array of plain numbers, text or times.
 
     Raises:
-        CodecError: The value is not an array, or an array of objects or records.
+        CodecError: The value is not an array, or an array of objects or records; or its values would change, as whole
+            numbers beside floats may.
     """
     try:
-        array = np.asarray(value)
+        array = value if type(value) is np.ndarray else np.asarray(exact_array(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise codec_error(codec, "an array", f"{describe(value)} ({error})") from error
     if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:

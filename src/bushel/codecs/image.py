@@ -290,7 +290,10 @@ def _fixed(target: _Format) -> Factory:
 
 def _quality(name: str, text: str) -> int:
     if not re.fullmatch("[1-9][0-9]?|100", text):
-        raise SpecError(f"codec {name!r}: the quality must be a number from 1 to 100, as in 'jpg(90)' or 'webp(80)'")
+        raise SpecError(
+            f"codec {name!r}: the quality must be a number from 1 to 100, as in 'jpg(90)' or 'webp(80)'. In lists, "
+            "'jpg(path)' reads the files that a field names, 'jpg(url)' also URLs"
+        )
     return int(text)
 
 

@@ -77,7 +77,8 @@ class OrderRange:
                 return start + int(np.searchsorted(counts, samples)) + 1
             found = int(counts[-1])
         if found < samples:
-            raise StateError(f"cannot resume: the target has {samples} samples, but the source only {found}")
+            without = f" without the {len(bad)} that the last run could not pack" if bad else ""
+            raise StateError(f"cannot resume: the target has {samples} samples, but the source only {found}{without}")
         return len(self)
 
 

@@ -223,8 +223,14 @@ class ErrorList:
 
 def error_lines(entries: Iterable[Mapping[str, Any]]) -> bytes:
     """Return entries of an error log as lines of JSON."""
-    text = "".join(json.dumps(entry, ensure_ascii=False, default=str) + "\n" for entry in entries)
-    return text.encode("utf-8", "surrogateescape")
+    return b"".join(map(_error_line, entries))
+
+
+def _error_line(entry: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(entry, ensure_ascii=False, default=str).encode("utf-8", "surrogateescape") + b"\n"
+    except UnicodeEncodeError:  # a key with half of a surrogate pair
+        return json.dumps(entry, default=str).encode() + b"\n"
 
 
 def _entry_of(bad: BadItem, run: int) -> dict[str, Any]:

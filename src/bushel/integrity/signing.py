@@ -30,8 +30,9 @@ from bushel.storage import AnyPath, below, read_whole, write_whole
 
 __all__ = ["DIGEST", "NAMESPACE", "check_digest", "sign"]
 
-DIGEST = f"{FOLDER}/digest.txt"
-"""Path of the digest in the folder of a dataset; the signature of `ssh-keygen` has `.sig` behind it."""
+DIGEST = "digest.txt"
+"""Name of the digest of a folder in its `.bushel`; that of a file begins with the name of the file, as in
+`train.tar.digest.txt`. The signature of `ssh-keygen` has `.sig` behind it."""
 
 NAMESPACE = "bushel"
 """The namespace of signatures of `ssh-keygen`: a signature that was made for something else is not accepted."""
@@ -64,8 +65,7 @@ def sign(source: Any, *, key: Any = None, workers: int | None = None) -> Path:
         >>> digest.name, bushel.check_digest("train/")
         ('digest.txt', ())
     """
-    root = _root(source)
-    place = below(root, DIGEST)
+    root, place = _places(source)
     text = _digest(source, root, workers or cpu_count())
     signature = Path(f"{place}.sig")
     signature.unlink(missing_ok=True)  # which would be that of another digest
@@ -103,8 +103,7 @@ def check_digest(
     """
     if (allowed_signers is None) != (signer is None):
         raise ValueError("give allowed_signers and signer together: a signature is of somebody")
-    root = _root(source)
-    place = below(root, DIGEST)
+    root, place = _places(source)
     try:
         known = read_whole(place)
     except FileNotFoundError:
@@ -114,21 +113,27 @@ def check_digest(
         found += _wrong_signature(place, known, str(allowed_signers), signer)
     try:
         now = _digest(source, root, workers or cpu_count())
-    except FormatError as error:
-        return (*found, _problem(error.file or root, f"the dataset cannot be opened: {error.message}"))
+    except (FormatError, SpecError) as error:  # names of classes that differ are an error, too
+        file = getattr(error, "file", None) or root
+        found.append(_problem(file, f"the dataset cannot be opened: {getattr(error, 'message', error)}"))
+        return (*found, *_other_files(root, known.decode("utf-8", "replace")))
     if now != known:
         found += _differences(root, place, known.decode("utf-8", "replace"), now.decode())
     return tuple(found)
 
 
-def _root(source: Any) -> Path:
+def _places(source: Any) -> tuple[Path, Path]:
+    """Return the folder that names in the digest are relative to, and the path of the digest."""
     paths = expand_paths(source)
     refuse_index_file(paths)
     if len(paths) != 1 or not isinstance(paths[0], Path):
         raise UnsupportedError(
             "a digest is of one local folder or file: copy the dataset to a disk, or sign each folder"
         )
-    return paths[0] if paths[0].is_dir() else paths[0].parent
+    [path] = paths
+    if path.is_dir():
+        return path, below(path, f"{FOLDER}/{DIGEST}")
+    return path.parent, below(path.parent, f"{FOLDER}/{path.name}.{DIGEST}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,22 @@ def _differences(root: Path, place: AnyPath, known: str, now: str) -> Iterator[P
             yield _problem(f"{root}/{name}", f"should have the SHA-256 {was[name]}, found {is_now[name]}")
     if list(was) == list(is_now) and was == is_now:
         yield _problem(place, "the digest has other lines than `bushel sign` writes")
+
+
+def _other_files(root: Path, known: str) -> Iterator[Problem]:
+    """Yield the files of a digest that are gone, or have other bytes."""
+    for name, expected in _entries(known).items():
+        if name.startswith("# "):
+            continue
+        try:
+            path = below(root, name, any_text=True)
+        except FormatError as error:  # a forged digest: no file elsewhere is read
+            yield _problem(root, error.message)
+            continue
+        if not path.is_file():
+            yield _problem(path, "the digest lists this file, which is gone")
+        elif (found := _sha256(_Named(name, path))) != expected:
+            yield _problem(path, f"should have the SHA-256 {expected}, found {found}")
 
 
 def _entries(text: str) -> dict[str, str]:

@@ -137,16 +137,15 @@ class LoaderBase(BatchOptions, Generic[Item]):
                 f"no sample of epoch {progress.epoch} could be used, with on_error={self.on_error!r}; the first is "
                 f"{bad[0]}. The loader's `errors` has all {len(bad)}"
             )
-        if not (progress.given or progress.start) and self._leaves_out_all():
+        if not (progress.given or progress.start) and (reason := self._without_batches()) is not None:
             warnings.warn(
-                f"epoch {progress.epoch} has no batch: drop_last=True leaves out all samples, because they do not fill "
-                "one batch on every rank. Give a smaller batch_size, or leave drop_last out",
+                f"epoch {progress.epoch} has no batch: {reason}",
                 stacklevel=3,  # of the trainer's loop
             )
 
-    def _leaves_out_all(self) -> bool:
-        """Return whether an epoch without batches has samples, which `drop_last` leaves out."""
-        return False
+    def _without_batches(self) -> str | None:
+        """Return why an epoch of a dataset with samples has no batch, and what to do; None if it should have some."""
+        return None
 
     def peek(self) -> Item:
         """Return the first batch of the next `for`, without counting it.

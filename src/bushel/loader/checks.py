@@ -132,7 +132,8 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
         if spec is not None and name not in spec:
             raise SpecError(f"collate= names {name!r}, which the dataset does not have: {_meant(name, tuple(spec))}")
         if isinstance(rule, str) and rule not in _RULES:
-            raise ValueError(f"collate={{{name!r}: {rule!r}}}: there is no such rule: {_meant(rule, _RULES)}")
+            others = "; bushel.loader.Padded(0) pads to the longest value"
+            raise ValueError(f"collate={{{name!r}: {rule!r}}}: there is no such rule: {_meant(rule, _RULES)}{others}")
         if rule in (Padded, Ragged):
             raise TypeError(f"collate={{{name!r}: {rule.__name__}}} is a class: write {rule.__name__}()")
         if not isinstance(rule, str) and not callable(rule):

@@ -206,8 +206,20 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         ]
         return loader_html(f"bushel.Loader of {len(self.dataset):,} samples", facts, self.peek)
 
-    def _leaves_out_all(self) -> bool:
-        return self.drop_last and len(self.dataset) > 0
+    def _without_batches(self) -> str | None:
+        if not len(self.dataset):
+            return None
+        if self.chunk_by is not None:
+            return (
+                f"all documents together have fewer than the chunk_tokens={self.chunk_tokens} tokens of one row for "
+                "each rank. Give a smaller chunk_tokens"
+            )
+        if not self.drop_last:
+            return None
+        return (
+            "drop_last=True leaves out all samples, because they do not fill one batch on every rank. Give a smaller "
+            "batch_size, or leave drop_last out"
+        )
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         steps, before = self._plan.at(progress.epoch), progress.samples

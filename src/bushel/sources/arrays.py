@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
-from bushel.errors import SpecError
+from bushel.codecs.exact_lists import InexactError, exact_array
+from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Sample
 from bushel.sources.samples import fingerprint_of, image_codec
 from bushel.spec import KEY
@@ -20,6 +21,9 @@ from bushel.storage import AnyPath, as_path, read_whole
 
 __all__ = ["Arrays"]
 
+_WIDEST = 64
+"""Bits of the largest whole numbers that arrays hold."""
+_ZIP = b"PK"
 _FINGERPRINTED = 1000
 """Samples that a fingerprint contains, at most."""
 
@@ -60,8 +64,10 @@ class Arrays:
             arrays = _load(as_path(arrays))
         named = {"data": arrays} if isinstance(arrays, np.ndarray) else arrays
         self._arrays = {name: _column(name, array) for name, array in named.items()}
-        lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
-        if len(set(lengths.values())) != 1 or -1 in lengths.values():
+        if single := next((name for name, array in self._arrays.items() if not array.ndim), None):
+            raise SpecError(f"{single!r} is one value, but a column has one per sample: a list of dicts packs samples")
+        lengths = {name: len(array) for name, array in self._arrays.items()}
+        if len(set(lengths.values())) > 1:
             raise SpecError(f"the arrays of a source must have the same length, but these have {lengths}")
         self._keys = self._arrays.pop(KEY, None)
         self.spec = {name: _type_of(name, array) for name, array in self._arrays.items()} | dict(spec or {})
@@ -151,7 +157,9 @@ def _column(name: str, given: Any) -> _Column:
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
     try:
-        array: npt.NDArray[Any] = np.asanyarray(plain)
+        array = exact_array(plain)
+    except InexactError as error:
+        raise SpecError(f"the column {name!r} cannot be stored: {error}") from error
     except ValueError:  # values of different lengths
         return _ragged(name, plain)
     return _ragged(name, plain) if array.dtype.hasobject and isinstance(plain, list) else array
@@ -164,25 +172,60 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
         SpecError: A value is not an array of numbers.
     """
     try:
-        arrays = [np.asarray(value) for value in values]
+        arrays = [np.asarray(exact_array(value)) for value in values]
+    except InexactError as error:
+        raise SpecError(f"the column {name!r} cannot be stored: {error}") from error
     except ValueError:
         arrays = []
-    full = [array.dtype for array in arrays if array.size]
-    if not full or any(dtype.kind not in "biuf" for dtype in full) or any(not array.ndim for array in arrays):
+    full = [array for array in arrays if array.size]
+    if not full or any(array.dtype.kind not in "biuf" for array in full) or any(not array.ndim for array in arrays):
         raise SpecError(
-            f"the column {name!r} holds Python objects: pass numbers, text, lists of numbers, or an iterable of dicts"
+            f"the column {name!r} holds {_odd_value(values)}: pass numbers, text, lists of numbers, or an iterable of "
+            "dicts"
         )
-    common = np.result_type(*full)
+    common = np.result_type(*(array.dtype for array in full))
+    if common.kind == "f" and (whole := [array for array in full if array.dtype.kind in "iu"]):
+        if len(whole) == len(full) and all(array.min() >= 0 for array in whole):
+            common = np.dtype(np.uint64)
+        elif not all(np.array_equal(array, array.astype(common).astype(array.dtype)) for array in whole):
+            raise SpecError(f"the column {name!r} holds whole numbers that {common}, the common dtype, does not keep")
     return _Ragged([array.astype(common, copy=False) for array in arrays])
 
 
+def _odd_value(values: Sequence[Any]) -> str:
+    """Return a description of what no array of numbers can hold."""
+    for value in values:
+        if isinstance(value, int) and value.bit_length() > _WIDEST:
+            return f"{value}, which does not fit into 64 bits"
+        if not isinstance(value, int | float | str | bytes):
+            return f"Python objects, such as {value!r:.80}"
+    return "Python objects"
+
+
 def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
-    """Return the arrays of a file. The array of a local `.npy` file is mapped, not read."""
-    if isinstance(path, Path):
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    else:
-        loaded = np.load(io.BytesIO(read_whole(path)), allow_pickle=False)
-    return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    """Return the arrays of a file. The array of a local `.npy` file is mapped, not read.
+
+    Raises:
+        FormatError: It is damaged, or holds Python objects.
+    """
+    from zipfile import BadZipFile  # which few calls need
+
+    try:
+        return _loaded(path)
+    except (ValueError, EOFError, BadZipFile) as error:
+        hint = "write it again with numpy.save or numpy.savez; arrays of Python objects are pickles, which are not read"
+        raise FormatError(f"not a file of arrays: {error}", file=str(path), hint=hint) from error
+
+
+def _loaded(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
+    with path.open("rb") as file:
+        if file.read(len(_ZIP)) == _ZIP:
+            file.seek(0)
+            archive = np.load(file, allow_pickle=False)
+            return {name: archive[name] for name in archive.files}
+    source = path if isinstance(path, Path) else io.BytesIO(read_whole(path))
+    array: npt.NDArray[Any] = np.load(source, mmap_mode="r" if isinstance(path, Path) else None, allow_pickle=False)
+    return array
 
 
 def _type_of(name: str, array: _Column) -> str:

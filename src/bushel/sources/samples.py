@@ -151,12 +151,17 @@ def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[s
     spec = {}
     for name, value in sample.items():
         if name != KEY:
+            if not isinstance(name, str):
+                raise SpecError(f"the name of a field must be a str, not {name!r}")
+            declared = None if known is None else known.get(name)
             try:
                 spec[name] = _type_of(name, value)
+                if declared is not None and spec[name].endswith("[]") != declared.endswith("[]"):
+                    spec[name] = declared  # a list may be one value, as of json or an array
             except SpecError:
-                if known is None or name not in known:
+                if declared is None:
                     raise
-                spec[name] = known[name]
+                spec[name] = declared
     return spec
 
 

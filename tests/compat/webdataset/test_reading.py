@@ -127,7 +127,9 @@ def test_two_files_for_one_field(tmp_path: Path) -> None:
         list(dataset(str(path)))
     first, second = dataset(str(path), handler=wds.ignore_and_continue)
     assert (first["x"], first["y"], second["x"]) == (b"1", b"3", b"4")
-    assert keys(dataset(str(path), handler=wds.ignore_and_stop, empty_check=False)) == []
+
+    [stopped] = dataset(str(path), handler=wds.ignore_and_stop)
+    assert (stopped["__key__"], stopped["x"], "y" in stopped) == ("a", b"1", False)
 
 
 @pytest.mark.parametrize("cut", [512 * 4 * 3, 512 * 4 * 3 + 100, 512 * 4 * 3 + 512 + 100])

@@ -251,6 +251,7 @@ def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, han
         if suffix in sample:
             error = _duplicate(name, suffix, sample)
             if not handler(error):
+                yield sample  # without this file, as the original does
                 raise _Stopped from error
             continue
         sample[suffix] = data
