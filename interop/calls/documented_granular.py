@@ -174,6 +174,12 @@ GRANULAR_B = (
         dropin=GIVES,
     ),
     Documented(
+        "An empty range of a dataset with sequences is an `IndexError`",
+        call=r"'(d5|media|d1)'.*x\[(range\(0, 0\)|slice\(5, 5\))",
+        original="list index out of range",
+        dropin="sequences and ranges are read of one datapoint at a time",
+    ),
+    Documented(
         "An empty range of a dataset without sequences",
         call=r"'f6'.*x\[(range\(0, 0\)|slice\(5, 5\))",
         original="list index out of range",

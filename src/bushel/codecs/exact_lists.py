@@ -31,7 +31,7 @@ def exact_array(values: Any) -> npt.NDArray[Any]:
         InexactError: Values would change.
         ValueError: They differ in length.
     """
-    array = np.asanyarray(values)
+    array: npt.NDArray[Any] = np.asanyarray(values)
     if isinstance(values, np.ndarray):
         if np.any(getattr(values, "mask", False)):
             raise InexactError("some of its values are masked: fill them, or store the mask as a field of its own")

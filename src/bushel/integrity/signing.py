@@ -130,7 +130,7 @@ def _places(source: Any) -> tuple[Path, Path]:
         raise UnsupportedError(
             "a digest is of one local folder or file: copy the dataset to a disk, or sign each folder"
         )
-    [path] = paths
+    path = paths[0]
     if path.is_dir():
         return path, below(path, f"{FOLDER}/{DIGEST}")
     return path.parent, below(path.parent, f"{FOLDER}/{path.name}.{DIGEST}")
