@@ -75,7 +75,10 @@ def _from_url(url: str) -> AnyPath:
         return Path(url.removeprefix("file://"))
     from bushel.storage.objects.client import SCHEMES
 
-    scheme = url.split("://", 1)[0]
+    scheme, rest = url.split("://", 1)
+    if scheme not in SCHEMES and scheme.lower() in SCHEMES:  # they may be written in capitals
+        scheme = scheme.lower()
+        url = f"{scheme}://{rest}"
     if scheme == "hf":
         from bushel.storage.objects.hub import HubPath
 

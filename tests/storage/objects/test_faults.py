@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from obstore.store import LocalStore
 from tests.interrupts import interruptible
+from tests.storage.objects.conditional_store import keeping
 from tests.storage.objects.range_server import Fault, Handler, Server
 
 import bushel
@@ -160,6 +162,23 @@ def test_a_name_that_is_too_long_is_not_tried_again(
     rows.write_text(f'{{"image": "{name}"}}\n')
     with pytest.raises(bushel.FormatError, match="names files that cannot be found: 'xxx"):
         bushel.open(url.replace(name, "rows.jsonl"), spec={"image": "jpg(path)"})
+
+
+def test_an_account_that_is_not_named_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(retries, "FIRST_PAUSE", 1000.0)  # with which a retry would fail
+    with pytest.raises(PermissionError, match="no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME"):
+        bushel.open("az://container/x.tar")
+
+
+def test_a_store_that_ignores_ranges_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_PAUSE", 1000.0)
+    with keeping(monkeypatch) as kept:
+        kept.objects["bucket/x.bin"] = (b"0123456789", 0.0)
+        file = open_file(as_path("S3://bucket/x.bin"))
+        with pytest.raises(bushel.UnsupportedError, match="the server does not support this: .*non-partial"):
+            file.read(2, 3)
 
 
 def test_a_long_retry_is_reported_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

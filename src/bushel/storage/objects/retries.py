@@ -35,7 +35,11 @@ _NO_FOLDER = "Not a directory (os error 20)"
 """What obstore says of `a/b` in a store that is a folder, if `a` is a file: there is no such object."""
 _LONG_NAME = "File name too long (os error 36)"
 """What it says of a name that no file in such a store can have; HTTP servers answer with the status 414."""
+_NO_RANGES = "Received non-partial response when range requested"
+_NO_ACCOUNT = "Account must be specified"
 _BAD_CERTIFICATE = "InvalidCertificate("
+_FINAL = (_NO_FOLDER, _LONG_NAME, _NO_RANGES, _NO_ACCOUNT)
+"""What obstore says of requests that fail in the same way each time, in errors that do not say so by their class."""
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or AWS_SKIP_SIGNATURE=true"
@@ -154,7 +158,10 @@ def translated(path: object) -> Iterator[None]:
             raise PermissionError(errno.EACCES, f"the server refuses access{keys}", url) from error
         if kind == "AlreadyExistsError":
             raise FileExistsError(errno.EEXIST, "an object of this name exists already", url) from error
-        if kind == "NotSupportedError":
+        if _NO_ACCOUNT in str(error):
+            message = "no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME"
+            raise PermissionError(errno.EACCES, f"{message}; credentials come from {_KEYS['az']}", url) from error
+        if kind == "NotSupportedError" or _NO_RANGES in str(error):
             raise UnsupportedError(
                 f"{url}: the server does not support this: {summary(error)}; copy the files to a disk or object "
                 "store, or read archives from front to back with bushel.open_stream"
@@ -176,7 +183,7 @@ def is_transient(error: Exception) -> bool:
     """Return whether the same request may succeed when it is made again."""
     if type(error).__name__ not in ("GenericError", "BaseError"):
         return False
-    if _NO_FOLDER in str(error) or _LONG_NAME in str(error):
+    if any(final in str(error) for final in _FINAL):
         return False
     status = _STATUS.search(str(error))
     return _BAD_CERTIFICATE not in str(error) if status is None else int(status[1]) in _TRY_AGAIN
