@@ -70,6 +70,12 @@ _OF_GRANULAR = (
         dropin="DamagedError|NoIndexError",
     ),
     Documented(
+        "A range of records that begins after the last one of a bag fails",
+        call=r"BagReader.*x\[(range\(\d+, \d+\)|\d+:\d+|slice\()",
+        original=r'"AssertionError".*"message": "\(\d+, \d+\)"',
+        dropin=r'"given": \[\["list", \[\]\]\]',
+    ),
+    Documented(
         "A range of a sequence that begins after its end fails",
         call=r"range\((5, 9|7, 100)\)|slice\(1, 9\)",
         original='"raises"',
