@@ -147,3 +147,7 @@ def test_removed_since(tmp_path: Path, options: dict[str, Any]) -> None:
     assert json.loads(run(*shared, "--step", 2, "--json"))["keys"] == keys
     found = json.loads(run(*shared, "--key", "k7", "--json"))["steps"]
     assert [(one["epoch"], one["step"], one["rank"]) for one in found] == steps
+
+
+def test_a_state_is_needed(root: Path) -> None:
+    assert "Missing option '--state'" in fails("who", root / "data", "--batch-size", 4, "--step", 3)

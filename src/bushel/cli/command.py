@@ -266,10 +266,11 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         declared,
         help=described.help,
         type=kind,
-        default=default,
+        required=needed,
         multiple=many,
         show_default=default is not None and default != "",
         shell_complete=_completion(described) if kind is str else None,
+        **({} if needed else {"default": default}),
     )
 
 
