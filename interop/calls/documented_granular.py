@@ -246,7 +246,6 @@ GRANULAR_C = (
     Documented(
         "A partial entry that a crash left in an `.idx`",
         call="Writer\\('torn'",
-        original='"raises"',
         dropin='"torn/id.idx": "24 bytes',
         apart=("files",),
     ),

@@ -213,3 +213,9 @@ def test_the_codec_of_a_list_of_files_is_named(place: Path) -> None:
     Path("list.jsonl").write_text('{"image": "a.jpg"}\n')
     with pytest.raises(bushel.SpecError, match=r"'jpg\(ulr\)': the quality must be .*'jpg\(url\)' also URLs"):
         bushel.open("list.jsonl", spec={"image": "jpg(ulr)"})
+
+
+def test_fields_where_the_media_of_a_table_are_wanted(place: Path) -> None:
+    wrong: Any = {"image": "jpg"}
+    with pytest.raises(TypeError, match=r"media={'image': 'jpg'}: expected Image\(\), Frames\(\), Clip\(\) or another"):
+        bushel.sources.Table([{"path": "a.jpg"}], wrong)

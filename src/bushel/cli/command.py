@@ -262,6 +262,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         kind = click.Choice(typing.get_args(kind))
     elif described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
+    given: dict[str, Any] = {} if needed else {"default": default}  # with one, click takes no option for missing
     return click.Option(
         declared,
         help=described.help,
@@ -270,7 +271,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         multiple=many,
         show_default=default is not None and default != "",
         shell_complete=_completion(described) if kind is str else None,
-        **({} if needed else {"default": default}),
+        **given,
     )
 
 

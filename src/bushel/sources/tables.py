@@ -160,6 +160,8 @@ class Table(FileSource):
         columns: Sequence[str] | None = None,
         label2idx: Mapping[str, int] | None = None,
     ) -> None:
+        if media is not None and not hasattr(media, "field"):
+            raise TypeError(f"media={media!r}: expected Image(), Frames(), Clip() or another kind of media")
         named = None if isinstance(path, Sequence) and not isinstance(path, str) else as_path(path)
         self._table = "the table" if named is None else str(named)
         self._rows = list(cast("Sequence[Row]", path)) if named is None else read_rows(named, columns)
