@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("container", sorted({container for container, _ in FORMATS}))
 def test_convert(data: Path, tmp_path: Path, container: str) -> None:
     out = run("convert", data, tmp_path / "out", "-c", container, "--shard-samples", 5)
-    assert out.startswith(f"{tmp_path / 'out'}: 7 samples written as {container}, ")
+    assert out.startswith(f"{tmp_path / 'out'}: 7 samples written as {container} (")
     assert run("ls", tmp_path / "out").splitlines() == [key(number) for number in range(7)]
     assert run("verify", tmp_path / "out", "-q") == ""
 

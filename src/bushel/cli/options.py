@@ -23,7 +23,6 @@ __all__ = [
     "Generation",
     "IndexColumns",
     "Json",
-    "KeyOptions",
     "Kind",
     "MaxProblems",
     "ModeOptions",
@@ -257,39 +256,6 @@ class ModeOptions(Struct, frozen=True):
         if len(given) > 1:
             raise click.BadParameter(f"--{given[0]} and --{given[1]} exclude each other", param_hint=f"--{given[0]}")
         return given[0] if given else "create"
-
-
-class KeyOptions(Struct, frozen=True):
-    """Options for the keys of samples."""
-
-    keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = True
-    replace_dots: Annotated[
-        str | None,
-        Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots."),
-    ] = None
-
-    def form(self) -> bool | Callable[[str], str]:
-        """Return whether keys are kept, or a function that changes a key.
-
-        Raises:
-            BadParameter: `replace_dots` is given, but keys are left out.
-        """
-        if self.replace_dots is None:
-            return self.keys
-        if not self.keys:
-            raise click.BadParameter(
-                "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
-            )
-        return _DotsReplaced(self.replace_dots)
-
-
-class _DotsReplaced(Struct, frozen=True):
-    """Replaces the dots in a key. It can be pickled, for engines."""
-
-    text: str
-
-    def __call__(self, key: str) -> str:
-        return key.replace(".", self.text)
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import (
-    IndexColumns,
-    KeyOptions,
-    ModeOptions,
-    NewKind,
-    OutputOptions,
-    ProgressKind,
-    Seek,
-    ShardOptions,
-    Target,
-    TileJpeg,
-    Workers,
-    pairs,
-)
+from bushel.cli.options import ModeOptions, OutputOptions, Target, pairs
 from bushel.cli.packoptions import (
     ImageOptions,
     SourceOptions,
     VideoOptions,
-    allowed_errors,
     check_options,
     given_options,
     image_types,
+    source_kinds,
 )
-from bushel.cli.runs import PartOptions, tell_of_errors, written
+from bushel.cli.runs import PartOptions, WriteOptions, tell_of_run
 
 if TYPE_CHECKING:
-    from bushel.ingest import PackResult
-    from bushel.ingest.images import Jpeg
+    from collections.abc import Sequence
+
+    from bushel.sources import Source, Stream
 
 __all__ = ["command"]
 
@@ -44,36 +32,22 @@ def command(
     ],
     target: Target,
     *,
-    container: NewKind = None,
     reading: SourceOptions,
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated.")
     ] = None,
     images: ImageOptions,
     videos: VideoOptions,
-    orient: Annotated[bool, Option("--orient", help="Rotate images by their Exif orientation.")] = False,
-    check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = False,
-    jpeg: TileJpeg = None,
-    seek: Seek = False,
-    index_columns: IndexColumns = None,
-    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Pack in a random order.")] = False,
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
+    writing: WriteOptions,
     parts: PartOptions,
-    max_errors: Annotated[
-        str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
-    ] = "0",
     strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False,
     strict_files: Annotated[
         bool, Option("--strict-files", help="Fail if SOURCE contains files that would be passed over.")
     ] = False,
-    shards: ShardOptions,
-    keys: KeyOptions,
     modes: ModeOptions,
-    workers: Workers = None,
     processes: Annotated[
         int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
     ] = 0,
-    progress: ProgressKind = "bar",
     shown: OutputOptions,
 ) -> None:
     """Pack images, videos, lists, arrays or files into a dataset.
@@ -87,78 +61,54 @@ def command(
       bushel pack photos/ s3://bucket/train/ -c tar --parts 4096 --engine ray
       bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256 --shard-samples 100
     """
-    mode, form = modes.mode(), keys.form()
+    mode = modes.mode()
     parts.check()
-    from bushel.cli.output import print_json, progress_bar, resumable
-    from bushel.compat.gulpio2.layouts import LAYOUTS
+    from bushel.cli.output import progress_bar, resumable
     from bushel.ingest import pack
     from bushel.ingest.run_folder import planned_listing
-    from bushel.sources.opening import KINDS, kind_of, open_source
+    from bushel.sources.opening import kind_of
 
-    kind = reading.kind or kind_of(source)
-    framed = videos.framed(kind)
-    if kind in KINDS or kind in LAYOUTS:
-        given = given_options(
-            reading=replace(reading, kind=None), videos=videos, images=images, orient=orient, check=check, jpeg=jpeg
-        )
-        check_options(kind, given, framed=framed)
     options = reading.arguments()
+    kind = reading.kind or kind_of(source, [*options, *given_options(videos=videos)])
+    framed = videos.framed(kind)
+    if kind in source_kinds():
+        given = given_options(reading=replace(reading, kind=None), videos=videos, images=images, jpeg=writing.jpeg)
+        check_options(kind, given, framed=framed)
     if (media := videos.media(framed=framed, images=images)) is not None:
         options["media"] = media
     change = None if framed or videos.clip else images.transforms()
     types = pairs(spec, "--spec")
+    quiet = shown.quiet or shown.as_json
     with resumable(target):
-        if parts.parts is not None and not modes.overwrite:
-            options["listing"] = planned_listing(target)
-        if kind in LAYOUTS:
-            options.pop("listing", None)  # of a folder
-            opened = LAYOUTS[kind](source, **options)
-        else:
-            opened = open_source(source, kind, **options)
+        listing = planned_listing(target) if parts.parts is not None and not modes.overwrite else None
+        opened = _opened(source, kind, listing, options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
-        with progress_bar("packing", quiet=shown.quiet or shown.as_json, kind=progress) as report:
+        with progress_bar("packing", quiet=quiet, kind=writing.progress) as report:
             done = pack(
                 opened,
                 target,
-                container=container,
                 spec=types,
                 transforms=change,
-                orient=orient,
-                check=check,
-                jpeg=cast("Jpeg", jpeg),
-                seek=seek or None,
-                columns=index_columns,
-                keys=None if form is True else form,
-                shuffle=shuffle,
-                seed=seed,
-                max_errors=allowed_errors(max_errors),
+                orient=images.orient,
+                check=images.check,
                 strict=strict,
                 strict_files=strict_files,
                 mode=mode,
-                workers=workers,
                 processes=processes,
                 progress=report,
+                **writing.arguments(),
                 **parts.arguments(),
-                **asdict(shards),
             )
-    if parts.only_planned:
-        parts.tell_of_plan(target)
-        return
-    if shown.as_json:
-        print_json(asdict(done))
-    _tell(target, done, quiet=shown.quiet or shown.as_json)
+    tell_of_run(target, done, parts, shown)
 
 
-def _tell(target: str, done: PackResult, *, quiet: bool) -> None:
-    from bushel.cli.output import print_text, say
-    from bushel.ingest.prepared import describe_skipped
+def _opened(source: str, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
+    """Make the source of a kind. Only a folder takes a listing, and the layouts of GulpIO are lists."""
+    from bushel.compat.gulpio2.layouts import LAYOUTS
+    from bushel.sources import open_source
 
-    if not quiet:
-        if done.skipped:
-            say(f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)", quiet=False)
-        for limit in done.limits:
-            say(f"note: {limit}", quiet=False)
-        fields = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
-        print_text(f"{written(target, done, f' ({fields})')}, {done.samples / max(done.seconds, 1e-9):,.0f}/s")
-    tell_of_errors(done)
+    if kind in LAYOUTS:
+        made: Source = LAYOUTS[kind](source, **options)
+        return made
+    return open_source(source, kind, listing=listing, **options)

@@ -31,6 +31,7 @@ __all__ = [
     "functions",
     "given_options",
     "image_types",
+    "source_kinds",
 ]
 
 _LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
@@ -49,7 +50,8 @@ _OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--ori
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
 
 
-def _kinds() -> Collection[str]:
+def source_kinds() -> Collection[str]:
+    """Return the names of the kinds of sources."""
     from bushel.sources.opening import KINDS
 
     return (*KINDS, *_LAYOUTS)
@@ -64,7 +66,7 @@ class SourceOptions(Struct, frozen=True):
             "--kind",
             help="images, videos, list, table, arrays or dataset, detected from SOURCE by default; or files, samples "
             "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
-            values=_kinds,
+            values=source_kinds,
         ),
     ] = None
     root: Annotated[str | None, Option("--root", help="Folder that the paths of a list are relative to.")] = None
@@ -91,7 +93,7 @@ class SourceOptions(Struct, frozen=True):
 
 
 class ImageOptions(Struct, frozen=True):
-    """The options that change images, as im2rec has them."""
+    """The options that change images, as im2rec has them, turn them upright, or decode them to find damaged ones."""
 
     resize: Annotated[str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
     center_crop: Annotated[bool, Option("--center-crop", help="Crop to the middle square first.")] = False
@@ -103,6 +105,8 @@ class ImageOptions(Struct, frozen=True):
     inter_method: Annotated[
         int | None, Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
     ] = None
+    orient: Annotated[bool, Option("--orient", help="Rotate images by their Exif orientation.")] = False
+    check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = False
 
     @property
     def codec(self) -> str:

@@ -1,20 +1,89 @@
-"""Options and messages of the commands that write parts."""
+"""Options and messages that `bushel pack` and `bushel convert` share."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import Parts, Retries, Speculate, engines
+from bushel.cli.options import (
+    IndexColumns,
+    NewKind,
+    OutputOptions,
+    Parts,
+    ProgressKind,
+    Retries,
+    Seek,
+    ShardOptions,
+    Speculate,
+    TileJpeg,
+    Workers,
+    engines,
+)
+from bushel.cli.packoptions import allowed_errors
 
 if TYPE_CHECKING:
     from bushel.ingest import PackResult
 
-__all__ = ["PartOptions", "tell_of_errors", "written"]
+__all__ = ["PartOptions", "WriteOptions", "tell_of_run"]
+
+
+class WriteOptions(ShardOptions, frozen=True):
+    """How samples are written, in which order, and by how many threads."""
+
+    container: NewKind = None
+    jpeg: TileJpeg = None
+    seek: Seek = False
+    index_columns: IndexColumns = None
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Write in a random order.")] = False
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
+    max_errors: Annotated[
+        str, Option("--max-errors", help="Samples that may fail in the whole run: 100, 1% or all.")
+    ] = "0"
+    keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = True
+    replace_dots: Annotated[
+        str | None,
+        Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots."),
+    ] = None
+    workers: Workers = None
+    progress: ProgressKind = "bar"
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.pack` and `bushel.convert`.
+
+        Raises:
+            BadParameter: `--max-errors` has another form, or `--replace-dots` is given, but keys are left out.
+        """
+        same = ("container", "shard_samples", "shard_bytes", "generation", "jpeg", "shuffle", "seed", "workers")
+        return {
+            **{name: getattr(self, name) for name in same},
+            "seek": self.seek or None,
+            "columns": self.index_columns,
+            "max_errors": allowed_errors(self.max_errors),
+            "keys": self._keys(),
+        }
+
+    def _keys(self) -> bool | Callable[[str], str] | None:
+        if self.replace_dots is None:
+            return None if self.keys else False
+        if not self.keys:
+            raise click.BadParameter(
+                "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
+            )
+        return _DotsReplaced(self.replace_dots)
+
+
+class _DotsReplaced(Struct, frozen=True):
+    """Replaces the dots in a key. It can be pickled, for engines."""
+
+    text: str
+
+    def __call__(self, key: str) -> str:
+        return key.replace(".", self.text)
 
 
 class PartOptions(Struct, frozen=True):
@@ -93,18 +162,35 @@ class PartOptions(Struct, frozen=True):
         print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
 
 
-def written(target: str, done: PackResult, fields: str = "") -> str:
-    """Return the summary of a run in one line: samples, container, `fields`, bytes and seconds."""
-    from bushel.cli.output import count, size
+def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: OutputOptions) -> None:
+    """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON.
 
-    kept = f" after {done.kept:,} from before" if done.kept else ""
-    what = f"{count(done.samples, 'sample')} written as {done.container}{kept}{fields}"
-    return f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s"
+    Args:
+        target: Path of the dataset.
+        done: The result.
+        parts: The parts of the run.
+        shown: What the command prints.
+    """
+    from dataclasses import asdict
 
+    from bushel.cli.output import count, print_json, print_text, say, size
+    from bushel.ingest.prepared import describe_skipped
 
-def tell_of_errors(done: PackResult) -> None:
-    """Print how many items could not be written, and where they are listed."""
-    from bushel.cli.output import count, say
-
+    if parts.only_planned:
+        parts.tell_of_plan(target)
+        return
+    quiet = shown.quiet or shown.as_json
+    if shown.as_json:
+        print_json({"target": target, **asdict(done)})
+    if not quiet:
+        if done.skipped:
+            say(f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)", quiet=False)
+        for limit in done.limits:
+            say(f"note: {limit}", quiet=False)
+        names = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
+        kept = f" after {done.kept:,} from before" if done.kept else ""
+        what = f"{count(done.samples, 'sample')} written as {done.container}{kept} ({names})"
+        rate = f"{done.samples / max(done.seconds, 1e-9):,.0f}/s"
+        print_text(f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s, {rate}")
     if done.errors:
         say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)

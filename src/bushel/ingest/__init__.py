@@ -1,11 +1,10 @@
 """Write datasets from other data: pack, convert, split, merge.
 
-`packing` writes any source into any container. It groups its arguments (`pack_options`), opens the source and decides
-how its samples are stored (`prepared_source`; for datasets `prepared_dataset`, which plans each field by
-`field_plan`), and writes one dataset or several parts (`pack_job`). `part` writes each of them. In threads or worker
-`processes`, `sample_encoder` fetches, transforms and encodes samples of a source, and `transcoder` samples of a
-dataset, whose bytes it copies where it can. `side_files` are the files beside the dataset. `converting` is `packing`
-of a dataset.
+`packing` and `converting` are one job, `write_dataset`. It gets their arguments in groups (`pack_options`), opens the
+source and decides how its samples are stored (`prepared_source`; for datasets `prepared_dataset`, which plans each
+field by `field_plan`), and writes one dataset or several parts (`pack_job`). `part` writes each of them. In threads or
+worker `processes`, `sample_encoder` fetches, transforms and encodes samples of a source, and `transcoder` samples of a
+dataset, whose bytes it copies where it can. `side_files` are the files beside the dataset.
 
 A run can work in parts: `run_plan` lists the items of each part, `run_folder` keeps the plan and the records of parts,
 `commit` writes one part exactly once, `finish` joins them, and `scale_out` does that for all parts.
@@ -14,10 +13,11 @@ A run can work in parts: `run_plan` lists the items of each part, `run_folder` k
 """
 
 from bushel.ingest.converting import convert
-from bushel.ingest.packing import PackResult, pack
+from bushel.ingest.packing import pack
 from bushel.ingest.reshape import merge, reshard, split
 from bushel.ingest.run_folder import part_path
 from bushel.ingest.side_files import error_log_path, labels_path, load_labels
+from bushel.ingest.write_dataset import PackResult
 
 __all__ = [
     "PackResult",

@@ -13,9 +13,10 @@ from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._writer.options import Mode
 from bushel.ingest.images import Jpeg
-from bushel.ingest.packing import PackResult, pack
+from bushel.ingest.pack_options import PackOptions
 from bushel.ingest.prepared_source import DatasetAt
-from bushel.storage import AnyPath
+from bushel.ingest.write_dataset import PackResult, write_dataset
+from bushel.storage import AnyPath, as_path
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["convert"]
@@ -78,9 +79,7 @@ def convert(
             the source is `bytes` are taken to be of the new type; values of other fields are converted. A sequence with
             one element in each sample can become a plain field.
         transforms: See `bushel.pack`; by names of fields in the target.
-        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
-            `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and keeps metadata: see
-            `bushel.jpeg.baseline`. JPEGs that need no change keep their bytes.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, `baseline` rewrites progressive JPEGs: see `bushel.pack`.
         keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
             without keys get their position as text. A function maps every key to the stored key, for containers that
             cannot hold the original one. For a dataset it is called once for every sample, in order, including those
@@ -127,34 +126,6 @@ def convert(
         >>> done.samples, done.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    return pack(
-        source if isinstance(source, Dataset | StreamDataset) else DatasetAt(source),
-        target,
-        container=container,
-        fields=fields,
-        rename=rename,
-        spec=spec,
-        transforms=transforms,
-        jpeg=jpeg,
-        keys=keys,
-        shuffle=shuffle,
-        seed=seed,
-        parts=parts,
-        part=part,
-        plan_only=plan_only,
-        max_errors=max_errors,
-        strict=max_errors == 0,
-        shard_samples=shard_samples,
-        shard_bytes=shard_bytes,
-        generation=generation,
-        mode=mode,
-        workers=workers,
-        processes=processes,
-        sync=sync,
-        seek=seek,
-        columns=columns,
-        engine=engine,
-        retries=retries,
-        speculate=speculate,
-        progress=callback_of(progress),
-    )
+    options = PackOptions.of(locals(), strict=max_errors == 0)
+    opened = source if isinstance(source, Dataset | StreamDataset) else DatasetAt(source)
+    return write_dataset(opened, as_path(target), options, callback_of(progress))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
+from bushel._index.class_names import check_labels
+from bushel._index.column_names import names_of
 from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.tasks.drive import TaskOptions
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
+from bushel.engines import connect
 from bushel.ingest.images import Jpeg
 from bushel.ingest.scale_out import RunOptions
 from bushel.transforms.by_field import Transforms
 
 __all__ = ["ErrorOptions", "PackOptions", "SampleOptions", "Workers"]
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOptions:
     """The arguments that decide how a sample is stored: see `pack`."""
 
@@ -23,20 +30,20 @@ class SampleOptions:
     rename: Mapping[str, str]
     spec: Mapping[str, str]
     transforms: Transforms | None
-    orient: bool
-    check: bool
+    orient: bool = False
+    check: bool = False
     jpeg: Jpeg
     keys: bool | Callable[[str], str] | None
     seek: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorOptions:
     """The arguments that decide which errors end a call: see `pack`."""
 
     max_errors: float | None
     strict: bool
-    strict_files: bool
+    strict_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +92,51 @@ class PackOptions:
     errors: ErrorOptions
     workers: Workers
     run: RunOptions
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:
+        """Group the arguments of a public function, whose names are those of the fields of the groups.
+
+        Args:
+            arguments: The arguments, as `locals()` has them at the beginning of `pack` or `convert`; others are passed
+                over.
+            changed: Arguments with other values, and further ones.
+
+        Raises:
+            SpecError: The labels are invalid.
+            TypeError, ValueError: An argument is invalid.
+        """
+        given = {**arguments, **changed}
+        names, columns, engine = given["fields"], given["columns"], given["engine"]
+        return cls(
+            samples=_group(
+                SampleOptions,
+                given,
+                fields=None if names is None else tuple(names),
+                rename=dict(given["rename"] or {}),
+                spec=dict(given["spec"] or {}),
+            ),
+            shuffle=given["shuffle"],
+            seed=given["seed"],
+            writer=_group(
+                WriterOptions,
+                given,
+                labels=check_labels(given.get("labels") or {}),
+                seek=False,  # the source decides, if the caller does not
+                columns=None if columns is None else names_of(columns),
+            ),
+            errors=_group(ErrorOptions, given),
+            workers=Workers(given["workers"], given["processes"]),
+            run=_group(
+                RunOptions,
+                given,
+                engine=None if engine is None else connect(engine),  # here, so that a wrong name is an early error
+                tasks=TaskOptions(given["retries"], speculate=given["speculate"]),
+            ),
+        )
+
+
+def _group(kind: Callable[..., T], given: Mapping[str, Any], **own: Any) -> T:
+    """Make a dataclass of the arguments that are named like its fields, and of those that are converted for it."""
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{**{name: value for name, value in given.items() if name in names}, **own})

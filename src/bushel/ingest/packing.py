@@ -2,86 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bushel._index.class_names import check_labels
-from bushel._index.column_names import names_of
-from bushel._runtime.progress import OnProgress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
-from bushel._runtime.tasks.drive import TaskOptions
-from bushel._writer.options import Mode, WriterOptions
-from bushel._writer.overwrite import claim_for_writing
-from bushel.containers import container_for, get_writable
-from bushel.containers.base import WritableContainer
-from bushel.engines import connect
-from bushel.errors import UnsupportedError
+from bushel._writer.options import Mode
 from bushel.ingest.images import Jpeg
-from bushel.ingest.pack_job import pack_in_parts, pack_whole
-from bushel.ingest.pack_options import ErrorOptions, PackOptions, SampleOptions, Workers
-from bushel.ingest.prepared import describe_skipped
-from bushel.ingest.prepared_source import prepare_source
-from bushel.ingest.scale_out import RunOptions
-from bushel.ingest.side_files import error_log_path
-from bushel.storage import AnyPath, as_path, workplace
-from bushel.storage.claims import Claim
+from bushel.ingest.pack_options import PackOptions
+from bushel.ingest.write_dataset import PackResult, write_dataset
+from bushel.storage import AnyPath, as_path
 from bushel.transforms.by_field import Transforms
 
-__all__ = ["PackResult", "pack"]
-
-
-@public()
-@dataclass(frozen=True, slots=True)
-class PackResult:
-    """The result of `pack`, `convert`, `merge` and, for each dataset, `split`.
-
-    Attributes:
-        container: Name of the container.
-        paths: Paths of the datasets written: one, or one for each part.
-        samples: Samples written.
-        kept: Samples that the dataset had before: with `mode="resume"` of this source, with `mode="append"` others.
-        errors: Items that could not be packed.
-        error_logs: Paths of the files that list them, with a JSON object in each line: position, key, path, error.
-        bytes: Stored bytes of the fields written.
-        seconds: Time taken.
-        spec: Field to type, with the codecs that were chosen for images without a type.
-        limits: Properties of the samples that the container does not keep, in words.
-        skipped: Files of the source that are not samples, by kind: `{".nef": 3}`.
-
-    Examples:
-        >>> done = bushel.pack("photos/", "out/", container="tar")
-        >>> done.samples, done.errors, done.paths
-        (12, 0, ('out',))
-    """
-
-    container: str
-    paths: tuple[str, ...]
-    samples: int
-    kept: int
-    errors: int
-    error_logs: tuple[str, ...]
-    bytes: int
-    seconds: float
-    spec: dict[str, str]
-    limits: tuple[str, ...]
-    skipped: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
-        errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})" if self.errors else ""
-        if self.skipped:
-            errors += f", skipped {describe_skipped(self.skipped)}"
-        target = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} parts"
-        return (
-            f"<PackResult {target}: {counts} as {self.container} ({fields}), {self.bytes:,} bytes "
-            f"in {self.seconds:.1f} s{errors}>"
-        )
+__all__ = ["pack"]
 
 
 @public()
@@ -206,80 +141,4 @@ def pack(
         >>> done.samples, done.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    options = PackOptions(
-        samples=SampleOptions(
-            fields=None if fields is None else tuple(fields),
-            rename=dict(rename or {}),
-            spec=dict(spec or {}),
-            transforms=transforms,
-            orient=orient,
-            check=check,
-            jpeg=jpeg,
-            keys=keys,
-            seek=seek,
-        ),
-        shuffle=shuffle,
-        seed=seed,
-        writer=WriterOptions(
-            container=container,
-            mode=mode,
-            shard_samples=shard_samples,
-            shard_bytes=shard_bytes,
-            generation=generation,
-            sync=sync,
-            labels=check_labels(labels or {}),
-            columns=None if columns is None else names_of(columns),
-        ),
-        errors=ErrorOptions(max_errors, strict, strict_files),
-        workers=Workers(workers, processes),
-        run=RunOptions(
-            None if engine is None else connect(engine),  # here, so that a wrong name is an error before all else
-            parts,
-            part,
-            plan_only,
-            TaskOptions(retries, speculate=speculate),
-        ),
-    )
-    return _pack(source, as_path(target), options, callback_of(progress))
-
-
-def _pack(source: Any, target: AnyPath, options: PackOptions, progress: OnProgress | None) -> PackResult:
-    if workplace(target) is None:
-        raise UnsupportedError(f"cannot pack to {target}: expected a local path, or the URL of an object store")
-    name = options.writer.container
-    container = get_writable(name) if name else container_for(target.name)
-    if options.run.parts is not None or options.run.engine is not None:  # claimed with the other processes of the run
-        return _pack_claimed(source, target, container, options, None, progress)
-    with claim_for_writing(target, options.writer) as claim:
-        return _pack_claimed(source, target, container, options, claim, progress)
-
-
-def _pack_claimed(
-    source: Any,
-    target: AnyPath,
-    container: WritableContainer,
-    options: PackOptions,
-    claim: Claim | None,
-    progress: OnProgress | None,
-) -> PackResult:
-    started = time.monotonic()
-    prepared = prepare_source(source, target, container, options)
-    options = replace(options, writer=prepared.writing)
-    if prepared.parts is None:
-        totals = pack_whole(prepared, target, container.suffix, options, claim, progress)
-    else:
-        totals = pack_in_parts(prepared, prepared.parts, target, container.suffix, options, progress)
-    log = error_log_path(target)
-    return PackResult(
-        container=container.name,
-        paths=totals.paths,
-        samples=totals.samples,
-        kept=totals.kept,
-        errors=totals.errors,
-        error_logs=(str(log),) if totals.errors and log.exists() else (),
-        bytes=totals.bytes,
-        seconds=time.monotonic() - started,
-        spec=prepared.spec,
-        limits=totals.limits + prepared.limits,
-        skipped=prepared.skipped,
-    )
+    return write_dataset(source, as_path(target), PackOptions.of(locals()), callback_of(progress))

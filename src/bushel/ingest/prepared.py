@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,19 @@ import numpy.typing as npt
 
 from bushel._runtime.order import Order
 from bushel._writer.options import WriterOptions
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
+from bushel.ingest.images import Rewriting
+from bushel.ingest.pack_options import PackOptions
 from bushel.ingest.run_plan import describe
-from bushel.ingest.sample_encoder import SampleEncoder
+from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
 from bushel.ingest.transcoder import Transcoder
 from bushel.sources.base import Fetching, Fingerprinted, Labelled, Named, Selective, Source, Traceable
 from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored, StoredStream
-from bushel.spec import Field, format_spec
+from bushel.spec import Field, Spec, format_spec
+from bushel.transforms.by_field import transforms_by_field
 
-__all__ = ["Prepared", "check_none_skipped", "describe_skipped"]
+__all__ = ["Prepared", "check_none_skipped", "describe_skipped", "encoder_for"]
 
 _BATCH_BYTES = 1 << 20
 _DATASET_BATCH_BYTES = 16 << 20
@@ -110,6 +113,48 @@ class Prepared:
         if isinstance(self.source, Stored):
             keys = self.source.dataset.keys
             yield from (keys[position] for position in positions)
+
+
+def encoder_for(
+    options: PackOptions,
+    fields: Spec,
+    codecs: Mapping[str, str],
+    *,
+    given: Mapping[str, str],
+    images: Collection[str],
+    source: Source | None = None,
+    keyed: bool = True,
+) -> SampleEncoder:
+    """Return the encoder of samples, or of the values of a dataset that change.
+
+    Args:
+        options: The arguments of `pack`.
+        fields: Fields of the target.
+        codecs: Field to the codec of its stored bytes in the target.
+        given: Field to the codec of its values in the source.
+        images: The image fields.
+        source: The source that it reads, or None if it gets samples.
+        keyed: Whether samples keep their keys.
+
+    Raises:
+        SpecError: An option needs an image field.
+    """
+    wanted = options.samples
+    if wanted.orient and not images:
+        raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
+    steps = transforms_by_field(wanted.transforms, format_spec(fields))
+    return SampleEncoder(
+        source=source,
+        fields=fields,
+        given=given,
+        codecs=codecs,
+        steps={name: FieldSteps.of(functions) for name, functions in steps.items()},
+        seed=options.seed,
+        orient=wanted.orient,
+        check=wanted.check,
+        rewriting=Rewriting.of(wanted.jpeg, codecs),
+        keyed=keyed,
+    )
 
 
 def check_none_skipped(source: Source | Stream) -> None:

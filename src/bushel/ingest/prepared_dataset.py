@@ -23,15 +23,13 @@ from bushel.containers.base import Layout, WriteOptions
 from bushel.errors import SpecError
 from bushel.ingest.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers
 from bushel.ingest.field_plan import FieldPlan, plan_fields, target_fields
-from bushel.ingest.images import Rewriting
 from bushel.ingest.pack_options import PackOptions
-from bushel.ingest.prepared import Prepared
-from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
+from bushel.ingest.prepared import Prepared, encoder_for
+from bushel.ingest.sample_encoder import SampleEncoder
 from bushel.ingest.transcoder import Transcoder
 from bushel.sources.stored import Stored, StoredStream
-from bushel.spec import Field, Spec, format_spec, parse_spec
+from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
-from bushel.transforms.by_field import transforms_by_field
 
 __all__ = ["prepare_dataset"]
 
@@ -175,25 +173,15 @@ def _layout(container: WritableContainer, spec: Spec, *, keyed: bool, generation
 
 def _encoder(plans: Sequence[FieldPlan], spec: Spec, options: PackOptions) -> tuple[SampleEncoder, frozenset[str]]:
     """Return the encoder of values that change, and the names of their fields."""
-    wanted = options.samples
     images = {plan.target.name for plan in plans if holds_image(plan.codec)}
-    if wanted.orient and not images:
-        raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(spec)}")
-    codecs = {plan.target.name: plan.codec for plan in plans}
-    steps = transforms_by_field(wanted.transforms, format_spec(spec))
-    encoder = SampleEncoder(
-        source=None,
-        fields=spec,
+    encoder = encoder_for(
+        options,
+        spec,
+        {plan.target.name: plan.codec for plan in plans},
         given={plan.target.name: plan.codec if plan.copied else plan.source.codec for plan in plans},
-        codecs=codecs,
-        steps={name: FieldSteps.of(functions) for name, functions in steps.items()},
-        seed=options.seed,
-        orient=wanted.orient,
-        check=wanted.check,
-        rewriting=Rewriting.of(wanted.jpeg, codecs),
-        keyed=True,
+        images=images,
     )
-    return encoder, frozenset(steps) | (frozenset(images) if wanted.orient or wanted.check else frozenset())
+    return encoder, frozenset(encoder.steps) | (frozenset(images) if encoder.orient or encoder.check else frozenset())
 
 
 def _folders(

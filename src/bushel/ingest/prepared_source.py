@@ -15,23 +15,22 @@ from bushel.codecs import get_codec
 from bushel.containers.abilities import KeepsFolders
 from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError
-from bushel.ingest.images import Rewriting, image_fields
+from bushel.ingest.images import image_fields
 from bushel.ingest.own_source import refuse_own_source
 from bushel.ingest.pack_options import PackOptions
-from bushel.ingest.prepared import Prepared, check_none_skipped
+from bushel.ingest.prepared import Prepared, check_none_skipped, encoder_for
 from bushel.ingest.prepared_dataset import prepare_dataset
 from bushel.ingest.run_folder import planned_listing
 from bushel.ingest.run_plan import check_part
-from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
+from bushel.ingest.sample_encoder import SampleEncoder
 from bushel.ingest.scale_out import RunOptions
 from bushel.ingest.side_files import labels_path, load_labels
 from bushel.sources.base import Foldered, Labelled, Named, Source
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored, StoredStream
-from bushel.spec import Field, Spec, format_spec, parse_spec
+from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
-from bushel.transforms.by_field import transforms_by_field
 
 __all__ = ["DatasetAt", "prepare_source"]
 
@@ -191,21 +190,13 @@ def _encoder(
     Raises:
         SpecError: The container cannot hold the fields, or an option needs an image field.
     """
-    wanted = options.samples
-    if wanted.orient and not image_fields(fields):
-        raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
     layout = container.layout(fields, WriteOptions(container.needs_keys, options.writer.generation))
-    codecs = {column.field.name: column.codec for column in layout.columns}
-    transforms = transforms_by_field(wanted.transforms, format_spec(fields))
-    return SampleEncoder(
-        source=None if isinstance(source, Stream) else source,
-        fields=fields,
+    return encoder_for(
+        options,
+        fields,
+        {column.field.name: column.codec for column in layout.columns},
         given={name: field.codec for name, field in parse_spec(source.spec).items()},
-        codecs=codecs,
-        steps={name: FieldSteps.of(functions) for name, functions in transforms.items()},
-        seed=options.seed,
-        orient=wanted.orient,
-        check=wanted.check,
-        rewriting=Rewriting.of(wanted.jpeg, codecs),
-        keyed=wanted.keys is not False,
+        images=image_fields(fields),
+        source=None if isinstance(source, Stream) else source,
+        keyed=options.samples.keys is not False,
     )
