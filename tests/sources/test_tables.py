@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.sources.folders import image_folder, jpeg
 
+import bushel
 from bushel.errors import FormatError
 from bushel.sources import Frames, Table
-from bushel.sources.tables import read_rows
+from bushel.sources.opening import kind_of
+from bushel.sources.tables import first_row, read_rows
 from bushel.testing import check_source
 
 
@@ -102,3 +104,49 @@ def test_malformed_lines_are_named(tmp_path: Path) -> None:
 def test_a_row_without_a_column(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="row 1 has no 'path': it has label"):
         Table([{"path": "a.jpg", "label": 1}, {"label": 2}], root=tmp_path)
+
+
+ROWS = {"id": ["a", "b"], "n": [1, 2], "text": ["hi", "ho, ho"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.csv", 'id,n,text\na,1,hi\nb,2,"ho, ho"\n'),
+        ("rows.tsv", "id\tn\ttext\na\t1\thi\nb\t2\tho, ho\n"),
+        ("rows.jsonl", '\n{"id": "a", "n": 1, "text": "hi"}\n{"id": "b", "n": 2, "text": "ho, ho"}\n'),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows_that_name_no_files_are_a_dataset(tmp_path: Path, name: str, text: str, packed: bool) -> None:
+    path = tmp_path / (name + ".gz" * packed)
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    assert kind_of(path) == "dataset"
+    done = bushel.pack(path, tmp_path / "out", container="bag")
+    assert done.samples == 2
+    written = bushel.open(tmp_path / "out")
+    assert {field: [sample[field] for sample in written] for field in ROWS} == ROWS
+    bushel.convert(bushel.open(path), tmp_path / "again", container="bag")
+    assert bushel.diff(written, bushel.open(tmp_path / "again")).same
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("a.csv", "path,n\nx.jpg,1\n", ()),
+        ("a.csv", "photo,n\nx.JPG,1\n", ()),  # whose error tells how to name the column
+        ("a.csv", "id,n\nx,1\n", ("file",)),
+        ("a.jsonl", '{"clip": "x.mp4"}\n', ()),
+        ("a.json", '[{"id": "x"}]', ()),  # no container reads it
+    ],
+)
+def test_rows_that_name_files_are_a_table(tmp_path: Path, name: str, text: str, options: tuple[str, ...]) -> None:
+    (tmp_path / name).write_text(text)
+    assert kind_of(tmp_path / name, options) == "table"
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b'"', b'{"a": ', b"[1]\n"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.csv.gz"])
+def test_the_first_row_of_a_malformed_table_is_empty(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert first_row(tmp_path / name) == {}

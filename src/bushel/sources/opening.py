@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from bushel.sources.members import Recipe, SampleFolder
 from bushel.sources.paths import are_paths, folder_of, holds_paths, media_kind, rows_of
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored, StoredStream
-from bushel.sources.tables import Table
+from bushel.sources.tables import Table, first_row
 from bushel.storage import AnyPath, as_path, is_local, is_object, walk_names
 
 __all__ = ["KINDS", "kind_of", "open_source"]
@@ -89,7 +89,7 @@ def open_source(
     if isinstance(source, str | os.PathLike) or is_object(source):
         if kind is not None and kind not in KINDS:
             raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
-        kind = kind or kind_of(source)
+        kind = kind or kind_of(source, options)
         if kind in ("images", "videos", "sounds") and media_kind(source) == kind:  # one file, or a pattern
             source, names = folder_of(source)
             listing = names if listing is None else listing
@@ -129,8 +129,15 @@ def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
     return Stored(dataset) if isinstance(dataset, Dataset) else StoredStream(dataset)
 
 
-def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
+def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] = ()) -> str:
     """Detect the kind of source at a path.
+
+    A file of rows is a `table` if its rows name media files, or if an option of a table is given. Rows that are whole
+    samples are a `dataset`, which `bushel.open` reads where it lies.
+
+    Args:
+        source: The path.
+        options: Names of the options of the source that are given.
 
     Raises:
         FormatError: The kind cannot be detected.
@@ -140,7 +147,7 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
     if name.endswith(".lst"):
         return "list"
     if name.endswith(_TABLES):
-        return "table"
+        return "table" if options or name.endswith((".json", ".json.gz")) or _names_files(path) else "dataset"
     if name.endswith((".npz", ".npy")):
         return "arrays"
     if isinstance(source, str | os.PathLike) and (kind := media_kind(source)) is not None:
@@ -163,6 +170,13 @@ def kind_of(source: str | os.PathLike[str] | AnyPath) -> str:
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )
+
+
+def _names_files(table: AnyPath) -> bool:
+    """Return whether a table has the column `path`, or a value with the suffix of a media file in its first row."""
+    first = first_row(table)
+    media = (*IMAGES, *VIDEOS, *SOUNDS)
+    return "path" in first or any(isinstance(value, str) and value.lower().endswith(media) for value in first.values())
 
 
 def _at_first_sight(path: AnyPath) -> str | None:

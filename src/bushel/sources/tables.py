@@ -12,6 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -24,12 +25,15 @@ from bushel.sources.media import Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
 
-__all__ = ["Row", "Table", "parse_json", "read_list", "read_rows"]
+__all__ = ["Row", "Table", "first_row", "parse_json", "read_list", "read_rows"]
 
 Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""
 
 _DELIMITERS = ";\t,|"
+
+_LONGEST_LINE = 1 << 20
+"""Most bytes of a line that are read to find out what a table has."""
 
 
 def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None) -> list[Row]:
@@ -59,6 +63,24 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FormatError("expected a list of objects, one per sample", file=str(path))
     return rows
+
+
+def first_row(path: AnyPath) -> Row:
+    """Return the first row of a `.csv`, `.tsv` or `.jsonl` file, which may be gzipped. Only its beginning is read.
+
+    The row is empty if the file has none, or if its beginning is malformed, which `read_rows` reports.
+    """
+    name, lines = path.name.lower(), list[bytes]()
+    needed = 1 if name.removesuffix(".gz").endswith(".jsonl") else 2
+    try:
+        with path.open("rb") as raw, gzip.open(raw) if name.endswith(".gz") else nullcontext(raw) as file:
+            while len(lines) < needed and (line := file.readline(_LONGEST_LINE)):
+                lines += [line] if line.strip() else []
+        text = b"".join(lines).decode("utf-8-sig")
+        rows = [parse_json(text, str(path))] if needed == 1 else _csv_rows(text, None, str(path))
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, FormatError):
+        return {}
+    return rows[0] if rows and isinstance(rows[0], dict) else {}
 
 
 def read_list(path: AnyPath) -> str:
