@@ -66,7 +66,7 @@ class DatasetPlan:
         self.layout: Layout | None = None
         self.labels: Labels = {}
         self.keys: KeyCheck | None = None
-        self._known: set[str] | None = None
+        self.known: set[str] | None = None
         self._usual: UsualFields | None = None
         self._encode: SampleEncoder
 
@@ -74,11 +74,6 @@ class DatasetPlan:
     def spec(self) -> dict[str, str]:
         """Field to type."""
         return format_spec(self.fields)
-
-    @property
-    def known(self) -> set[str] | None:
-        """The keys so far, where a set has them all."""
-        return self._known
 
     def adopt(
         self, path: AnyPath, shards: list[OpenShard], current: ShardInProgress | None, usual: UsualFields | None
@@ -154,7 +149,7 @@ class DatasetPlan:
         self._encode = SampleEncoder(self.container.name, layout)
         if layout.options.keyed:
             self.keys = KeyCheck(shards, keys, needs_keys=self.container.needs_keys)
-            self._known = self.keys.known
+            self.known = self.keys.known
 
     def encoded(
         self, sample: Mapping[str, Any], key: str | None, position: int, shards: list[OpenShard]
@@ -172,12 +167,14 @@ class DatasetPlan:
             CodecError: A value cannot be encoded.
             ValueError: The key is missing, not allowed, or in the dataset already.
         """
-        if not isinstance(sample, Mapping):
+        if type(sample) is not dict and not isinstance(sample, Mapping):  # the second takes longer
             raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")
         key = sample.get(KEY) if key is None else key
-        self.decided(shards, keyed=key is not None)
+        if self.layout is None:
+            self.decided(shards, keyed=key is not None)
         key = checked_key(self.keys, key, position + (0 if self.keys is None else self._options.first_number))
-        self.check_usual(sample)
+        if self._usual is not None:
+            self.check_usual(sample)
         return key, self._encode(sample)
 
     def check_usual(self, given: Collection[str]) -> None:
@@ -197,12 +194,12 @@ class DatasetPlan:
         """Note the keys of samples that were written."""
         if self.keys is not None:
             self.keys.add_all(keys)
-            self._known = self.keys.known
+            self.known = self.keys.known
 
     def drop_pending(self, shard: ShardInProgress) -> None:
         """Forget the last pending sample of a shard, which could not be written and was not appended."""
-        if shard.pending is not None and (key := shard.pending.drop_last()) is not None and self._known is not None:
-            self._known.discard(key)
+        if shard.pending is not None and (key := shard.pending.drop_last()) is not None and self.known is not None:
+            self.known.discard(key)
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""

@@ -167,7 +167,7 @@ class DatasetWriter:
             self._samples = position + 1
             current.appended = True
             elapsed = time.monotonic() - current.checkpointed
-            if current.is_full:
+            if plan.limits.reached_by(shard):
                 self._finish_shard()
             elif elapsed > CHECKPOINT_SECONDS:
                 current.checkpoint()
