@@ -96,10 +96,12 @@ def fill(count: int, length: int = LENGTH) -> list[Record]:
     return records
 
 
-def upload(folder: Path, key: str) -> None:
-    """Upload the files of a folder, with their index, under a key."""
+def upload(folder: Path, key: str, *, hidden: bool = True) -> None:
+    """Upload the files of a folder under a key; those in hidden folders, such as Bushel's index, if they are wanted."""
     bucket = _made_bucket()
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        if not hidden and any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue
         library().put(bucket.store, f"{key}/{path.relative_to(folder)}", path)
 
 

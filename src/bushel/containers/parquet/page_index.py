@@ -155,7 +155,7 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
 
 
 def _borders(pages: PageStarts, least: float) -> Iterator[int]:
-    """Yield the first rows of the runs of pages that have at least so many bytes each."""
+    """Yield the first rows of the runs of pages that have at least `least` bytes each."""
     start = int(pages.offset[0])
     yield 0
     for offset, row in zip(pages.offset[1:-1].tolist(), pages.row[1:-1].tolist(), strict=True):
