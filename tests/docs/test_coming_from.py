@@ -115,6 +115,21 @@ def lerobot(root: Path) -> dict[str, Any]:
     return {}
 
 
+def megatron(root: Path) -> dict[str, Any]:
+    for suffix in ("bin", "idx"):
+        shutil.copy(FOREIGN / "megatron-uint16" / f"corpus.{suffix}", root / f"corpus.{suffix}")
+        shutil.copy(FOREIGN / "megatron-int32" / f"corpus.{suffix}", root / f"more.{suffix}")
+    return {}
+
+
+def energon(root: Path) -> dict[str, Any]:
+    shutil.copytree(FOREIGN.parent / "energon-7.4.1" / "prepared" / "data", root / "shards")
+    with bushel.Writer(root / "more.tar", {"txt": "utf8", "cls": "int"}, container="tar") as writer:
+        for key in bushel.open(root / "shards").keys[:5]:
+            writer.append({"txt": f"more of {key}", "cls": 1}, key=key)
+    return {}
+
+
 def arrayrecord(root: Path) -> dict[str, Any]:
     shutil.copy(FOREIGN / "arrayrecord-plain" / "train.array_record-00000-of-00002", root / "train.array_record")
     return {}
@@ -146,6 +161,8 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
     "LitData": (litdata, {"litdata": 24, "out": 24}),
     "LeRobot": (lerobot, {"robot": 80}),
+    "Megatron": (megatron, {"corpus.bin": 24, "more.bin": 24}),
+    "Energon": (energon, {"shards": 22, "more.tar": 5}),
     "ArrayRecord": (arrayrecord, {"train.array_record": 12}),
     "TFRecord": (tfrecord, {"train.tfrecord": 8, "raw.tfrecord": 24}),
     "Hugging": (hugging, {"photos": 4}),
@@ -208,6 +225,16 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         near = results['bushel.open("robot", delta_timestamps={"action": [0, 0.1]})[3]']
         assert (near["__key__"], near["action"].shape, near["task"]) == ("0@3", (2, 6), "task 0")
         assert results['bushel.open("robot", episodes=True)[1, ["action", "task"]]']["action"].shape == (30, 6)
+    elif section == "Megatron":
+        [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert next(iter(loader))["tokens"].shape == (4, 65)
+        whole = results['bushel.open("corpus.bin")[3]["tokens"]']
+        assert 2 * len(whole) == results['bushel.open("corpus.bin").lengths(range(24), "tokens")'][3]
+    elif section == "Energon":
+        [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert sum(len(batch["cls"]) for batch in loader) == 22
+        [joined] = [value for line, value in results.items() if "bushel.join" in line]
+        assert joined[0]["txt"] == f"more of {joined.keys[0]}"
     elif section == "ArrayRecord":
         stored = results['bushel.open("train.array_record").read([3, 1], decode=False)']
         assert [sample["__key__"] for sample in stored] == ["3", "1"]

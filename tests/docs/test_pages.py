@@ -205,6 +205,10 @@ def test_formats() -> None:
         assert run_page(page, {}) == 3
     shutil.copy(FOREIGN / "tfrecord-plain" / "train.tfrecord-00000-of-00003", "train.tfrecord")
     assert run_page("docs/format-tfrecord.md", {}) == 4
+    shutil.copytree(FOREIGN / "hf-parquet" / "data", "data")
+    assert run("docs/format-parquet.md", blocks("docs/format-parquet.md", "python")[0], {}) == 3
+    shutil.copy(FOREIGN / "zip-stored" / "set.zip", "set.zip")
+    assert run_page("docs/format-zip.md", {}) == 2
     shutil.copytree(FOREIGN / "hf-arrow", "saved")
     assert run_page("docs/format-arrow.md", {}) == 3
     shutil.copy(FOREIGN / "jsonl" / "rows.jsonl", "rows.jsonl")
