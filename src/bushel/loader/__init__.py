@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bushel._runtime.threads import Threads, cpu_count
     from bushel.loader.bad_samples import BadSample
     from bushel.loader.chunked import Megatron
+    from bushel.loader.device import DeviceDecoder, EncodedImages
     from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
     from bushel.loader.map_view import MapView
@@ -26,6 +27,8 @@ __all__ = [
     "ORDER_VERSION",
     "BadSample",
     "Blocks",
+    "DeviceDecoder",
+    "EncodedImages",
     "Exact",
     "Loader",
     "LoaderState",
@@ -55,6 +58,8 @@ __getattr__ = lazy_names(
         "ORDER_VERSION": "_runtime.order",
         "BadSample": "loader.bad_samples",
         "Blocks": "_runtime.order",
+        "DeviceDecoder": "loader.device",
+        "EncodedImages": "loader.device",
         "Exact": "_runtime.order",
         "Loader": "loader.loader",
         "LoaderState": "loader.state",

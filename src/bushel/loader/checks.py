@@ -63,7 +63,10 @@ def check_shared(options: BatchOptions) -> None:
     if options.prefetch is not None:
         check_count("prefetch", options.prefetch, least=1, instead=" batches")
     flags = ("drop_last", "decode", "keys", "orient", "tolerant", "pin_memory")
-    check_flags(**{name: getattr(options, name) for name in flags if hasattr(options, name)})
+    given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
+    if given.get("decode") == "device":
+        del given["decode"]
+    check_flags(**given)
     if options.on_error not in (known := get_args(OnError)):
         raise ValueError(f"unknown on_error={options.on_error!r}: {_meant(options.on_error, known)}")
     if options.batch_transform is not None and not callable(options.batch_transform):

@@ -82,7 +82,12 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With packs
             this is done with rows. With `bucket_by`, it gives whole batches to all ranks at the last step, which are
             divided otherwise.
-        decode: Whether to decode fields. False gives stored bytes.
+        decode: Whether to decode fields. False gives stored bytes. `"device"` lets `decoder` decode images, with the
+            crops, sizes and flips that the CPU would give them: baseline JPEGs with transforms that all happen while
+            decoding. Other images, and those that it refuses, are decoded on the CPU.
+        decoder: With `decode="device"`: a `bushel.loader.DeviceDecoder`.
+        share: With `decode="device"`: the share of these images that the device decodes; None to tune it, so that
+            device and CPU are ready at the same time. A fixed share sends the same samples to the device in every run.
         keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
         orient: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
             as `jpg(orient)` does the same for its field.
@@ -154,6 +159,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def __post_init__(self) -> None:
         check_dataset(self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset)
         source: Loadable = self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
+        if not isinstance(self.decode, bool) or self.decoder is not None or self.share is not None:
+            from bushel.loader.device_options import check_decode
+
+            check_decode(self)
         self._prepare(len(source), least_workers=1 if self.processes else 0)
         self._is_single = self.batch_size is None and self.bucket_by is None
         self._plan = plan_of(self, source)

@@ -20,6 +20,7 @@ from bushel.loader.window_fields import random_windows
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
+    from bushel.loader.device_step import DeviceStep
     from bushel.loader.orders import AnyOrder
 
 __all__ = ["pipeline_of"]
@@ -36,10 +37,11 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     Raises:
         ValueError, TypeError: Options contradict each other, or the dataset.
     """
+    decode = bool(options.decode)
     make = partial(
         SampleTransforms.of,
         spec=source.spec,
-        decode=options.decode,
+        decode=decode,
         reducing_gap=options.reducing_gap,
         reading=ImageReading(options.orient, options.tolerant),
         sample=options.sample_transform,
@@ -49,7 +51,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         transforms = sources.all_transforms(transforms)
     asked = options.fields
     if isinstance(source, Mapped | MappedParts):
-        source, asked = chosen_fields(source, asked, decode=options.decode), None
+        source, asked = chosen_fields(source, asked, decode=decode), None
     check_fields(asked, source.spec, transforms.names)
     fields, windows = random_windows(asked, source, order.seed, packed=options.pack_by or options.chunk_by)
     excluded = excluded_positions(source, options.exclude)
@@ -59,7 +61,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         source_of(source, fields),
         order,
         fields,
-        options.decode,
+        decode,
         transforms,
         options.collate,
         None if options.batch_transform is None else Call.of(options.batch_transform),
@@ -70,4 +72,16 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         shape=shape_of(options, source),
         sources=sources,
         windows=windows,
+        device=_device(options, transforms, sources),
     )
+
+
+def _device(options: LoaderOptions, transforms: SampleTransforms, sources: Sources | None) -> DeviceStep | None:
+    """Return what decodes on a device; None if the CPU decodes everything."""
+    if options.decode != "device":
+        return None
+    if sources is not None and sources.transforms:
+        raise ValueError('decode="device" needs one list of transforms: leave out those of datasets of the mixture')
+    from bushel.loader.device_options import device_step_of
+
+    return device_step_of(options, transforms)

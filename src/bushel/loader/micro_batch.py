@@ -12,7 +12,7 @@ from dataclasses import field as dataclass_field
 from functools import cached_property
 from itertools import groupby
 from time import perf_counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,20 @@ from bushel.loader.moving import Drawn, decoded_and_moved, draw_together
 from bushel.loader.sample_transforms import FieldTransforms
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
-from bushel.transforms.fused import DecodePlan, bytes_of, decode_into, frame_geometries, image_size, is_image
+from bushel.transforms.fused import (
+    DecodePlan,
+    bytes_of,
+    decode_into,
+    frame_geometries,
+    image_size,
+    is_image,
+    is_upright,
+)
 from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call
+
+if TYPE_CHECKING:
+    from bushel.loader.device_step import DeviceStep
 
 __all__ = ["MicroBatch", "count_bytes", "generator", "micro_batches", "stored_bytes"]
 
@@ -119,6 +130,7 @@ class MicroBatch:
         arrays: The arrays of the batch; None if it has none.
         dataset: The dataset, for errors and warnings.
         refused: Grows by an element for each such image.
+        device: What decodes images on a device; None if the CPU decodes all.
     """
 
     samples: list[Sample | Failure]
@@ -128,6 +140,7 @@ class MicroBatch:
     arrays: BatchArrays | None
     dataset: Loadable
     refused: list[int] = dataclass_field(default_factory=list)
+    device: DeviceStep | None = None
 
     def transform(self, step: FieldTransforms, reducing_gap: float | None) -> float:
         """Transform one field of the samples that have it.
@@ -256,8 +269,12 @@ class MicroBatch:
                 tables[at] = _table(data, size, geometries[at])
             except Exception as error:
                 self._fail(at, error, field)
-        shape = _shape(plan)
-        batch = None if self.arrays is None or step.rest else self.arrays.array(field, shape, plan.dtype)
+        shape, device = _shape(plan), self.device if self.device is not None and field in self.device.plans else None
+        if device is not None:
+            self._route(device, field, geometries, stored, orient=reading.orient)
+        whole = self.arrays is None or step.rest or device is not None
+        batch = None if whole or self.arrays is None else self.arrays.array(field, shape, plan.dtype)
+        started = perf_counter()
         for run in [list(geometries)] if batch is None else _consecutive(geometries):
             last = self.first + run[-1] + 1 if run else self.first
             out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
@@ -278,10 +295,24 @@ class MicroBatch:
                 if number in errors:
                     self._fail(at, errors[number], field)
                 elif isinstance(sample, dict):
-                    sample[field] = out[number]
+                    sample[field] = out[number] if device is None else device.on_host(out[number])
                     if batch is not None and self.arrays is not None:
                         self.arrays.fill(field, self.first + at)
+        if device is not None and geometries:
+            device.tuning.measured(host=(perf_counter() - started) / len(geometries))
         return set(stored)
+
+    def _route(
+        self, device: DeviceStep, field: str, geometries: dict[int, Geometry], stored: dict[int, Any], *, orient: bool
+    ) -> None:
+        """Leave images to the device, and take them out of `geometries`."""
+        for at, geometry in list(geometries.items()):
+            data, sample = bytes_of(stored[at]), self.samples[at]
+            if not device.routes(field, self.numbers[at], data, geometry) or (orient and not is_upright(data)):
+                continue
+            if isinstance(sample, dict):
+                sample[field] = device.left(data, geometry)
+                del geometries[at]
 
     def _decode_whole(self, field: str, reading: ImageReading) -> None:
         """Decode the images of a field, plain or a sequence, that the dataset left as stored bytes."""

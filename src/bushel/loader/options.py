@@ -10,7 +10,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy.typing as npt
 
@@ -27,6 +27,9 @@ from bushel.loader.outputs import To
 from bushel.loader.packed import Longer
 from bushel.loader.plan import Pad
 from bushel.transforms.by_field import Transforms
+
+if TYPE_CHECKING:
+    from bushel.loader.device import DeviceDecoder
 
 __all__ = ["BatchOptions", "LoaderOptions", "MapOptions", "Options", "StreamOptions"]
 
@@ -97,7 +100,7 @@ class OrderOptions:
     batch_tokens: float | None = None
     drop_last: bool = False
     pad: Pad = None
-    decode: bool = True
+    decode: bool | Literal["device"] = True
     keys: bool = True
     exclude: str | os.PathLike[str] | Iterable[str | int | BadSample] = ()
 
@@ -114,8 +117,16 @@ class RowOptions:
     overlap: int = 0
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DeviceOptions:
+    """What decodes the images of a `Loader` with `decode="device"`."""
+
+    decoder: DeviceDecoder | None = None
+    share: float | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LoaderOptions(BatchOptions, ReadOptions, RowOptions, OrderOptions):
+class LoaderOptions(BatchOptions, ReadOptions, DeviceOptions, RowOptions, OrderOptions):
     """The options of `Loader`, which documents them."""
 
 

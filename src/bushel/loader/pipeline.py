@@ -34,6 +34,7 @@ from bushel.spec import KEY
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
+    from bushel.loader.device_step import DeviceStep
     from bushel.loader.orders import AnyOrder
     from bushel.loader.random_window import RandomWindows
     from bushel.loader.read_ahead import HeldBatch, Planned
@@ -123,6 +124,7 @@ class Pipeline:
         shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
         sources: The named datasets of a mixture, whose samples say where they come from.
         windows: The random windows of fields; None if there are none.
+        device: What decodes images on a device; None if the CPU decodes all.
     """
 
     source: Source
@@ -139,6 +141,7 @@ class Pipeline:
     shape: RowShape | None = None
     sources: Sources | None = None
     windows: RandomWindows | None = None
+    device: DeviceStep | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -287,7 +290,7 @@ class Pipeline:
             last = self.transforms.sample
             # what it returns is written into the rows: images must not be there before
             rows = arrays if last is None else None
-            micro = MicroBatch(samples, own, rngs, first + start, rows, self.source.dataset, refused)
+            micro = MicroBatch(samples, own, rngs, first + start, rows, self.source.dataset, refused, self.device)
             for step in self.transforms.fields:
                 decoding += micro.transform(step, self.transforms.reducing_gap)
             if last is not None:
@@ -339,6 +342,9 @@ class Pipeline:
             TooManyErrors: There are more bad samples than allowed.
             Exception: With `on_error="raise"`, the error of the first bad sample of the batch.
         """
+        if self.device is not None:
+            decoded, counts = self.device.finish(decoded, plan.samples, self.source.dataset)
+            clock.add(counts)
         if self.on_error == "raise":
             raise_first(decoded)
         gathered = fetched.gathered
@@ -377,6 +383,8 @@ class Pipeline:
             batch = self.collate(samples if self.keys else [without_key(sample) for sample in samples])
         elif plan.rows is not None and self.shape is not None:
             batch = collate_rows(filled, plan.rows, self.shape, self.collate)
+        elif self.device is not None:
+            batch = self.device.collated(samples, self.collate, stacked)
         else:
             batch = collate(samples, self.collate, stacked)
         if (
@@ -398,10 +406,11 @@ class Pipeline:
 
         In a pack, it comes with its first token there, and is None if no document fits into the row instead.
         """
+        own = self if self.device is None else replace(self, device=replace(self.device, host_only=True))
         for one in following(self.order, plan.epoch, int(plan.positions[place])):
             stored = self.fetch(one, clock).samples
             draws = draws_of(self.order, one)
-            [sample] = self.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place, draws)
+            [sample] = own.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place, draws)
             if not isinstance(sample, Failure):
                 return sample, 0 if one.rows is None else int(one.rows.begins[0])
             self._report(int(one.samples[0]), sample, report)

@@ -39,6 +39,9 @@ class LoaderStats:
         cpus: Number of CPUs that this process may use.
         whole_clips: Number of clips that were read whole because the packets in the index did not give their frames.
         refused_seek_tables: Number of images whose seek table did not fit, and which were decoded without it.
+        device: Seconds that threads spent waiting for a device that decodes.
+        device_images: Number of images that it decoded.
+        device_refused: Number of images that it refused, and which the CPU decoded.
 
     Examples:
         >>> loader = bushel.Loader(ds, batch_size=4)
@@ -64,6 +67,9 @@ class LoaderStats:
     cpus: int
     whole_clips: int = 0
     refused_seek_tables: int = 0
+    device: float = 0.0
+    device_images: int = 0
+    device_refused: int = 0
 
     @classmethod
     def of(cls, totals: Mapping[str, float], *, errors: int, threads: int, cpus: int) -> LoaderStats:
@@ -83,6 +89,9 @@ class LoaderStats:
             threads=threads,
             cpus=cpus,
             whole_clips=int(totals.get("whole_clips", 0)),
+            device=totals.get("device", 0.0),
+            device_images=int(totals.get("device_images", 0)),
+            device_refused=int(totals.get("device_refused", 0)),
             **stages,
         )
 
@@ -127,6 +136,8 @@ class LoaderStats:
             f"{self.samples} samples in {self.batches} batches, {self.seconds:.2f} s: "
             f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s, {self.errors} bad"
             + (f", {self.whole_clips} clips read whole" if self.whole_clips else "")
+            + (f", {self.device_images} images decoded on the device" if self.device_images else "")
+            + (f", {self.device_refused} refused there" if self.device_refused else "")
         )
 
     def __repr__(self) -> str:
@@ -162,6 +173,7 @@ class LoaderStats:
         return [
             ("storage", self.storage),
             ("decode", self.decode),
+            *([("device", self.device)] if self.device_images or self.device_refused else []),
             ("transform", self.transform),
             ("collate", self.collate),
             ("waiting", self.waiting),

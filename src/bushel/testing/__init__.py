@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 from bushel.testing import concurrency, damage, kills, readable, reading, writing
 from bushel.testing.codecs import check_codec
+from bushel.testing.devices import CpuDeviceDecoder, check_device_decoder
 from bushel.testing.engines import check_engine
 from bushel.testing.expect import ConformanceError, InapplicableError
 from bushel.testing.readable import Golden, Readable
@@ -32,12 +33,14 @@ __all__ = [
     "CONTAINER_CHECKS",
     "READABLE_CHECKS",
     "ConformanceError",
+    "CpuDeviceDecoder",
     "Golden",
     "InapplicableError",
     "Readable",
     "Target",
     "check_codec",
     "check_container",
+    "check_device_decoder",
     "check_engine",
     "check_readable",
     "check_source",

@@ -1,0 +1,74 @@
+"""The options of a loader that decodes on a device: their checks, and the step that they ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bushel._runtime.threads import cpu_count
+from bushel.loader.device import DeviceDecoder
+from bushel.loader.device_step import DeviceStep, Tuning
+
+if TYPE_CHECKING:
+    from bushel.loader.options import LoaderOptions
+    from bushel.loader.sample_transforms import SampleTransforms
+
+__all__ = ["check_decode", "device_step_of"]
+
+
+def check_decode(options: LoaderOptions) -> None:
+    """Check `decode=`, and the options that go with `decode="device"`.
+
+    Raises:
+        TypeError: `decode` is not True, False or `"device"`, or the decoder has no method `decode`.
+        ValueError: Options contradict each other.
+    """
+    if options.decode not in (True, False, "device"):
+        raise TypeError(f"decode={options.decode!r}: expected True, False or 'device'")
+    if options.decode != "device":
+        if options.decoder is not None or options.share is not None:
+            raise ValueError('decoder= and share= need decode="device"')
+        return
+    if options.decoder is None:
+        raise ValueError(
+            'decode="device" needs decoder=, an object that decodes on the device: see bushel.loader.DeviceDecoder'
+        )
+    if not isinstance(options.decoder, DeviceDecoder):
+        raise TypeError(f"decoder={options.decoder!r} has no method decode: see bushel.loader.DeviceDecoder")
+    if options.share is not None and not 0 <= options.share <= 1:
+        raise ValueError(f"share={options.share!r}: expected a share of the images from 0 to 1, or None to tune it")
+    if options.to != "torch":
+        raise ValueError('decode="device" gives tensors: add to="torch"')
+    refused = {
+        "processes=": options.processes > 0,
+        "sample_transform=": options.sample_transform is not None,
+        "a function as collate=": callable(options.collate),
+        "pack_by= and chunk_by=": options.pack_by is not None or options.chunk_by is not None,
+        "batch_size=None": options.batch_size is None and options.bucket_by is None,
+    }
+    if wrong := [name for name, is_given in refused.items() if is_given]:
+        raise ValueError(f'decode="device" makes whole batches of images in this process: leave out {wrong[0]}')
+
+
+def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> DeviceStep | None:
+    """Return what decodes on a device; None if the CPU decodes everything.
+
+    Raises:
+        ValueError: No image field has transforms that a decoder can do.
+    """
+    if options.decode != "device" or options.decoder is None:
+        return None
+    plans = {}
+    for one in transforms.fields:
+        plan = one.plan
+        if plan is None or plan.size is None or one.frames is not None or one.images or one.rest:
+            continue
+        if plan.normalise is None or len(plan.normalise.mean) == 3:
+            plans[one.field] = plan
+    if not plans:
+        raise ValueError(
+            'decode="device" needs an image field whose transforms are crops, resizing to one size, flips, Normalize '
+            "and ToCHW only, in this order, such as [RandomResizedCrop(224), RandomHorizontalFlip()]. Other transforms "
+            "can follow in batch_transform=, which gets the tensor on the device"
+        )
+    threads = cpu_count() if options.workers is None else options.workers
+    return DeviceStep(options.decoder, options.device, plans, Tuning(options.share, threads), transforms.reducing_gap)
