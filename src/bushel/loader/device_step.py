@@ -187,8 +187,8 @@ class DeviceStep:
             for number in refused:
                 place = places[number]
                 if (error := self._on_host(done[place], name, images[number], plan)) is not None:
-                    sample: Any = done[place]
-                    done[place] = failure_of(dataset, error, int(numbers[place]), sample[KEY], name)
+                    bad: Any = done[place]
+                    done[place] = failure_of(dataset, error, int(numbers[place]), bad[KEY], name)
             if kept := len(places) - len(refused):
                 self.tuning.measured(device=seconds / kept)
             counts["device"] += seconds
