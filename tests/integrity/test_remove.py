@@ -140,6 +140,21 @@ def of_join(path: Path) -> list[int]:
     return [sample["label"] for sample in both]
 
 
+def of_exported(path: Path) -> list[int]:
+    pytest.importorskip("pyarrow")
+    return [s["label"] for s in bushel.open(bushel.open(path).export_index(path.parent / "exported.parquet"))]
+
+
+def of_merge(path: Path) -> list[int]:
+    bushel.merge([path], path.parent / "merged", sync=False)
+    return [s["label"] for s in bushel.open(path.parent / "merged")]
+
+
+def of_saved_view(path: Path) -> list[int]:
+    bushel.open(path).where("label >= 0").save("all")
+    return [s["label"] for s in bushel.open(path, view="all")]
+
+
 READERS: dict[str, Callable[[Path], list[int]]] = {
     "dataset": lambda path: [sample["label"] for sample in bushel.open(path)],
     "read": lambda path: [s["label"] for s in bushel.open(path).read(range(len(KEPT)), ["label"])],
@@ -166,6 +181,9 @@ READERS: dict[str, Callable[[Path], list[int]]] = {
     "repair": of_repair,
     "viewer": of_viewer,
     "arrow": of_arrow,
+    "exported": of_exported,
+    "merge": of_merge,
+    "saved view": of_saved_view,
 }
 
 

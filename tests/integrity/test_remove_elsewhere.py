@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+import pickle
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from tests.integrity.removed import GONE, KEPT, keys, write
+from tests.integrity.removed import COUNT, GONE, KEPT, keys, write
 
 import bushel
 
@@ -50,6 +55,102 @@ def test_mxnet(tmp_path: Path) -> None:
     batches = ImageRecordIter(path_imgrec=str(path), data_shape=(3, 16, 16), batch_size=2)
     seen = sorted(int(label) for batch in batches for label in batch.label[0].asnumpy().reshape(-1))
     assert seen == [0, 2, 3, 4, 5, 7]
+
+
+def test_webdataset_pipelines(tmp_path: Path) -> None:
+    import bushel.compat.webdataset as wds
+    from bushel.compat.webdataset import tariterators
+
+    path = write(tmp_path / "data", "tar")
+    bushel.remove(path, keys=keys(GONE), reason="opt-out")
+    shards = [str(shard) for shard in sorted(path.glob("*.tar"))]
+    assert [sample["__key__"] for sample in wds.WebDataset(shards, shardshuffle=False)] == keys(KEPT)
+    renamed = wds.WebDataset(shards, shardshuffle=False, rename_files=lambda name: f"x/{name}")
+    assert [sample["__key__"] for sample in renamed] == [f"x/{key}" for key in keys(KEPT)]
+    opened = ({"url": shard, "stream": io.BytesIO(Path(shard).read_bytes())} for shard in shards)
+    grouped = tariterators.group_by_keys(tariterators.tar_file_expander(opened))
+    assert [sample["__key__"] for sample in grouped] == keys(KEPT)
+    bushel.restore(path)
+    assert [sample["__key__"] for sample in wds.WebDataset(shards, shardshuffle=False)] == keys(range(COUNT))
+
+
+def test_ffrecord(tmp_path: Path) -> None:
+    from bushel.compat.ffrecord import FileReader
+
+    path = write(tmp_path / "data", "ffrecord")
+    files = sorted(path.glob("*.ffr"))
+    whole = FileReader(files)
+    every = [record.tobytes() for record in whole.read(range(COUNT))]
+    bushel.remove(path, keys=keys(GONE), reason="opt-out")
+    kept = [every[number] for number in KEPT]
+    with FileReader(files) as reader:
+        assert reader.n == len(KEPT)
+        assert [record.tobytes() for record in reader.read(np.arange(reader.n))] == kept
+        assert [reader.read_one(number).tobytes() for number in range(reader.n)] == kept
+        assert [record.tobytes() for record in pickle.loads(pickle.dumps(reader)).read([4])] == [kept[4]]
+        with pytest.raises(IndexError):
+            reader.read_one(reader.n)
+        assert sum(len(reader.get_checksums(number)) for number in range(len(files))) == COUNT
+
+
+def test_packed_folders(tmp_path: Path) -> None:
+    from bushel.compat.ffrecord import PackedFolder, pack_folder
+
+    for number in range(6):
+        (tmp_path / f"folder/{number % 2}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"folder/{number % 2}/{number}.txt").write_text(f"{number}")
+    pack_folder(tmp_path / "folder", tmp_path / "packed.ffr")
+    bushel.index(tmp_path / "packed.ffr")
+    bushel.remove(tmp_path / "packed.ffr", keys=["0/2.txt", "1/5.txt"], reason="opt-out")
+    packed = PackedFolder(tmp_path / "packed.ffr")
+    assert packed.num_files() == 4
+    assert packed.list("", recursive=True) == ["0", "0/0.txt", "0/4.txt", "1", "1/1.txt", "1/3.txt"]
+    assert [record.tobytes() for record in packed.read(["1/3.txt", "0/4.txt"])] == [b"3", b"4"]
+    assert not packed.exists("0/2.txt")
+
+
+def test_gulpio2(tmp_path: Path) -> None:
+    from bushel.compat.gulpio2 import GulpDirectory
+
+    path = write(tmp_path / "data", "gulp")
+    bushel.remove(path, keys=keys(GONE), reason="opt-out")
+    gulps = GulpDirectory(path)
+    assert list(gulps.merged_meta_dict) == keys(KEPT)
+    assert [meta["label"] for chunk in gulps for _, meta in chunk] == KEPT
+    assert gulps[keys(KEPT)[2]][1]["label"] == KEPT[2]
+    with pytest.raises(KeyError):
+        gulps[keys(GONE)[0]]
+    chunk = next(iter(gulps))
+    with chunk.open("ab"):  # what is written keeps the removed items, at their places
+        chunk.append("new", {"label": 99}, [np.zeros((8, 8, 3), np.uint8)])
+    assert list(json.loads(Path(chunk.meta_file_path).read_text())) == [*keys(range(6)), "new"]
+
+
+@pytest.mark.parametrize("spec", [{"data": "bytes"}, {"image": "jpg", "label": "float"}])
+def test_mxnet_records(tmp_path: Path, spec: dict[str, str]) -> None:
+    from tests.sources.folders import jpeg
+
+    from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO
+
+    path = tmp_path / "data.rec"
+    magic = b"\x0a\x23\xd7\xce"  # a record with it in a multiple of four is divided
+    with bushel.Writer(path, spec, container="recordio", sync=False) as writer:
+        for number in range(8):
+            value: dict[str, Any] = {"data": b"%04d" % number + magic * (number % 3)}
+            if "image" in spec:
+                value = {"image": jpeg(number, 16, 16), "label": float(number)}
+            writer.append(value, key=str(number))
+    every = [MXIndexedRecordIO(tmp_path / "data.idx", path, "r").read_idx(number) for number in range(8)]
+    bushel.remove(path, keys=["1", "2", "7"], reason="opt-out")
+    kept = [every[number] for number in (0, 3, 4, 5, 6)]
+    assert list(iter(MXRecordIO(path, "r").read, None)) == kept
+    indexed = MXIndexedRecordIO(tmp_path / "data.idx", path, "r")
+    assert indexed.keys == [0, 3, 4, 5, 6]
+    assert [indexed.read_idx(key) for key in indexed.keys] == kept
+    with pytest.raises(KeyError):
+        indexed.read_idx(1)
+    indexed.seek(0)
+    assert [indexed.read(), indexed.read()] == kept[:2]
 
 
 def test_an_engine(tmp_path: Path) -> None:

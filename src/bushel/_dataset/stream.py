@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
-from bushel._dataset.removal import Lists, RemovedInShard, lists_of, removed_in
 from bushel._discovery.asked import warn_withheld
 from bushel._discovery.discovery import expand_paths
 from bushel._index.table import Shard
 from bushel._runtime.public import public
 from bushel.codecs import get_codec, holds_image
+from bushel.containers.removed import Lists, RemovedInShard, lists_of, removed_in
 from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names

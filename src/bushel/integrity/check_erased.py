@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bushel._dataset.removal import lists_of
 from bushel._index.removed_rows import BEGUN, ERASED
 from bushel._index.table import I64, Shard, ShardIndex
 from bushel.containers import Container
 from bushel.containers.erasing import Erases
+from bushel.containers.removed import lists_of
 from bushel.errors import FormatError
 from bushel.integrity.erase_plan import erase_targets
 from bushel.integrity.erase_shard import overwritten

@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.removal import removed_in
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import listed_names, manifest_path
 from bushel._discovery.discovery import expand_paths, find
@@ -25,6 +24,7 @@ from bushel._index.table import U8, Shard
 from bushel._runtime.public import public
 from bushel.containers import Container, get_container
 from bushel.containers.erasing import Erases
+from bushel.containers.removed import removed_in
 from bushel.errors import UnsupportedError
 from bushel.integrity.erase_shard import ErasedShard, erase_in_shard
 from bushel.integrity.removing import list_of

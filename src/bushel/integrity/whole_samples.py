@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.removal import RemovedInShard, removed_in
 from bushel._discovery.completeness import manifest_of
 from bushel._discovery.tables import bind, stamps_of
 from bushel._index.class_names import Labels, labels_of_fields
@@ -25,6 +24,7 @@ from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.containers.recovery import Bools
+from bushel.containers.removed import RemovedInShard, removed_in
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place

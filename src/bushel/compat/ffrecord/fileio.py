@@ -20,7 +20,7 @@ from typing_extensions import Buffer
 from bushel import Dataset, InUseError, Writer
 from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.ffrecord.errors import MissingPathError, NoPlaceError, RecordIndexError, as_runtime_errors
-from bushel.containers import Shard
+from bushel.containers import Shard, ShardIndex, removed_in
 from bushel.containers.ffrecord import index_all_records
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -152,7 +152,8 @@ class FileReader:
 
     Threads may share it, a forked process may continue to use it, and a pickled copy opens the files again.
     `check_data` compares records with their checksums; the header is always checked. A damaged file is a
-    `DamagedFileError`.
+    `DamagedFileError`. Records that `bushel remove` removed are passed over: `n` and the numbers are those of the
+    others, while `get_offsets` and `get_checksums` tell of the whole file.
     """
 
     def __init__(self, fname: PathLike | Sequence[PathLike], check_data: bool = True) -> None:
@@ -165,7 +166,9 @@ class FileReader:
         self._dataset = Dataset.from_tables("ffrecord", tables, verify=check_data)
         self._tables = [table for _, table in tables]
         self._closed = False
-        self.n = len(self._dataset)
+        with as_runtime_errors():
+            self.numbers = _remaining(tables)
+        self.n = len(self._dataset) if self.numbers is None else len(self.numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.fnames, self.check_data)
@@ -195,6 +198,8 @@ class FileReader:
             raise TypeError(f"indices must be a list of integers, not {indices!r}")
         self._check(int(positions.min()))
         self._check(int(positions.max()))
+        if self.numbers is not None:
+            positions = self.numbers[positions]
         with as_runtime_errors():
             buffer, offsets = self._dataset.gather(positions, "data")
         ends = offsets.tolist()
@@ -204,6 +209,8 @@ class FileReader:
         """Read one record: uint8[length]. Raises as `read`."""
         position = operator.index(index)
         self._check(position)
+        if self.numbers is not None:
+            position = int(self.numbers[position])
         with as_runtime_errors():
             return np.frombuffer(bytearray(self._dataset[position]["data"]), np.uint8)
 
@@ -235,6 +242,21 @@ class FileReader:
         """Close the files. Closing again does nothing."""
         self._closed = True
         self._dataset.close()
+
+
+def _remaining(tables: Sequence[tuple[Shard, ShardIndex]]) -> npt.NDArray[np.int64] | None:
+    """Return the numbers of the records that were not removed; None if none was."""
+    found, some = [], False
+    for shard, table in tables:
+        gone = np.zeros(table.samples, np.bool_)
+        if (removed := removed_in(shard)) is not None:
+            some = True
+            own = removed.rows
+            packed = len(own) == table.samples - 1  # the last record of a packed folder is its table
+            removed.check(len(own) if packed else table.samples)
+            gone[: len(own)] = own
+        found.append(~gone)
+    return np.flatnonzero(np.concatenate(found)).astype(np.int64) if some else None
 
 
 def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:

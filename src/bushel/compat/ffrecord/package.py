@@ -123,14 +123,13 @@ def _tree(table: bytes, reader: FileReader) -> Tree:
         paths, empty = parse_folder(table)
     except FormatError as error:
         raise FormatError(error.message, file=reader.fnames[-1], hint=error.hint) from error
-    if len(paths) != reader.n - 1:
-        raise FormatError(
-            f"the table lists {len(paths)} files, and the file has {reader.n - 1}", file=reader.fnames[-1]
-        )
+    numbers = range(reader.n) if reader.numbers is None else reader.numbers.tolist()
+    if len(paths) != numbers[-1]:
+        raise FormatError(f"the table lists {len(paths)} files, and the file has {numbers[-1]}", file=reader.fnames[-1])
     root: Tree = {}
-    for number, path in enumerate(paths):
-        *folders, name = path.split("/")
-        _folder(root, folders)[name] = number
+    for position, number in enumerate(numbers[:-1]):  # without removed files
+        *folders, name = paths[number].split("/")
+        _folder(root, folders)[name] = position
     for path in empty:
         _folder(root, path.split("/"))
     return root

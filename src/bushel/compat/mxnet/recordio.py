@@ -7,11 +7,15 @@ import numbers
 import os
 import re
 import struct
+import sys
+from bisect import bisect_left
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
+import bushel
 from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import (
     Array,
@@ -26,6 +30,7 @@ from bushel.compat.mxnet.base import (
     WrongModeError,
 )
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
+from bushel.containers import Shard, removed_in
 from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
 from bushel.errors import FormatError
 from bushel.storage import File, as_path, open_file
@@ -41,10 +46,37 @@ def _damaged(error: FormatError) -> DamagedError:
     return DamagedError(error.message, file=error.file, offset=error.offset, hint=error.hint)
 
 
+def removed_places(path: Any) -> list[int]:
+    """Return the offset of a value in each record of a local file that `bushel remove` removed, ascending.
+
+    Raises:
+        FormatError: The list of removed samples is damaged, or of another file.
+    """
+    if not isinstance(path, Path):
+        return []
+    removed = removed_in(Shard(path.parent, path.name, (path.name,)))
+    if removed is None:
+        return []
+    with bushel.open([path], container="recordio", damaged="raise") as dataset:
+        index = dataset.shards[0].index
+    removed.check(index.samples)
+    rows, found = np.flatnonzero(removed.rows), np.full(index.samples, -1, np.int64)
+    for extents in index.fields.values():
+        if extents.starts is None:
+            own = rows[extents.length[rows] >= 0]
+            found[own] = extents.offset[own]
+        else:
+            own = rows[extents.starts[rows + 1] > extents.starts[rows]]
+            found[own] = extents.offset[extents.starts[own]]
+    file = next(iter(index.fields.values())).file
+    return sorted(index.place(file, offset).offset for offset in found[rows].tolist() if offset >= 0)
+
+
 class MXRecordIO:
     """Reads (`r`), writes (`w`) or appends (`a`) the records of a file, a path, `s3://…` or a path-like object.
 
-    A record is in the file when `write` returns, so it can be read at once, and survives a killed process.
+    A record is in the file when `write` returns, so it can be read at once, and survives a killed process. Records of
+    local files that `bushel remove` removed are passed over.
     """
 
     def __init__(self, uri: Any, flag: str) -> None:
@@ -54,6 +86,7 @@ class MXRecordIO:
         self.is_open = False
         self.writable = flag != "r"
         self._position = 0
+        self._removed: list[int] = []
         self._writer_pid = 0
         self.open()
 
@@ -71,6 +104,8 @@ class MXRecordIO:
                 kind = NoFileError if isinstance(error, FileNotFoundError) else FolderError
                 raise kind(*error.args[:2], str(self.uri)) from error
             self._position = 0
+            with raised_as(DamagedError):
+                self._removed = removed_places(as_path(self.uri))
         self.is_open = True
 
     def _make_sink(self, known: int = 0) -> RecordSink:
@@ -115,7 +150,14 @@ class MXRecordIO:
     def read(self) -> bytes | None:
         """Return the next record, or None after the last one."""
         file = self._reading()
-        return None if self._position >= file.size else self._record(file, self._position)
+        while (start := self._position) < file.size:
+            record = self._record(file, start)
+            if not self._is_removed(start, self._position):
+                return record
+        return None
+
+    def _is_removed(self, start: int, end: int) -> bool:
+        return bisect_left(self._removed, start) < bisect_left(self._removed, end)
 
     def _record(self, file: File, offset: int) -> bytes:
         try:
@@ -194,6 +236,10 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys = list(map(self.key_type, names))
         self.idx = dict(zip(self.keys, table.offset.tolist(), strict=True))
         starts = np.unique(table.offset).tolist()
+        if self._removed and self.flag == "r":
+            ends = dict(zip(starts, [*starts[1:], sys.maxsize], strict=True))
+            self.idx = {key: at for key, at in self.idx.items() if not self._is_removed(at, ends[at])}
+            self.keys = [key for key in self.keys if key in self.idx]
         self._ends = {start: end for start, end in itertools.pairwise(starts) if end - start <= _SMALL}
 
     def close(self) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+import bushel
+from bushel import Dataset
 from bushel.compat.errors import raised_as
 from bushel.compat.webdataset.errors import DamagedArchiveError
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled, pipelinefilter
-from bushel.containers import tar
+from bushel.containers import Shard, removed_in, tar
 from bushel.containers.tar import Keep, is_meta, split_name
 
 _META = r"__[^/]*__($|/)"
@@ -69,10 +72,26 @@ def url_opener(data: Iterable[Sample], handler: Handler = reraise_exception, **k
     return handled(data, lambda source: {**source, "stream": gopen(source["url"], **kw)}, handler)
 
 
+def _remaining(path: str | None) -> Dataset | None:
+    """Return a local shard as a dataset if `bushel remove` removed samples of it: what it does not have is left out."""
+    if path is None:
+        return None
+    place = Path(path)
+    if removed_in(Shard(place.parent, place.name, (place.name,))) is None:
+        return None
+    return bushel.open([place], container="tar", damaged="raise")
+
+
 def _kept(
-    select_files: Select | None, rename_files: Rename | None, handler: Handler, skip_meta: str | None = _META
+    select_files: Select | None,
+    rename_files: Rename | None,
+    handler: Handler,
+    skip_meta: str | None = _META,
+    remaining: Dataset | None = None,
 ) -> Keep:
     def keep(name: str) -> str | None:
+        if remaining is not None and (key := base_plus_ext(name)[0]) is not None and key not in remaining:
+            return None
         if skip_meta == _META:  # the usual one, without a regular expression
             if name.startswith("__") and is_meta(name.encode("utf-8", "surrogateescape")):
                 return None
@@ -133,8 +152,9 @@ def tar_file_expander(
         extra = {"__url__": source["url"]}
         if source.get("local_path") is not None:
             extra["__local_path__"] = source["local_path"]
-        keep = _kept(select_files, rename_files, handler)
         try:
+            remaining = _remaining(source.get("local_path") or local_path_of(source["url"]))
+            keep = _kept(select_files, rename_files, handler, remaining=remaining)
             with source["stream"] as stream:
                 for fname, content in _contents(stream, source["url"], keep):
                     yield {"fname": fname, "data": content, **extra}
@@ -216,13 +236,14 @@ def tarfile_samples(
     A `stream` or a `local_path` beside the `url` of a shard is read instead; the samples of a shard with a `local_path`
     have it as `__local_path__`. `select_files` gets the (new) names of
     files. The handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one
-    field.
+    field. Samples of local shards that `bushel remove` removed are passed over.
     """
     for source in src:
         url = source["url"]
         path = source.get("local_path")
         try:
-            keep = _kept(select_files, rename_files, handler)
+            remaining = _remaining(path or local_path_of(url))
+            keep = _kept(select_files, rename_files, handler, remaining=remaining)
             with source.get("stream") or _open(url, path or local_path_of(url), allow_commands) as stream:
                 yield from _grouped(_contents(stream, url, keep), url, path, handler)
         except _Stopped:
