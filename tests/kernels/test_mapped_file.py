@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bushel.kernels import ExtentError, MappedFile
@@ -106,3 +107,16 @@ def test_a_deleted_file_stays_readable(tmp_path: Path) -> None:
     file = written(tmp_path / "x", b"abc")
     (tmp_path / "x").unlink()
     assert file.read(0, 3) == b"abc"
+
+
+def test_reading_into_memory(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"0123456789")
+    file, out = MappedFile(str(tmp_path / "x")), np.zeros(4, np.uint8)
+    file.read_into(3, out)
+    assert out.tobytes() == b"3456"
+    for offset in (7, -1, (1 << 63) - 1):
+        with pytest.raises(ExtentError):
+            file.read_into(offset, out)
+    os.truncate(tmp_path / "x", 5)
+    with pytest.raises(ExtentError, match="shr"):
+        file.read_into(3, out)

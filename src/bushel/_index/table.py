@@ -387,12 +387,9 @@ class ShardIndex(Struct, frozen=True):
             limit = self.size_of(column.file)
             for first in range(0, column.rows, _CHECKED_AT_ONCE):
                 part = slice(first, first + _CHECKED_AT_ONCE)
-                offset, stored = column.offset[part], column.length[part]
-                length = np.maximum(stored, 0)
-                bad = (stored < MISSING) | (offset < 0) | (length > limit) | (offset > limit - length)
-                bad &= stored != MISSING
-                if bad.any():
-                    raise self._outside(name, first + int(bad.argmax()), path)
+                offset, length = (np.ascontiguousarray(own[part], np.int64) for own in (column.offset, column.length))
+                if (row := kernels.first_outside(offset, length, limit)) >= 0:
+                    raise self._outside(name, first + row, path)
         return self
 
     def _outside(self, name: str, row: int, path: str) -> FormatError:

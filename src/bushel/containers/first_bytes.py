@@ -20,6 +20,7 @@ _MAGIC = (
 )
 _HEAD = 16
 _LOOKED_AT = 3
+_STEP = 1 << 16
 
 
 def codec_of_first_bytes(file: File, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> str:
@@ -30,8 +31,12 @@ def codec_of_first_bytes(file: File, offset: npt.NDArray[np.int64], length: npt.
         offset: int64[n], bytes from its start.
         length: int64[n], bytes; -1 for a missing one.
     """
-    rows = np.flatnonzero(length >= _HEAD)[:_LOOKED_AT]
-    found = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD))) for row in rows}
+    rows = list[int]()
+    for first in range(0, len(length), _STEP):  # usually one step
+        rows += (first + np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT]).tolist()
+        if len(rows) >= _LOOKED_AT:
+            break
+    found = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD))) for row in rows[:_LOOKED_AT]}
     return found.pop() if len(found) == 1 else "bytes"
 
 

@@ -15,6 +15,13 @@ __all__ = ["GrowingArrays"]
 _IN_MEMORY = 8 << 20
 """Bytes that are kept in memory before they are written to a file."""
 
+_PENDING = 1 << 20
+"""The same, once there is a file: little, so that the memory is used again while it is in the processor's cache."""
+
+_SPARE = 1.1
+"""How much more room an array gets than its share so far suggests."""
+
+_LEAST_SHARE = 1e-6
 _COPY = 1 << 20
 _ALIGNMENT = 64
 
@@ -39,20 +46,21 @@ class _Array:
 class GrowingArrays:
     """One-dimensional arrays by name, which grow independently.
 
-    In the file, an array has room for as many elements as it is expected to have, which is a hole until it is written
-    to. So each element is written once, to where it stays, unless there are more of them than were expected.
+    In the file, an array has room for as many elements as `share` lets expect, which is a hole until it is written to.
+    So each element is written once, to where it stays, unless there are more of them than were expected.
 
     Args:
         limit: Bytes of pieces that are kept in memory. When there are more, they go to a temporary file.
 
     Attributes:
-        expected: Number of elements that each array is expected to have in the end.
+        share: The share of all elements that the arrays had, when it was set last; 0 if it is not known yet.
     """
 
     def __init__(self, limit: int = _IN_MEMORY) -> None:
-        self.expected = 0
+        self.share = 0.0
         self._limit, self._size, self._end = limit, 0, 0
         self._arrays: dict[str, _Array] = {}
+        self._pending: dict[str, _Array] = {}
         self._file: IO[bytes] | None = None
 
     def append(self, name: str, piece: npt.NDArray[Any]) -> None:
@@ -65,8 +73,9 @@ class GrowingArrays:
         if own is None:
             own = self._arrays[name] = _Array(piece.dtype)
         own.pieces.append(piece)
+        self._pending[name] = own
         self._size += piece.nbytes
-        if self._size > self._limit:
+        if self._size > (self._limit if self._file is None else min(self._limit, _PENDING)):
             self._flush()
 
     def finish(self) -> dict[str, npt.NDArray[Any]]:
@@ -86,7 +95,7 @@ class GrowingArrays:
     def _flush(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
-        for own in self._arrays.values():
+        for own in self._pending.values():
             size = sum(piece.nbytes for piece in own.pieces)
             if not size:
                 continue
@@ -100,12 +109,14 @@ class GrowingArrays:
             own.segments[-1] = start, written
             own.room -= size
             own.pieces.clear()
+        self._pending.clear()
         self._size = 0
 
     def _make_room(self, own: _Array, size: int) -> None:
         """Begin a segment with room for some bytes, and for what is expected to follow."""
         before = sum(written for _, written in own.segments)
-        own.room = max(size, before, self.expected * own.dtype.itemsize - before)
+        expected = int(_SPARE * (before + size) / max(self.share, _LEAST_SHARE)) if self.share else 0
+        own.room = max(size, before, expected - before)
         own.room += -own.room % _ALIGNMENT
         own.segments.append((self._end, 0))
         self._end += own.room

@@ -33,9 +33,6 @@ _CHUNK = 1 << 19
 """Bytes of a local file that are scanned at a time: the scan finds them in the processor's cache."""
 
 _CHUNK_OF_REQUEST = 1 << 22
-_SPARE, _SPARE_ROWS = 1.1, 1000
-"""How many more rows than the lines so far suggest have room in the arrays."""
-
 _LONGEST_LINE = 256 << 20
 _SPACING = 256 << 10
 """Expanded bytes between restart points of gzip: values are short, and each that is read expands as many."""
@@ -99,6 +96,20 @@ def open_lines(shard: Shard) -> LineFile:
     return LineFile(real, lines, blocks, 3 if head == _BOM else 0)
 
 
+class _Local:
+    """Reads a local file into memory that is used again, since new memory takes more time than reading."""
+
+    def __init__(self, file: MappedFile) -> None:
+        self._file, self._data = file, np.empty(0, np.uint8)
+
+    def read(self, at: int, length: int) -> memoryview:
+        """Return bytes, until the next call."""
+        if len(self._data) != length:
+            self._data = np.empty(length, np.uint8)
+        self._file.read_into(at, self._data)
+        return self._data.data
+
+
 class _Expanded:
     """Reads a compressed file from front to back. Expanded blocks are not kept, unlike those that values lie in."""
 
@@ -125,6 +136,15 @@ class _Expanded:
             size += len(pieces[-1])
         self._data = b"".join(pieces)
         return self._data[:length]
+
+
+def _reading(file: LineFile) -> tuple[Callable[[int, int], bytes | memoryview], int]:
+    """Return what reads a file from front to back, and how many bytes are scanned at a time."""
+    if isinstance(file.lines, BlockFile):
+        return _Expanded(file, file.lines).read, _CHUNK_OF_REQUEST
+    if isinstance(file.lines, MappedFile):
+        return _Local(file.lines).read, _CHUNK
+    return file.lines.read, _CHUNK_OF_REQUEST
 
 
 @dataclass(slots=True)
@@ -159,11 +179,10 @@ class LineTable:
             FormatError: A line is damaged.
         """
         lines = self.file.lines
-        source = _Expanded(self.file, lines) if isinstance(lines, BlockFile) else lines
-        chunk = _CHUNK if isinstance(lines, MappedFile) else _CHUNK_OF_REQUEST
+        read, chunk = _reading(self.file)
         at, window = start, chunk
         while at < lines.size:
-            data = memoryview(source.read(at, min(window, lines.size - at)))
+            data = memoryview(read(at, min(window, lines.size - at)))
             used = self._feed(scanner, data, at)
             before = at
             if scanner.problem is not None:
@@ -225,9 +244,9 @@ class LineTable:
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
         samples = self._samples + rows
-        self._arrays.expected = int(_SPARE * samples * (self.file.lines.size / max(at, 1))) + _SPARE_ROWS
         for number, own in enumerate(self._fields):
             own.add(self._samples, scanner.values(number))
+        self._arrays.share = at / max(self.file.lines.size, 1)
         self._samples = samples
         scanner.clear()
 

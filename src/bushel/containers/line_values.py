@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -31,8 +31,8 @@ Scanned: TypeAlias = tuple[
 """What `LineScanner.values` returns: the first sample; offset, length, kind and number of each value; the kinds, and
 the least and the greatest integer."""
 
-_STEP = 1 << 20
-"""Rows that are handled at a time, so that large tables need little memory."""
+_STEP = 1 << 16
+"""Rows that are handled at a time, so that large tables need little memory, and it stays in the processor's cache."""
 
 _EXACT = 1 << 53
 """Integers up to this are floats exactly."""
@@ -55,6 +55,7 @@ class Kind(IntEnum):
     NESTED = 11
 
 
+_ABSENT = 1 << Kind.NONE | 1 << Kind.NULL
 _TEXTS = {Kind.BARE, Kind.QUOTED, Kind.ESCAPED}
 _IN_QUOTES = {Kind.QUOTED, Kind.ESCAPED}
 _INTEGERS = {Kind.INTEGER, Kind.UNSIGNED, Kind.LARGE}
@@ -91,7 +92,7 @@ class LineField:
     def __init__(self, name: str, number: int, arrays: GrowingArrays, *, cells: bool) -> None:
         self.name, self._number, self._arrays, self._cells = name, number, arrays, cells
         self._kinds: set[Kind] = set()
-        self._negative = self._inexact = self._numbered = False
+        self._negative = self._inexact = self._numbered = self._missing = False
         self._rows = 0
 
     def add(self, before: int, values: Scanned) -> None:
@@ -106,6 +107,7 @@ class LineField:
             return
         self._pad(before + first)
         self._kinds |= {each for each in Kind if each and kinds >> each & 1}
+        self._missing |= bool(kinds & _ABSENT)
         self._negative |= least < 0
         self._inexact |= most > _EXACT or least < -_EXACT
         if len(number) and not self._numbered:
@@ -123,6 +125,7 @@ class LineField:
 
     def _pad(self, samples: int) -> None:
         missing = samples - self._rows
+        self._missing |= missing > 0
         for part, dtype, value in (("offset", np.int64, 0), ("length", np.int64, MISSING), ("kind", np.uint8, 0)):
             self._fill(part, missing, dtype, value)
         if self._numbered:
@@ -197,12 +200,9 @@ class LineField:
     def _column(self, found: Mapping[str, npt.NDArray[Any]], kind: npt.NDArray[np.uint8], stored: str) -> Column | None:
         kinds = self._kinds - {Kind.NULL}
         number = found[f"{self._number}.number"]
-        missing = np.empty(len(kind), np.bool_)
-        for part in _parts(len(kind)):
-            np.less_equal(kind[part], Kind.NULL, out=missing[part])
-        some = missing if missing.any() else None
+        some = _truths(kind, lambda part: part <= Kind.NULL) if self._missing else None
         if kinds <= {Kind.FALSE, Kind.TRUE}:
-            return Column("bool", number.astype(np.bool_), some)
+            return Column("bool", _truths(number, lambda part: part != 0), some)
         if stored == "cls" and kinds == {Kind.INTEGER}:
             return Column("int", number, some)
         if stored == "cls" and kinds <= {Kind.INTEGER, Kind.UNSIGNED} and not self._negative:
@@ -214,6 +214,15 @@ class LineField:
                     number[part][whole] = number[part][whole].astype(np.float64).view(np.int64)
             return Column("float", number.view(np.float64), some)
         return None
+
+
+def _truths(array: npt.NDArray[Any], of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+    """Return the truth value of each element of an array; of a large one, they are in a temporary file, too."""
+    truths = GrowingArrays()
+    for part in _parts(len(array)):
+        truths.append("", of(array[part]))
+        truths.share = part.stop / len(array)
+    return truths.finish()[""]
 
 
 def _parts(rows: int) -> Iterator[slice]:

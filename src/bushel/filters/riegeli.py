@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from bushel.filters import brotli, snappy, zstd
 from bushel.filters.base import Filter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["BLOCK", "FILTERS", "HEADER", "KINDS", "read_number", "side_of"]
+__all__ = ["BLOCK", "FILTERS", "HEADER", "KINDS", "SIDE", "read_number", "sides_of"]
 
 BLOCK, HEADER = 1 << 16, 24
 """Bytes of a block of Riegeli, and of the header at its start."""
+
+SIDE = 5
+"""Bytes of a side input."""
 
 KINDS = {ord("z"): "zstd", ord("b"): "brotli", ord("s"): "snappy"}
 """Filters by the bytes that stand for compressions; 0 is none."""
@@ -26,9 +32,12 @@ KINDS = {ord("z"): "zstd", ord("b"): "brotli", ord("s"): "snappy"}
 _FILTERS = {**zstd.FILTERS, **brotli.FILTERS, **snappy.FILTERS}
 
 
-def side_of(kind: int, offset: int) -> bytes:
-    """Return the side input of data that begin at an offset of a file."""
-    return bytes([kind]) + (BLOCK - offset % BLOCK).to_bytes(4, "little")
+def sides_of(kind: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Return the side inputs of data that begin at these offsets of a file: uint8[n, SIDE]."""
+    sides = np.empty((len(kind), SIDE), np.uint8)
+    sides[:, 0] = kind
+    sides[:, 1:] = (BLOCK - offset % BLOCK).astype("<u4").view(np.uint8).reshape(-1, 4)
+    return sides
 
 
 def read_number(data: Buffer, at: int = 0) -> tuple[int, int]:
@@ -49,7 +58,7 @@ def read_number(data: Buffer, at: int = 0) -> tuple[int, int]:
 
 def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     view, plan = memoryview(stored).cast("B"), memoryview(side or b"")
-    if len(plan) != 5 or plan[0] not in KINDS:
+    if len(plan) != SIDE or plan[0] not in KINDS:
         raise ValueError("the side input does not name a compression and the next header")
     cut = int.from_bytes(plan[1:], "little")
     if cut < len(view):

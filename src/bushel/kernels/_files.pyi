@@ -66,6 +66,17 @@ class MappedFile:
             ExtentError: The extent is not inside the file, or the file has shrunk.
             ValueError: ``length`` is negative.
         """
+    def read_into(self, offset: int, out: NDArray[np.uint8]) -> None:
+        """Read bytes past the map and its record, as scans from front to back do, which need each page once.
+
+        Args:
+            offset: Offset of the first byte.
+            out: uint8[n], which is filled.
+
+        Raises:
+            ExtentError: They are not all inside the file, or the file has shrunk.
+            OSError: The system could not read the file.
+        """
     def check(self) -> None:
         """Raise `ExtentError` ("shrunk") if the file is smaller than at opening."""
 
@@ -229,6 +240,15 @@ def gather_pieces(
 
     Returns:
         ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, values + 1), as `gather` returns them.
+    """
+
+def first_outside(offset: NDArray[np.int64], length: NDArray[np.int64], size: int) -> int:
+    """Return the row of the first extent that is not inside a file of ``size`` bytes, or -1.
+
+    Args:
+        offset: int64[n], bytes from the start of the file.
+        length: int64[n], bytes; -1 for a missing value, whose offset is not looked at.
+        size: Size of the file in bytes.
     """
 
 def map_array(path: str | PathLike[str]) -> NDArray[np.uint8]:

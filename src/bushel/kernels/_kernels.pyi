@@ -36,6 +36,9 @@ from bushel.kernels._files import (
     cold_reads as cold_reads,
 )
 from bushel.kernels._files import (
+    first_outside as first_outside,
+)
+from bushel.kernels._files import (
     gather as gather,
 )
 from bushel.kernels._files import (
@@ -177,6 +180,9 @@ from bushel.kernels._scans import (
     RecordioRecords as RecordioRecords,
 )
 from bushel.kernels._scans import (
+    RiegeliChunks as RiegeliChunks,
+)
+from bushel.kernels._scans import (
     TarMembers as TarMembers,
 )
 from bushel.kernels._scans import (
@@ -202,6 +208,9 @@ from bushel.kernels._scans import (
 )
 from bushel.kernels._scans import (
     scan_recordio as scan_recordio,
+)
+from bushel.kernels._scans import (
+    scan_riegeli as scan_riegeli,
 )
 from bushel.kernels._scans import (
     scan_snappy as scan_snappy,

@@ -223,6 +223,52 @@ class RecordioRecords:
     def __len__(self) -> int:
         """Number of records."""
 
+class RiegeliChunks:
+    """The chunks of simple records that `scan_riegeli` has found. A position counts bytes without headers of blocks."""
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """int64[chunks], position of the data of each, behind its header."""
+    @property
+    def length(self) -> NDArray[np.int64]:
+        """int64[chunks], bytes of the data."""
+    @property
+    def records(self) -> NDArray[np.int64]:
+        """int64[chunks], number of records, at least 1."""
+    @property
+    def expanded(self) -> NDArray[np.int64]:
+        """int64[chunks], bytes of all records, expanded."""
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64[chunks], bytes of the lengths of the records, as they are stored."""
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """int64[chunks], position of the first record, behind these lengths."""
+    @property
+    def compression(self) -> NDArray[np.uint8]:
+        """uint8[chunks], the byte that stands for the compression: 0, or one of ``b"zbs"``."""
+    @property
+    def end(self) -> int:
+        """Position behind the last chunk, also of another kind, that was read."""
+
+def scan_riegeli(file: MappedFile, position: int, end: int, most: int) -> RiegeliChunks:
+    """Read the headers of the chunks of an ArrayRecord file, up to one that is not as chunks usually are.
+
+    Such a chunk is transposed or damaged, and the caller finds out which. What is found lies in the file. The records
+    of a chunk that is not compressed have as many bytes as it says.
+
+    Args:
+        file: The file.
+        position: Where the first chunk begins.
+        end: Where no more chunks begin.
+        most: Greatest number of chunks of records.
+
+    Raises:
+        ExtentError: The file shrank during the scan.
+        OSError: The system could not read the file.
+        ValueError: ``position`` or ``most`` is negative.
+    """
+
 def scan_recordio(file: MappedFile | _Bytes, start: int = 0) -> RecordioRecords:
     """Read the part headers of an MXNet (dmlc) RecordIO file.
 

@@ -39,6 +39,8 @@ def check_kernels(case: Case, container: str, material: Material, path: Path) ->
         _scan_recordio(case.data, file)
     if container in ("jsonl", "csv"):
         _scan_lines(case.data, container == "csv", rng)
+    if container == "arrayrecord":
+        _scan_chunks(file, rng)
     if container in ("parquet", "arrow"):
         _scan_pages(case.data, rng)
     read = _read_tables(case.data, file, rng)
@@ -83,6 +85,15 @@ def _scan_recordio(data: bytes, file: MappedFile) -> None:
         kernels.join_recordio(data)
     if kernels.recordio_crc32([data]) not in (None, [zlib.crc32(data)]):
         raise WrongError("recordio_crc32: a wrong checksum")
+
+
+def _scan_chunks(file: MappedFile, rng: random.Random) -> None:
+    for position in (0, rng.randrange(file.size + 1)):
+        found = kernels.scan_riegeli(file, position, file.size, rng.choice([1, 1000]))
+        _inside(found.start, found.length, file.size, "scan_riegeli")
+        _inside(found.values - found.sizes, found.sizes, file.size, "scan_riegeli")
+        if (found.values > found.start + found.length).any() or (found.records < 1).any():
+            raise WrongError("scan_riegeli: a chunk has no records, or they begin behind it")
 
 
 def _scan_lines(data: bytes, cells: bool, rng: random.Random) -> None:

@@ -9,11 +9,17 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bushel.errors import FormatError
-from bushel.filters.riegeli import BLOCK, HEADER, read_number
-from bushel.storage import File
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["HINT", "READ_AHEAD", "ROOM", "Chunk", "Reader", "chunks_of", "place_of"]
+from bushel.errors import FormatError
+from bushel.filters.riegeli import BLOCK, HEADER, KINDS, read_number
+from bushel.kernels import MappedFile, scan_riegeli
+from bushel.storage import ExtentError, File
+
+__all__ = ["HINT", "ROOM", "Chunks", "Reader", "chunks_of", "damaged", "place_of", "places_of"]
+
+I64 = npt.NDArray[np.int64]
 
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"
 READ_AHEAD = 64
@@ -22,12 +28,22 @@ ROOM = BLOCK - HEADER
 _CHUNK = struct.Struct("<QQQQQ")
 _MAGIC = 0x71930E704FDAE05E
 _SIMPLE, _TRANSPOSED = ord("r"), ord("t")
+_TOGETHER = 1 << 15
+"""Chunks that are handled together."""
+
+_LARGEST = 1 << 61
 
 
 def place_of(position: int) -> int:
     """Return the offset of the byte at a position."""
     block, inside = divmod(position, ROOM)
     return block * BLOCK + HEADER + inside
+
+
+def places_of(positions: I64) -> I64:
+    """Return the offsets of the bytes at these positions."""
+    blocks, inside = np.divmod(positions, ROOM)
+    return blocks * BLOCK + HEADER + inside
 
 
 def position_of(offset: int) -> int:
@@ -60,7 +76,29 @@ class Reader:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-class Chunk(NamedTuple):
+class Chunks(NamedTuple):
+    """Chunks with records, an element of each array for each chunk.
+
+    Attributes:
+        start: int64[chunks], where the data begin.
+        length: int64[chunks], bytes of the data.
+        records: int64[chunks], number of records, at least 1.
+        expanded: int64[chunks], bytes of all records.
+        sizes: int64[chunks], stored bytes of the lengths of the records.
+        values: int64[chunks], where the first record begins, behind these lengths.
+        compression: uint8[chunks], the byte that stands for it; 0 for none.
+    """
+
+    start: I64
+    length: I64
+    records: I64
+    expanded: I64
+    sizes: I64
+    values: I64
+    compression: npt.NDArray[np.uint8]
+
+
+class _Chunk(NamedTuple):
     """A chunk: its kind, where its data begin, their bytes, the records, and the bytes of all records."""
 
     kind: int
@@ -70,7 +108,7 @@ class Chunk(NamedTuple):
     expanded: int
 
 
-def _chunk_at(reader: Reader, position: int) -> tuple[Chunk, int]:
+def _chunk_at(reader: Reader, position: int) -> tuple[_Chunk, int]:
     """Return the chunk at a position, and the position after it.
 
     Raises:
@@ -88,30 +126,80 @@ def _chunk_at(reader: Reader, position: int) -> tuple[Chunk, int]:
     end = start + length
     if records > length:  # a chunk covers a byte of the file for each record, so that each has a place
         end = max(end, position_of(place_of(position) + records))
-    return Chunk(kind & 0xFF, start, length, records, expanded), end
+    return _Chunk(kind & 0xFF, start, length, records, expanded), end
 
 
-def chunks_of(reader: Reader) -> Iterator[Chunk]:
-    """Yield the chunks that have records, up to the footer.
+def chunks_of(reader: Reader) -> Iterator[Chunks]:
+    """Yield the chunks that have records, up to the footer: many together of local files.
 
     Raises:
-        FormatError: The end of the file has no position of the footer, or the chunks do not lead to it.
+        FormatError: The end of the file has no position of the footer, the chunks do not lead to it, or one is damaged.
     """
     footer, position = _footer(reader), 0
     while position < footer:
-        chunk, position = _chunk_at(reader, position)
-        if chunk.kind == _TRANSPOSED:
-            raise FormatError(
-                "its chunks are transposed, which is not read",
-                file=reader.file.path,
-                offset=place_of(chunk.start),
-                hint="write it again with the package array_record, without the option transpose",
-            )
-        if chunk.kind == _SIMPLE and chunk.records:
-            yield chunk
+        before = position
+        if isinstance(reader.file, MappedFile):
+            try:
+                found = scan_riegeli(reader.file, position, footer, _TOGETHER)
+            except ExtentError as error:
+                message = "the file shrank while it was read"
+                raise FormatError(message, file=reader.file.path, offset=error.found) from error
+            position = found.end
+            if len(found.start):
+                yield Chunks(*(getattr(found, name) for name in Chunks._fields))
+        if position == before:  # of a file that is not local, or unusual
+            chunk, position = _chunk_at(reader, position)
+            if one := _one(reader, chunk):
+                yield one
     if position != footer:
         message = f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}"
         raise FormatError(message, file=reader.file.path, hint=HINT)
+
+
+def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
+    """Return a chunk that has records, else None.
+
+    Raises:
+        FormatError: It is transposed or damaged.
+    """
+    if chunk.kind == _TRANSPOSED:
+        raise FormatError(
+            "its chunks are transposed, which is not read",
+            file=reader.file.path,
+            offset=place_of(chunk.start),
+            hint="write it again with the package array_record, without the option transpose",
+        )
+    if chunk.kind != _SIMPLE or not chunk.records:
+        return None
+    try:
+        compression, size, values = _head(reader, chunk)
+    except ValueError as error:
+        raise damaged(reader, chunk.start, chunk.records, error) from error
+    row = np.array([chunk.start, chunk.length, chunk.records, chunk.expanded, size, values], np.int64).reshape(6, 1)
+    return Chunks(row[0], row[1], row[2], row[3], row[4], row[5], np.array([compression], np.uint8))
+
+
+def _head(reader: Reader, chunk: _Chunk) -> tuple[int, int, int]:
+    """Return the compression of a chunk, the bytes of the lengths of its records, and where its first record begins.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    head = reader.read(chunk.start, min(chunk.length, READ_AHEAD))
+    size, at = read_number(head, 1)
+    if head[0] not in (0, *KINDS) or size > chunk.length - at:
+        raise ValueError(f"its compression is {head[0]}, and the lengths of its records take {size} bytes")
+    if not head[0] and chunk.length - at - size != chunk.expanded:
+        raise ValueError(f"it has {chunk.length - at - size} bytes of records, expected {chunk.expanded}")
+    if max(chunk.records, chunk.expanded) > _LARGEST:
+        raise ValueError(f"it cannot have {chunk.records} records of {chunk.expanded} bytes")
+    return head[0], size, chunk.start + at + size
+
+
+def damaged(reader: Reader, start: int, records: int, error: Exception) -> FormatError:
+    """Return the error of a chunk that is damaged."""
+    message = f"the chunk of {records} records is damaged: {error}"
+    return FormatError(message, file=reader.file.path, offset=place_of(start), hint=HINT)
 
 
 def _footer(reader: Reader) -> int:

@@ -10,24 +10,20 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from bushel._index.table import Shard, ShardIndex
-from bushel.containers.arrayrecord.chunks import HINT, READ_AHEAD, ROOM, Chunk, Reader, chunks_of, place_of
+from bushel.containers.arrayrecord.chunks import HINT, Reader, chunks_of
+from bushel.containers.arrayrecord.records import Records
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.errors import FormatError, SpecError
-from bushel.filters import FilterError, expand
-from bushel.filters.riegeli import KINDS, read_number, side_of
 from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, Side, open_file
+from bushel.storage import AnyPath, BlockFile, ExtentError, File, open_file
 
 __all__ = ["CONTAINER"]
 
@@ -51,19 +47,14 @@ class _ArrayRecord:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the records of one file lie. The headers of all chunks are read."""
         stored = open_file(shard.path(0))
-        found = _Found()
         reader = Reader(stored)
-        for chunk in chunks_of(reader):
-            try:
-                found.add(reader, chunk)
-            except (ValueError, FilterError) as error:
-                message = f"the chunk of {chunk.records} records is damaged: {error}"
-                raise FormatError(message, file=stored.path, offset=place_of(chunk.start), hint=HINT) from error
+        found = Records(reader)
+        for chunks in chunks_of(reader):
+            found.add(chunks)
         if options.report is not None:
             options.report(stored.size)
-        blocks = found.blocks().check(stored.path, [stored.size])
-        length = np.array(found.lengths, np.int64)
-        offset = np.cumsum(length) - length
+        blocks, offset, length = found.finish()
+        blocks.check(stored.path, [stored.size])
         file = BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)
         try:
             own = _declared(options, stored) or Field(_FIELD, codec_of_first_bytes(file, offset, length))
@@ -105,81 +96,3 @@ def _declared(options: ReadOptions, file: File) -> Field | None:
     if own is None or len(options.spec) > 1 or own.sequence:
         raise SpecError(f"{file.path} has one plain field: spec= names another number or a sequence")
     return own
-
-
-@dataclass(slots=True)
-class _Found:
-    """The records and the blocks of the chunks so far."""
-
-    lengths: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=lambda: [0])
-    offsets: list[int] = field(default_factory=list)
-    stored: list[int] = field(default_factory=list)
-    sides: list[bytes] = field(default_factory=list)
-
-    def add(self, reader: Reader, chunk: Chunk) -> None:
-        """Add the records of a chunk.
-
-        Raises:
-            ValueError, FilterError: It is damaged.
-        """
-        head = reader.read(chunk.start, min(chunk.length, READ_AHEAD))
-        size, at = read_number(head, 1)
-        if head[0] not in (0, *KINDS) or size > chunk.length - at:
-            raise ValueError(f"its compression is {head[0]}, and the lengths of its records take {size} bytes")
-        lengths = [chunk.expanded]
-        if chunk.records > 1:
-            lengths = _numbers(reader.read(chunk.start + at, size), head[0], chunk)
-        if len(lengths) != chunk.records or sum(lengths) != chunk.expanded:
-            raise ValueError(f"its {len(lengths)} records have {sum(lengths)} bytes, expected {chunk.expanded}")
-        first, last = chunk.start + at + size, chunk.start + chunk.length
-        self.lengths += lengths
-        if head[0]:
-            offset = place_of(first)
-            self._add(offset, (place_of(last - 1) + 1 if last > first else offset) - offset, chunk.expanded)
-            self.sides[-1] = side_of(head[0], offset)
-            return
-        if last - first != chunk.expanded:
-            raise ValueError(f"it has {last - first} bytes of records, expected {chunk.expanded}")
-        while first < last:
-            piece = min(last - first, ROOM - first % ROOM)
-            self._add(place_of(first), piece, piece)
-            first += piece
-
-    def _add(self, offset: int, stored: int, size: int) -> None:
-        self.starts.append(self.starts[-1] + size)
-        self.offsets.append(offset)
-        self.stored.append(stored)
-        self.sides.append(b"")
-
-    def blocks(self) -> Blocks:
-        """Return the block file of all records."""
-        filters: npt.NDArray[np.uint8] = np.array([bool(side) for side in self.sides], np.uint8)
-        ends = np.cumsum([0, *map(len, self.sides)], dtype=np.int64)
-        return Blocks(
-            np.array(self.starts, np.int64),
-            np.zeros(len(self.offsets), np.int32),
-            np.array(self.offsets, np.int64),
-            np.array(self.stored, np.int64),
-            filters,
-            ("stored", "riegeli"),
-            Side(ends, np.frombuffer(b"".join(self.sides), np.uint8)) if filters.any() else None,
-        )
-
-
-def _numbers(data: bytes, kind: int, chunk: Chunk) -> list[int]:
-    """Return the lengths of the records of a chunk.
-
-    Raises:
-        ValueError, FilterError: They are damaged.
-    """
-    if kind:
-        size, at = read_number(data)
-        if size > 10 * chunk.records:
-            raise ValueError(f"the lengths of {chunk.records} records are said to take {size} bytes")
-        data = expand(KINDS[kind], data[at:], size).tobytes()
-    found, at = [], 0
-    while at < len(data):
-        number, at = read_number(data, at)
-        found.append(number)
-    return found

@@ -103,6 +103,7 @@ void bind_jpeg(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_tfrecord(nb::module_ &module);
 void bind_lines(nb::module_ &module);
+void bind_riegeli(nb::module_ &module);
 void bind_keys(nb::module_ &module);
 void bind_numbers(nb::module_ &module);
 void bind_order(nb::module_ &module);

@@ -14,6 +14,7 @@
 #include "common/python.hpp"
 #include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
+#include "files/extents.hpp"
 #include "files/small_files.hpp"
 
 namespace bushel {
@@ -40,6 +41,18 @@ nb::object read(const MappedFile &file, std::int64_t offset, std::int64_t length
     std::uint8_t *out = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(bytes.ptr()));
     copy_without_lock(batch, &out);
     return bytes;
+}
+
+void read_into(const MappedFile &file, std::int64_t offset, nb::handle out) {
+    const auto room = array_argument<std::uint8_t>(out, "out");
+    const auto length = static_cast<std::int64_t>(room.shape(0));
+    const nb::gil_scoped_release unlocked;
+    if (!file.contains(offset, length)) {
+        const std::int64_t end = offset > INT64_MAX - length ? INT64_MAX : offset + length;
+        throw ExtentError(ExtentError::Reason::beyond, 0, end, file.size(), file.path());
+    }
+    const std::int64_t got = file.pread(room.data(), offset, length);
+    if (got < length) throw ExtentError(ExtentError::Reason::shrunk, 0, file.size(), offset + got, file.path());
 }
 
 nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
@@ -172,6 +185,15 @@ std::uint32_t crc32_of(nb::handle data, std::uint32_t value) {
 
 // Map a whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may
 // have open files. All pages are requested at once.
+std::int64_t first_outside_of(nb::handle offset, nb::handle length, std::int64_t size) {
+    const auto starts = array_argument<const std::int64_t>(offset, "offset");
+    const auto lengths = array_argument<const std::int64_t>(length, "length");
+    if (starts.shape(0) != lengths.shape(0)) throw nb::value_error("offset and length must have the same length");
+    if (size < 0) throw nb::value_error("size must not be negative");
+    const nb::gil_scoped_release unlocked;
+    return first_outside(starts.data(), lengths.data(), starts.shape(0), size);
+}
+
 nb::object map_array(nb::handle path) {
     struct Mapping {
         void *data;
@@ -214,6 +236,7 @@ void bind_files(nb::module_ &module) {
         .def_prop_ro("size", &MappedFile::size)
         .def_prop_ro("mtime_ns", &MappedFile::mtime_ns)
         .def("read", &read, nb::arg("offset"), nb::arg("length"))
+        .def("read_into", &read_into, nb::arg("offset"), nb::arg("out"))
         .def("check", [](const MappedFile &self) {
             const std::int64_t zero = 0;
             Batch batch;
@@ -232,6 +255,7 @@ void bind_files(nb::module_ &module) {
     module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32").none(), nb::arg("out"));
     module.def("prefetch", &prefetch_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"));
+    module.def("first_outside", &first_outside_of, nb::arg("offset"), nb::arg("length"), nb::arg("size"));
     module.def("map_array", &map_array, nb::arg("path"));
     module.def("crc32", &crc32_of, nb::arg("data"), nb::arg("value") = 0);
     module.def("join_crc32", &join_crc32, nb::arg("beginning"), nb::arg("rest"), nb::arg("length"));

@@ -130,11 +130,6 @@ void LineScan::drop_row() {
     for (FieldValues &each : values_) each.remove(row_);
 }
 
-void LineScan::put(std::int64_t field, const Value &value) {
-    values_[static_cast<std::size_t>(field)].set(row_, start_ + (value.begin - data_), value.length, value.kind,
-                                                 value.number);
-}
-
 // Return the number of a field, -1 for one that is not wanted, and -2 if there are too many.
 std::int64_t LineScan::field_of(const std::uint8_t *name, std::size_t size, std::size_t place) {
     if (place < order_.size() && order_[place] >= 0) {

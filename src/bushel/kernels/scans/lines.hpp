@@ -129,7 +129,7 @@ public:
 private:
     friend struct FastLines;
 
-    static constexpr std::size_t most_values = std::size_t{1} << 17;
+    static constexpr std::size_t most_values = std::size_t{1} << 16;
 
     struct Value {
         const std::uint8_t *end = nullptr;
@@ -159,7 +159,10 @@ private:
     const std::uint8_t *fast_records(const std::uint8_t *at, const std::uint8_t *end);
     std::int64_t field_of(const std::uint8_t *name, std::size_t size, std::size_t place);
     bool escaped_name(const std::uint8_t *begin, const std::uint8_t *end);
-    void put(std::int64_t field, const Value &value);
+    void put(std::int64_t field, const Value &value) {
+        values_[static_cast<std::size_t>(field)].set(row_, start_ + (value.begin - data_), value.length, value.kind,
+                                                     value.number);
+    }
     void drop_row();
     bool fail(const char *what, const std::uint8_t *at);
 

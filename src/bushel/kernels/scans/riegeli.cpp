@@ -1,0 +1,92 @@
+#include "scans/riegeli.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace bushel {
+
+namespace {
+
+constexpr std::int64_t block = 1 << 16, block_header = 24, room = block - block_header;
+constexpr std::int64_t chunk_header = 40;
+constexpr std::int64_t read_together = chunk_header + 11;  // a header, the compression and a number
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max() / 4;
+
+// If chunks are closer than this, large windows are read, otherwise single headers.
+constexpr std::int64_t dense_stride = 16 * 1024, large_window = 256 * 1024;
+
+std::int64_t place_of(std::int64_t position) { return position / room * block + block_header + position % room; }
+
+std::int64_t position_of(std::int64_t offset) {
+    return offset / block * room + std::max(offset % block - block_header, std::int64_t{0});
+}
+
+std::int64_t number_at(const std::uint8_t *bytes) {
+    std::uint64_t value = 0;
+    for (int i = 8; i-- > 0;) value = value << 8 | bytes[i];
+    return value > static_cast<std::uint64_t>(largest) ? -1 : static_cast<std::int64_t>(value);
+}
+
+// Read a varint, and return the number of its bytes; 0 if it is truncated or too large.
+std::int64_t varint(const std::uint8_t *bytes, std::int64_t count, std::int64_t &value) {
+    std::uint64_t found = 0;
+    for (std::int64_t i = 0; i < std::min(count, std::int64_t{9}); ++i) {
+        found |= (std::uint64_t{bytes[i]} & 0x7F) << 7 * i;
+        if (bytes[i] < 0x80) {
+            value = static_cast<std::int64_t>(found);
+            return value <= largest ? i + 1 : 0;
+        }
+    }
+    return 0;
+}
+
+bool is_known(std::uint8_t compression) {
+    return compression == 0 || compression == 'z' || compression == 'b' || compression == 's';
+}
+
+}  // namespace
+
+RiegeliChunks scan_riegeli(ByteSource &source, std::int64_t position, std::int64_t end, std::size_t most) {
+    RiegeliChunks found;
+    const std::int64_t size = position_of(source.size());
+    std::int64_t stride = 0;
+    while (position < end && found.start.size() < most) {
+        if (size - position <= chunk_header) break;
+        const std::int64_t start = position + chunk_header, count = std::min(read_together, size - position);
+        const std::int64_t offset = place_of(position), need = place_of(position + count - 1) + 1 - offset;
+        const std::uint8_t *const data = source.view(offset, need, stride < dense_stride ? large_window : need);
+        std::uint8_t head[read_together];
+        const std::int64_t before = std::min(count, block - offset % block);  // the bytes up to the next header
+        std::memcpy(head, data, static_cast<std::size_t>(before));
+        if (before < count) {
+            std::memcpy(head + before, data + before + block_header, static_cast<std::size_t>(count - before));
+        }
+        const std::int64_t length = number_at(head + 8), expanded = number_at(head + 32);
+        const std::int64_t kind = number_at(head + 24), records = kind >> 8;
+        if (length < 0 || expanded < 0 || kind < 0 || length > size - start || (kind & 0xFF) == 't') break;
+        if ((kind & 0xFF) == 'r' && records) {
+            std::int64_t sizes = 0;
+            const std::uint8_t compression = head[chunk_header];
+            if (length < 2 || !is_known(compression)) break;
+            const std::int64_t left = std::min(length, count - chunk_header) - 1;
+            const std::int64_t taken = varint(head + chunk_header + 1, left, sizes);
+            if (!taken || sizes > length - 1 - taken) break;
+            const std::int64_t values = start + 1 + taken + sizes;
+            if (!compression && start + length - values != expanded) break;
+            found.start.push_back(start), found.length.push_back(length), found.records.push_back(records);
+            found.expanded.push_back(expanded), found.sizes.push_back(sizes), found.values.push_back(values);
+            found.compression.push_back(compression);
+        }
+        std::int64_t next = start + length;
+        if (records > length) {  // a chunk covers a byte of the file for each record, so that each has a place
+            next = std::max(next, position_of(place_of(position) + records));
+        }
+        stride = next - position;
+        position = next;
+    }
+    found.end = position;
+    return found;
+}
+
+}  // namespace bushel
