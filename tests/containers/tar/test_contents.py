@@ -1,11 +1,18 @@
+import bz2
+import gzip
 import io
+import lzma
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
+import cramjam
+import numpy as np
 import pytest
 from tests.compat.webdataset.shards import File, archive
 
+import bushel
 from bushel.containers.tar.contents import Keep, file_contents, stream_contents
 from bushel.containers.tar.members import ForwardReader
 from bushel.errors import FormatError
@@ -120,3 +127,22 @@ def test_what_comes_before_a_refusal_is_given(tmp_path: Path) -> None:
             with pytest.raises(ZeroDivisionError):
                 found.extend(contents)
             assert found == FILES[4:11]
+
+
+@pytest.mark.parametrize(
+    ("pack", "said"),
+    [
+        (gzip.compress, r"compressed with gzip \(rename it, so that its name ends in \.tar\.gz\)"),
+        (bz2.compress, r"compressed with bzip2 \(expand it"),
+        (lzma.compress, r"compressed with xz \(expand it"),
+        (lambda data: bytes(cramjam.zstd.compress(data)), r"compressed with zstd \(rename it, .*\.tar\.zst\)"),
+    ],
+)
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_compressed_archive_with_the_name_of_another(
+    tmp_path: Path, pack: Callable[[bytes], bytes], said: str, size: int
+) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(pack(archive([("x.bin", np.random.default_rng(0).bytes(size))])))
+    with pytest.raises(FormatError, match=f"not a tar archive: it is {said}"):
+        bushel.open(path)

@@ -243,6 +243,12 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         bushel.open("http://127.0.0.1:1/x.tar")
 
 
+def test_certificates_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_CA", "/missing.pem")
+    with pytest.raises(ValueError, match=r"BUSHEL_NETWORK_CA is '/missing\.pem', which cannot be read: No such file"):
+        bushel.open("https://127.0.0.1:1/x.tar")
+
+
 READ = """
 import sys, numpy as np
 from bushel.storage import Extents, as_path, open_file, read_many

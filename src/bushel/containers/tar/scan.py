@@ -29,6 +29,15 @@ __all__ = [
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
 _BLOCK, _TYPE = 512, 156
+_COMPRESSIONS = {
+    b"\x1f\x8b": ("gzip", "rename it, so that its name ends in .tar.gz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "rename it, so that its name ends in .tar.zst"),
+    b"BZh": ("bzip2", "expand it: `bunzip2` does"),
+    b"\xfd7zXZ\0": ("xz", "expand it: `unxz` does"),
+    b"PK\3\4": ("zip", "rename it, so that its name ends in .zip"),
+}
+"""What compressed files begin with: the name of the compression, and what to do."""
+_LONGEST_MAGIC = 6
 _LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK
 """Bytes of a comment that the scanner takes, with its header and padding."""
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
@@ -108,6 +117,8 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
     hint = "run `bushel verify` on it"
     if file.size < 512 or (found.problem is not None and not len(found) and found.problem_offset == 0):
         why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
+        if (kind := _compressed_with(file)) is not None:
+            why, hint = f"it is compressed with {kind[0]}", kind[1]
         return FormatError(f"not a tar archive: {why}", file=file.path, offset=0, hint=hint)
     if found.problem is not None:
         return FormatError(found.problem, file=file.path, offset=found.problem_offset, hint=hint)
@@ -120,6 +131,12 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         message = "the archive ends without its two empty blocks: members may be missing"
         return FormatError(message, file=file.path, offset=found.end, hint=hint)
     return None
+
+
+def _compressed_with(file: File) -> tuple[str, str] | None:
+    """Return the name of the compression of a whole file by its first bytes, and what to do; None if there is none."""
+    head = bytes(file.read(0, min(_LONGEST_MAGIC, file.size)))
+    return next((kind for magic, kind in _COMPRESSIONS.items() if head.startswith(magic)), None)
 
 
 def first_comment(file: File) -> bytes:

@@ -174,8 +174,11 @@ def _client_options() -> ClientConfig:
         "timeout": timedelta(seconds=10 * seconds),
     }
     if certificate := os.environ.get("BUSHEL_NETWORK_CA"):
-        with open(certificate, "rb") as file:
-            options["root_certificate"] = file.read()
+        try:
+            with open(certificate, "rb") as file:
+                options["root_certificate"] = file.read()
+        except OSError as error:  # a missing file is no missing object
+            raise ValueError(f"BUSHEL_NETWORK_CA is {certificate!r}, which cannot be read: {error.strerror}") from error
     return options
 
 
