@@ -19,7 +19,7 @@ from pathlib import Path
 
 from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, options_parser, save, show
 
-KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain")
+KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain", "megatron", "npy")
 SCRIPT = Path(__file__).resolve().parent / "peers" / "peer_foreign.py"
 ENVIRONMENT = "foreign"
 

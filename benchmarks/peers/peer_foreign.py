@@ -1,5 +1,8 @@
 """Write a dataset of 8 KB samples with the package of a format, or read shuffled epochs of it, in batches of 64.
 
+`megatron` and `npy` have rows of 4,096 tokens, uint16, and are read with `numpy.memmap` instead of a loader of their own:
+the rows of each batch are indexed.
+
     python peer_foreign.py write mds FOLDER SAMPLES
     python peer_foreign.py read mds FOLDER            with the format's own loader
     python peer_foreign.py bushel mds FOLDER          with bushel.Loader
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +26,7 @@ import numpy as np
 
 BATCH = 64
 SIZE, TOKENS = 8_000, 256
+ROW = 4_096  # tokens of a row
 
 
 def samples(count: int) -> Iterator[dict[str, Any]]:
@@ -31,10 +36,25 @@ def samples(count: int) -> Iterator[dict[str, Any]]:
         yield {"data": rng.bytes(SIZE), "label": number, "tokens": rng.integers(0, 60_000, TOKENS).astype(np.int32)}
 
 
+def write_rows(kind: str, folder: Path, count: int) -> None:
+    """Write rows of tokens, as `numpy.save` and `IndexedDatasetBuilder` of megatron-core do."""
+    rows = np.random.default_rng(0).integers(0, 60_000, (count, ROW)).astype(np.uint16)
+    if kind == "npy":
+        np.save(folder / "x.npy", rows)
+        return
+    rows.tofile(folder / "x.bin")
+    sizes, starts = np.full(count, ROW, np.int32), np.arange(count, dtype=np.int64) * rows[0].nbytes
+    header = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, count, count + 1)
+    documents = np.arange(count + 1, dtype=np.int64)
+    (folder / "x.idx").write_bytes(header + sizes.tobytes() + starts.tobytes() + documents.tobytes())
+
+
 def write(kind: str, folder: Path, count: int) -> None:
     """Write a dataset."""
     folder.mkdir(parents=True)
-    if kind == "mds":
+    if kind in ("megatron", "npy"):
+        write_rows(kind, folder, count)
+    elif kind == "mds":
         MDSWriter: Any = streaming().MDSWriter
         columns = {"data": "bytes", "label": "int", "tokens": f"ndarray:int32:{TOKENS}"}
         with MDSWriter(out=str(folder), columns=columns) as writer:
@@ -131,13 +151,27 @@ def _arrayrecord(folder: Path) -> Epoch:
     return epoch
 
 
+def _rows(folder: Path) -> Epoch:
+    [path] = [path for path in folder.iterdir() if path.suffix in (".bin", ".npy")]
+    rows = np.load(path, mmap_mode="r") if path.suffix == ".npy" else np.memmap(path, np.uint16, "r").reshape(-1, ROW)
+
+    def epoch() -> Iterator[int]:
+        order = np.random.default_rng(0).permutation(len(rows))
+        for first in range(0, len(order), BATCH):
+            batch = rows[order[first : first + BATCH]]  # kept until the next one is made, as by a loop over a loader
+            yield len(batch)
+
+    return epoch
+
+
 def _bushel(kind: str, folder: Path) -> Epoch:
     import bushel
 
     spec = {"data": "bytes", "tokens": "array(int64,-1)"} if kind == "tfrecord" else {"data": "bytes"}
-    dataset = bushel.open(folder, spec=spec)
+    dataset = bushel.open(folder, spec=None if kind in ("megatron", "npy") else spec)
     loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=0)
-    return lambda: (len(batch["data"]) for batch in loader)
+    first = next(iter(dataset.spec))
+    return lambda: (len(batch[first]) for batch in loader)
 
 
 READ: dict[str, Callable[[Path], Epoch]] = {
@@ -146,6 +180,8 @@ READ: dict[str, Callable[[Path], Epoch]] = {
     "tfrecord": _tfrecord,
     "arrayrecord": _arrayrecord,
     "arrayrecord-plain": _arrayrecord,
+    "megatron": _rows,
+    "npy": _rows,
 }
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bushel.kernels import decode_keys, hash_keys
+from bushel.kernels import decimal_texts, decode_keys, hash_keys
 
 
 def table(keys: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -22,6 +22,11 @@ def reference_hash(key: bytes) -> int:
     h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     h = (h ^ h >> 27) * 0x94D049BB133111EB % 2**64
     return h ^ h >> 31
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-11, 110)))
+def test_decimal_texts_are_those_of_python(numbers: list[int]) -> None:
+    assert decimal_texts(np.array(numbers, np.int64)) == [str(number) for number in numbers]
 
 
 @given(st.lists(st.binary(max_size=40)))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
-from bushel._index.table import ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel.storage import AnyPath, File, open_file
 from bushel.storage.block_file import BlockFile
 
 __all__ = ["block_file", "block_files", "opener"]
 
 
-def block_file(index: ShardIndex, number: int, file_of: Callable[[int], File], path: str) -> BlockFile:
+def block_file(
+    index: ShardIndex,
+    number: int,
+    file_of: Callable[[int], File],
+    path: str,
+    many: Shard | None = None,
+) -> BlockFile:
     """Open a block file of a shard.
 
     Args:
@@ -20,10 +26,16 @@ def block_file(index: ShardIndex, number: int, file_of: Callable[[int], File], p
         number: Its number, which is at least that of the files.
         file_of: Returns an open file of the shard, given its number.
         path: Its name in messages: the path of the file that holds its first bytes.
+        many: The shard, if it has very many files, of which small ones are closed between reads; otherwise None.
     """
     blocks = index.blocks[number - len(index.files)]
     home = index.place(number, 0).file
-    return BlockFile(path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns)
+    files_of = None
+    if many is not None:
+        from bushel._index.closed_files import closed_files
+
+        files_of = partial(closed_files, many, index.files, file_of)
+    return BlockFile(path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, files_of)
 
 
 def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[int], File]:

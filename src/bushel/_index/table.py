@@ -100,6 +100,11 @@ class Shard(Struct, frozen=True):
         name = self.files[number]
         return str(self.path(number)) if leads_out(name) else f"{self.root}/{name}"
 
+    def path_texts(self, numbers: Sequence[int]) -> list[str]:
+        """Return the paths of some of its local files as text."""
+        root, files = f"{self.root}/", self.files
+        return [str(self.path(number)) if leads_out(files[number]) else root + files[number] for number in numbers]
+
     @property
     def beside(self) -> AnyPath:
         """The folder that has the folder for sidecar files."""

@@ -20,6 +20,7 @@ from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.abilities import PromisesChecksums
 from bushel.errors import FormatError
+from bushel.kernels import decimal_texts
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_object, open_known
 
@@ -199,7 +200,8 @@ class OpenShard(Struct):
         if number >= len(self.stamps):
             from bushel._index.opening import block_file
 
-            return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0])
+            many = self.shard if self._has_many_files else None
+            return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0], many)
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
             from bushel._reader.section_tables import file_of_section
@@ -395,11 +397,11 @@ class ShardRows:
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples. A sample without a key has its position as text."""
         if not self.keyed:
-            return [str(position) for position in positions.tolist()]
+            return decimal_texts(np.ascontiguousarray(positions))
         keys: list[str] = [""] * len(positions)
         for group in self.groups(positions) if groups is None else groups:
             if group.index.keys is None:
-                own = list(map(str, (positions if group.places is None else positions[group.places]).tolist()))
+                own = decimal_texts(positions if group.places is None else positions[group.places])
             else:
                 own = self._own_keys(group, group.index.keys)
             if group.places is None:

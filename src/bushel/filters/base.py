@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.large_memory import room_for
 from bushel.errors import BushelError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Filter:
             raise FilterError(
                 f"filter {self.name!r} cannot expand {length} bytes to {size}, which is more than it can make of them"
             )
-        out = np.empty(size, np.uint8)
+        out = room_for(size)
         try:
             written = self.expand(stored, out.data, side)
         except MemoryError:

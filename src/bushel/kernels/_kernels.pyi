@@ -132,6 +132,9 @@ from bushel.kernels._jpeg import (
     tile_jpeg as tile_jpeg,
 )
 from bushel.kernels._keys import (
+    decimal_texts as decimal_texts,
+)
+from bushel.kernels._keys import (
     decode_keys as decode_keys,
 )
 from bushel.kernels._keys import (

@@ -35,6 +35,9 @@ def decode_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArr
         ValueError: Offsets descend or are outside ``data``.
     """
 
+def decimal_texts(numbers: NDArray[np.int64]) -> list[str]:
+    """Return ``str(number)`` of each number."""
+
 def number_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:

@@ -32,7 +32,7 @@ __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "gathered_numbers", "is_
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
-_SPARE = 4  # free buffers that are kept
+_SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
 _POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use already
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
@@ -78,8 +78,9 @@ class BufferPool:
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
         keep_freed_memory()
-        # the garbage collector appends to it, in any thread and at any time: a deque needs no lock for that
+        # the garbage collector appends to them, in any thread and at any time: a deque needs no lock for that
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
+        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # of which groups of batches have more in work
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
@@ -92,18 +93,20 @@ class BufferPool:
             return None
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive
-        weakref.finalize(whole, self._free.append, memory).atexit = False
+        free = self._small if len(memory) == _HUGE_PAGE else self._free
+        weakref.finalize(whole, free.append, memory).atexit = False
         return whole[:size].view(dtype).reshape(shape)
 
     def _take(self, size: int) -> mmap.mmap | None:
-        for _ in range(len(self._free)):
+        free = self._small if size == _HUGE_PAGE else self._free
+        for _ in range(len(free)):
             try:
-                memory = self._free.pop()  # the last one to become free is still in the caches
+                memory = free.pop()  # the last one to become free is still in the caches
             except IndexError:
                 break
             if size <= len(memory) <= 2 * size:
                 return memory
-            self._free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
+            free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
         try:  # private, so that a forked process writes into pages of its own
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError:

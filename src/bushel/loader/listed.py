@@ -39,11 +39,10 @@ class ListedFields:
 
     Attributes:
         lists: Reads the fields.
-        numbers: A reader of numbers of the same dataset, for no fields.
     """
 
     def __init__(self, lists: ListReader, rules: Mapping[str, FieldCollate], pool: BufferPool) -> None:
-        self.lists, self.numbers = lists, NumberReader(lists.dataset, ())
+        self.lists = lists
         self._rules, self._pool = rules, pool
         self._made, self._failed = 0, 0
 
@@ -51,6 +50,11 @@ class ListedFields:
     def names(self) -> frozenset[str]:
         """The fields that can be made: none if nearly all reads have failed."""
         return self.lists.names if self._failed <= max(_TRIES, self._made) else frozenset()
+
+    @property
+    def numbers(self) -> NumberReader:
+        """A reader of numbers of the same dataset, for no fields."""
+        return NumberReader(self.lists.dataset, ())
 
     def read(
         self, samples: I64, names: Sequence[str], clock: Callable[[Mapping[str, float]], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -32,18 +32,34 @@ class BlockFile:
         blocks: Its blocks, which were checked.
         file: Returns the open real file of a number in `blocks.file`.
         mtime_ns: Modification time, 0 if unknown.
+        files: Returns those of several numbers, if it has very many that are not kept open.
 
     Attributes:
         path, blocks, file, mtime_ns: As given.
         size: Size in bytes.
     """
 
-    __slots__ = ("_token", "blocks", "file", "mtime_ns", "path", "size")
+    __slots__ = ("_files", "_token", "blocks", "file", "mtime_ns", "path", "size")
 
-    def __init__(self, path: str, blocks: Blocks, file: Callable[[int], File], mtime_ns: int = 0) -> None:
+    def __init__(
+        self,
+        path: str,
+        blocks: Blocks,
+        file: Callable[[int], File],
+        mtime_ns: int = 0,
+        files: Callable[[Sequence[int]], Sequence[File]] | None = None,
+    ) -> None:
         self.path, self.blocks, self.file, self.mtime_ns = path, blocks, file, mtime_ns
-        self.size = blocks.size
+        self.size, self._files = blocks.size, files
         self._token = f"open {next(_TOKENS)}"
+
+    def files(self, numbers: Sequence[int]) -> Sequence[File] | None:
+        """Return the real files of these numbers if it has very many, which are not kept open; None if it has not.
+
+        Raises:
+            OSError: One cannot be opened.
+        """
+        return None if self._files is None else self._files(numbers)
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent.

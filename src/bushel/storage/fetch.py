@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.large_memory import room_for
 from bushel._runtime.parallel import map_all
 from bushel._runtime.system import keep_freed_memory
 from bushel._runtime.threads import cpu_count
@@ -167,11 +169,11 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     return dict(zip(asked.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
-def _read(files: Sequence[File], asked: Asked, needed: npt.NDArray[np.bool_], held: Held | None) -> list[bytes | None]:
+def _read(files: Sequence[File], asked: Asked, needed: npt.NDArray[np.bool_], held: Held | None) -> list[Buffer | None]:
     """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
     keep_freed_memory()
     extents = asked.extents
-    out: list[bytes | None] = [None] * len(extents)
+    out: list[Buffer | None] = [None] * len(extents)
     covered = None if held is None else held.covers(files, extents)
     try:
         if held is None or covered is None:
@@ -190,11 +192,12 @@ def _read(files: Sequence[File], asked: Asked, needed: npt.NDArray[np.bool_], he
     return out
 
 
-def _read_rows(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+def _read_rows(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
     """Read some extents."""
     if not len(rows):
         return
-    kinds = np.array(list(map(_kind_of, files)))
+    kind_of = {type(file): _kind_of(file) for file in {type(file): file for file in files}.values()}
+    kinds = np.array([kind_of[type(file)] for file in files])
     kind = kinds[cast("I32", extents.file)[rows]]
     _read_mapped(files, extents, rows[kind == 0], out)
     _read_objects(files, extents, rows[kind == 1], out)
@@ -208,28 +211,41 @@ def _kind_of(file: File) -> int:
     return 1 if isinstance(file, StoredObject) else 3 if isinstance(file, SmallFile) else 2
 
 
-def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
     """Read files that are opened for each read."""
     if not len(rows):
         return
-    own = [cast("SmallFile", files[number]) for number in cast("I32", extents.file)[rows].tolist()]
+    some = cast("Sequence[SmallFile]", files)
+    own = [some[number] for number in cast("I32", extents.file)[rows].tolist()]
     paths = [file.path for file in own]
-    size, mtime = np.array([(file.size, file.mtime_ns) for file in own], np.int64).T.copy()
+    size = np.array([file.size for file in own], np.int64)
+    mtime = np.array([file.mtime_ns for file in own], np.int64)
     found = kernels.read_small_files(paths, size, mtime, extents.offset[rows], extents.length[rows])
     for row, file, data in zip(rows.tolist(), own, found, strict=True):
+        if data is not None:
+            out[row] = data
+            continue
         try:
-            out[row] = file.read(int(extents.offset[row]), int(extents.length[row])) if data is None else data
+            out[row] = file.read(int(extents.offset[row]), int(extents.length[row]))
         except ExtentError as error:
             error.row = row
             raise
 
 
-def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
+    """Read stored bytes of blocks, which nobody has when these are expanded: into memory that is used again."""
     if not len(rows):
         return
-    numbers = cast("I32", extents.file)[rows]
+    maps, numbers = cast("list[MappedFile]", files), cast("I32", extents.file)[rows]
+    offset, length = extents.offset[rows], extents.length[rows]
+    size = int(np.maximum(length, 0).sum())
     try:
-        values = kernels.read_many(cast("list[MappedFile]", files), numbers, extents.offset[rows], extents.length[rows])
+        if size < _WORTH_THREADS:
+            values: Sequence[Buffer | None] = kernels.read_many(maps, numbers, offset, length)
+        else:
+            whole = room_for(size)
+            ends = kernels.gather_into(maps, numbers, offset, length, None, whole).tolist()
+            values = [whole[start:end].data for start, end in pairwise(ends)]
     except ExtentError as error:
         error.row = int(rows[error.row])
         raise
@@ -237,7 +253,7 @@ def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[b
         out[row] = value
 
 
-def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
     if not len(rows):
         return
     from bushel.storage.objects.ranges import RangeFile, read_rows
@@ -265,7 +281,7 @@ def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[
         out[row] = b""
 
 
-def _read_others(files: Sequence[File], extents: Extents, rows: I64, out: list[bytes | None]) -> None:
+def _read_others(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
     numbers = cast("I32", extents.file)[rows]
     for number in sorted(set(numbers.tolist())):
         own = rows[numbers == number]
@@ -284,7 +300,7 @@ def _read_others(files: Sequence[File], extents: Extents, rows: I64, out: list[b
 
 
 def _expand(
-    packed: Sequence[PackedBlock], names: Sequence[Hashable], claim: Claim, stored: dict[int, bytes | None]
+    packed: Sequence[PackedBlock], names: Sequence[Hashable], claim: Claim, stored: dict[int, Buffer | None]
 ) -> list[U8]:
     """Return the expanded blocks. Blocks that another thread is expanding are awaited."""
     own = set(claim.own)

@@ -109,18 +109,25 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         plan = plan_blocks(file.blocks, offset, length)
         source = np.empty(len(plan.row), np.int32)
         homes = sorted(set(plan.file.tolist()))
-        for home in homes:
+        known = [home for home in homes if home >= 0]
+        own = slice(None) if len(known) == len(homes) else np.flatnonzero(plan.file >= 0)
+        if known:
+            if (many := file.files(known)) is None:
+                places = np.fromiter((place(file.file(home)) for home in known), np.int32, len(known))
+            else:  # objects that are new
+                places = np.arange(len(real), len(real) + len(known), dtype=np.int32)
+                real += many
+            source[own] = places[0] if len(known) == 1 else places[np.searchsorted(known, plan.file[own])]
+        for home in homes[: len(homes) - len(known)]:
             own = slice(None) if len(homes) == 1 else plan.file == home
             if home == EXPANDED:
                 source[own] = _PACKED + len(packed) + plan.block[own]
                 first = np.empty(len(plan.expand), np.int64)
                 first[plan.block[own][::-1]] = rows[plan.row[own]][::-1]  # of several, the last that is written stays
                 packed += _packed(file, plan.expand, first, place)
-            elif home == IN_TABLE:
+            else:
                 source[own] = _TABLES + len(tables)
                 tables.append(file.held)
-            else:
-                source[own] = place(file.file(home))
         columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
     if not columns:
         none = np.empty(0, np.int64)

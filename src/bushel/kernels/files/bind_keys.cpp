@@ -1,4 +1,6 @@
 // Python bindings: hashing and decoding of sample keys.
+#include <charconv>
+#include <cstring>
 #include <memory>
 
 #include "files/key_argument.hpp"
@@ -38,6 +40,25 @@ nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
     const KeysOfRows chosen(keys, wanted.data(), wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), chosen.text(i).release().ptr());
+    }
+    return list;
+}
+
+// The decimal text of each number.
+nb::object decimal_texts(nb::handle numbers) {
+    const auto given = array_argument<const std::int64_t>(numbers, "numbers");
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(given.size())));
+    if (!list.is_valid()) throw nb::python_error();
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        char digits[24];
+        const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, given.data()[i]);
+        const Py_ssize_t length = end.ptr - digits;
+        // the interpreter shares strings of one character
+        PyObject *const text =
+            length == 1 ? PyUnicode_FromStringAndSize(digits, length) : PyUnicode_New(length, 0x7F);
+        if (!text) throw nb::python_error();
+        if (length > 1) std::memcpy(PyUnicode_1BYTE_DATA(text), digits, static_cast<std::size_t>(length));
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), text);
     }
     return list;
 }
@@ -94,6 +115,7 @@ nb::object number_texts(nb::handle data, nb::handle offsets, std::size_t most) {
 
 void bind_keys(nb::module_ &module) {
     module.def("hash_keys", &hash_keys, nb::arg("data"), nb::arg("offsets"));
+    module.def("decimal_texts", &decimal_texts, nb::arg("numbers"));
     module.def("number_texts", &number_texts, nb::arg("data"), nb::arg("offsets"), nb::arg("most"));
     module.def("decode_keys", &decode_keys, nb::arg("data"), nb::arg("offsets"), nb::arg("rows"));
 }
