@@ -1,11 +1,12 @@
-"""Benchmark of reading 16 adjacent frames of stored clips, against TorchCodec, decord and PyAV.
+"""Benchmark of 16 adjacent frames of stored clips, and of windows of them, against TorchCodec, decord and PyAV.
 
     python benchmarks/clips.py --torchcodec PYTHON --decord PYTHON --out clips.json
     python benchmarks/clips.py --small
 
 PYTHON is the interpreter of an environment that has the package; without it, the package is skipped. PyAV is that of
 this environment. Each clip of the folder (by default the sample clips beside the repository) is a case of its own: 16
-copies of it, as files and packed in a bag, and the first frame is drawn at random. With one thread and with two.
+copies of it, as files and packed in a bag, and the first frame is drawn at random. With one thread and with two. Then
+four windows of 16 frames of each clip, at equal distances, are read together, with TorchCodec's sampler.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import bushel
-from measure import ROOT, SCRATCH, Rate, Timing, in_turns, options_parser, save, show
+from measure import ROOT, SCRATCH, Rate, Serving, Timing, in_turns, options_parser, save, show
 
 SAMPLE_VIDEOS = ROOT.parent / "shared" / "data" / "videos"
 READER = Path(__file__).resolve().parent / "peers" / "read_clips.py"
 COPIES = 16
+WINDOWS = 4
 
 
 def fill(path: Path) -> Path:
@@ -44,46 +45,24 @@ def fill(path: Path) -> Path:
     return folder
 
 
-class Serving:
-    """A reader in a process of its own."""
-
-    def __init__(self, python: Path, reader: str, folder: Path, threads: int, samples: int) -> None:
-        command = [str(python), str(READER), reader, str(folder), str(threads), str(samples)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        if self._answer() != "ready":
-            self._process.wait()
-            raise RuntimeError(f"{reader} did not start")
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def __call__(self, number: int) -> Timing:
-        """Measure a round."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{number}\n")
-        self._process.stdin.flush()
-        done = json.loads(self._answer())
-        return Timing(done["clips"], done["wall"], done["cpu"])
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
 def contest(
-    folder: Path, threads: int, pythons: dict[str, Path | None], options: argparse.Namespace, skipped: dict[str, str]
+    folder: Path,
+    threads: int,
+    pythons: dict[str, Path | None],
+    options: argparse.Namespace,
+    skipped: dict[str, str],
+    windows: int | None = None,
 ) -> dict[str, Rate]:
-    """Measure all readers in turns."""
+    """Measure all readers in turns: 16 frames of clips, or several windows of each."""
+    more = [] if windows is None else ["--windows", str(windows)]
     serving: dict[str, Serving] = {}
     for reader, python in pythons.items():
         if python is None:
             skipped[reader] = "no interpreter was given"
             continue
         try:
-            serving[reader] = Serving(python, reader, folder, threads, 8 if options.small else 48)
+            samples = str((8 if options.small else 48) // (windows or 1))
+            serving[reader] = Serving([str(python), str(READER), reader, str(folder), str(threads), samples, *more])
         except RuntimeError as error:
             skipped[reader] = str(error)
     contestants: dict[str, Callable[[int], Timing]] = dict(serving)
@@ -117,6 +96,10 @@ def main() -> None:
             _, frames = json.loads((folder / "clips.json").read_text())
             show(f"{path.name}: 16 of {frames} frames, threads: {threads}", "clips", rates, ["bushel"])
             results[f"{path.name}, {threads}"] = rates
+        each = {name: python for name, python in pythons.items() if name != "pyav"}
+        rates = contest(folder, 1, each, options, skipped, WINDOWS)
+        show(f"{path.name}: {WINDOWS} windows of 16 of {frames} frames, one thread", "clips", rates, ["bushel"])
+        results[f"{path.name}, windows"] = rates
     save(options.out, results, skipped)
 
 

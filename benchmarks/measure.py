@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.table import Table
@@ -111,6 +111,49 @@ def run_packer(command: Sequence[str], out: Path) -> dict[str, Any]:
     )
     shutil.rmtree(out) if out.is_dir() else out.unlink()
     return done
+
+
+class Serving:
+    """A reader in a process of its own, which measures a round for each number that it is given.
+
+    It prints `ready`, and then for each line on its standard input a JSON object with `items`, `wall` and `cpu`.
+
+    Args:
+        command: The command that starts it.
+
+    Attributes:
+        answer: What it printed for the last round.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.answer: dict[str, Any] = {}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self._line() != "ready":
+            raise RuntimeError(f"{' '.join(command[1:])} did not start: status {self._process.wait()}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def __call__(self, number: int) -> Timing:
+        """Measure a round."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{number}\n")
+        self._process.stdin.flush()
+        self.answer = json.loads(self._line())
+        return Timing(self.answer["items"], self.answer["wall"], self.answer["cpu"])
 
 
 def in_turns(contestants: Mapping[str, Callable[[int], Timing]], rounds: int) -> dict[str, Rate]:

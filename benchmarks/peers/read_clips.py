@@ -1,8 +1,12 @@
 """Read 16 adjacent frames of clips: `read_clips.py READER FOLDER THREADS SAMPLES`, in the environment that has READER.
 
+With `--windows 4`, four windows of 16 frames are read of each clip, at equal distances: by a view of windows, the
+sampler `clips_at_regular_indices` of TorchCodec, and `get_batch` of decord with all of their frames. A thread reads all
+windows of a clip. Without it, it reads one.
+
 Readers: bushel (FOLDER/packed, a bag), and torchcodec, decord and pyav (FOLDER/*.mp4). The first frames are drawn at
 random, the same for all. THREADS threads read different clips, with one thread of FFmpeg each. For each line on
-standard input, which is the number of a round, one JSON object is printed: clips, wall and CPU seconds, and the shape.
+standard input, which is the number of a round, one JSON object is printed: items, wall and CPU seconds, and the shape.
 """
 
 from __future__ import annotations
@@ -46,6 +50,45 @@ def with_torchcodec(folder: Path, mode: str = "exact") -> Read:
     return read
 
 
+def windows_with_bushel(folder: Path, windows: int) -> Read:
+    """Read windows by a view: those of a clip in a batch are decoded together."""
+    import bushel
+
+    view = bushel.open(folder / "packed").windows("video", FRAMES, hop=1)
+    each = len(view) // json.loads((folder / "clips.json").read_text())[0]
+    starts = np.linspace(0, each - 1, windows, dtype=np.int64)
+    return lambda clip, _: np.stack([one["video"] for one in view.read(clip * each + starts)])
+
+
+def windows_with_torchcodec(folder: Path, windows: int, mode: str = "exact") -> Read:
+    """Read windows with the sampler of TorchCodec."""
+    from torchcodec.decoders import VideoDecoder
+    from torchcodec.samplers import clips_at_regular_indices
+
+    paths = [str(path) for path in sorted(folder.glob("*.mp4"))]
+
+    def read(clip: int, _: int) -> Any:
+        decoder = VideoDecoder(paths[clip], dimension_order="NHWC", num_ffmpeg_threads=1, seek_mode=mode)
+        return clips_at_regular_indices(decoder, num_clips=windows, num_frames_per_clip=FRAMES).data.numpy()
+
+    return read
+
+
+def windows_with_decord(folder: Path, windows: int) -> Read:
+    """Read all frames of windows with one call of decord."""
+    from decord import VideoReader
+
+    paths = [str(path) for path in sorted(folder.glob("*.mp4"))]
+
+    def read(clip: int, _: int) -> Any:
+        reader = VideoReader(paths[clip], num_threads=1)
+        starts = np.linspace(0, len(reader) - FRAMES, windows, dtype=np.int64)
+        found = reader.get_batch((starts[:, None] + np.arange(FRAMES)).reshape(-1)).asnumpy()
+        return found.reshape(windows, FRAMES, *found.shape[1:])
+
+    return read
+
+
 def with_decord(folder: Path) -> Read:
     """Read files with decord."""
     from decord import VideoReader
@@ -85,6 +128,13 @@ READERS: dict[str, Callable[[Path], Read]] = {
     "pyav": with_pyav,
 }
 
+WINDOWS: dict[str, Callable[[Path, int], Read]] = {
+    "bushel": windows_with_bushel,
+    "torchcodec": windows_with_torchcodec,
+    "torchcodec-approximate": partial(windows_with_torchcodec, mode="approximate"),
+    "decord": windows_with_decord,
+}
+
 
 def main() -> None:
     """Serve rounds."""
@@ -93,8 +143,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("threads", type=int)
     parser.add_argument("samples", type=int)
+    parser.add_argument("--windows", type=int, metavar="N", help="read N windows of each clip")
     options = parser.parse_args()
-    read = READERS[options.reader](options.folder)
+    make = READERS.get(options.reader) if options.windows is None else WINDOWS.get(options.reader)
+    if make is None:
+        parser.error(f"{options.reader} does not read windows")
+    read = make(options.folder) if options.windows is None else make(options.folder, options.windows)
     clips, frames = json.loads((options.folder / "clips.json").read_text())
     read(0, 0)
     print("ready", flush=True)
@@ -105,7 +159,7 @@ def main() -> None:
             wall, cpu = time.perf_counter(), time.process_time()
             shapes = list(pool.map(lambda *each: read(*each).shape, wanted[0], wanted[1].tolist()))
             done = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-            print(json.dumps({**done, "clips": options.samples, "shape": list(set(shapes))[0]}), flush=True)
+            print(json.dumps({**done, "items": options.samples, "shape": list(set(shapes))[0]}), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ U32 = npt.NDArray[np.uint32]
 
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
+_MOST_AT_A_TIME = 4096
 _KEPT = 2  # epochs whose counts are remembered
 _SEPARATE = 0.80  # of an epoch: a last part of Megatron's data that is smaller is not shuffled with the others
 
@@ -74,6 +75,21 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
     return np.cumsum(np.bincount(row[kept], minlength=len(rows))), which[kept], begins[kept], counts[kept]
 
 
+@dataclass(slots=True)
+class _Counted:
+    """What is counted of an epoch.
+
+    Attributes:
+        total: Its tokens.
+        head: int64[n + 1], the tokens before each of its first n windows, and after them.
+        tail: int64[n + 1], the tokens before each of its last n windows, and all of them.
+    """
+
+    total: int
+    head: I64
+    tail: I64
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunked:
     """Documents in the order of a base, cut into rows.
@@ -91,7 +107,7 @@ class Chunked:
     tokens: int
     overlap: int
     checksum: int
-    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
+    _counts: list[tuple[int, _Counted]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def seed(self) -> int:
@@ -112,43 +128,86 @@ class Chunked:
         """Return the same order with another seed."""
         return replace(self, base=replace(self.base, seed=seed))
 
+    @property
+    def _windows(self) -> int:
+        """Number of windows in an epoch."""
+        return -(-self.base.samples // _WINDOW)
+
     def rows(self, epoch: int) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out."""
-        total = int(self.lengths.sum(dtype=np.int64) if self.is_even else self.tokens_before(epoch)[-1])
-        return max(0, total - self.overlap) // (self.tokens - self.overlap)
+        return max(0, self._counted(epoch).total - self.overlap) // (self.tokens - self.overlap)
 
-    def tokens_before(self, epoch: int) -> I64:
-        """Return int64[windows + 1]: the tokens of an epoch before each window of documents, and in all."""
+    def tokens_before(self, epoch: int, low: int, high: int) -> tuple[int, I64]:
+        """Return the tokens of an epoch before each of some windows of documents, and before the one after them.
+
+        Windows are counted from the nearer end of the epoch on, and counts are kept.
+
+        Args:
+            epoch: Number of the epoch.
+            low: The first token of the epoch that the windows must have.
+            high: The token after the last one that they must have, if there are as many.
+
+        Returns:
+            The number of the first of these windows, and int64[windows + 1].
+        """
+        counted = self._counted(epoch)
+        if 2 * low <= counted.total:
+            while counted.head[-1] < high and len(counted.head) <= self._windows:
+                self._count_more(epoch, counted, from_end=False)
+            return 0, counted.head
+        while counted.tail[0] > low:
+            self._count_more(epoch, counted, from_end=True)
+        return self._windows + 1 - len(counted.tail), counted.tail
+
+    def _counted(self, epoch: int) -> _Counted:
+        """Return what is counted of an epoch. Epochs that have as many tokens as others need no count of all."""
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
-        windows = -(-self.base.samples // _WINDOW)
-
-        def count(first: int) -> I64:
-            last = min(self.base.samples, (first + _AT_A_TIME) * _WINDOW)
-            lengths = self.lengths[self.base.take(epoch, np.arange(first * _WINDOW, last, dtype=np.int64))]
-            return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
-
-        found = np.zeros(windows + 1, np.int64)
-        if windows:
-            parts = map_all(count, range(0, windows, _AT_A_TIME), workers=cpu_count())
-            np.cumsum(np.concatenate(parts), out=found[1:])
+        found = _Counted(0, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        if self.is_even:
+            found.total = int(self.lengths.sum(dtype=np.int64))
+        else:
+            while len(found.head) <= self._windows:
+                self._count_more(epoch, found, from_end=False)
+            found.total = int(found.head[-1])
+        found.tail = np.array([found.total], np.int64)
         self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
         return found
 
+    def _count_more(self, epoch: int, counted: _Counted, *, from_end: bool) -> None:
+        """Count the tokens of further windows, of as many as are counted, within limits. Threads may do the same."""
+        known = counted.tail if from_end else counted.head
+        many = min(max(_AT_A_TIME, len(known)), _MOST_AT_A_TIME, self._windows + 1 - len(known))
+        first = self._windows + 1 - len(known) - many if from_end else len(known) - 1
+
+        def count(start: int) -> I64:
+            last = min(self.base.samples, min(start + _AT_A_TIME, first + many) * _WINDOW)
+            lengths = self.lengths[self.base.take(epoch, np.arange(start * _WINDOW, last, dtype=np.int64))]
+            return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
+
+        starts = range(first, first + many, _AT_A_TIME)
+        parts = map_all(count, starts, workers=cpu_count()) if len(starts) > 1 else map(count, starts)
+        sums = np.concatenate(list(parts))
+        if from_end:
+            counted.tail = np.concatenate([known[0] - np.cumsum(sums[::-1])[::-1], known])
+        else:
+            counted.head = np.concatenate([known, known[-1] + np.cumsum(sums)])
+
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
-        before, first = self.tokens_before(epoch), rows * (self.tokens - self.overlap)
+        first = rows * (self.tokens - self.overlap)
+        skipped, before = self.tokens_before(epoch, int(first.min()), int(first.max()) + self.tokens)
         lows = np.searchsorted(before, first, side="right") - 1
         highs = np.searchsorted(before, first + self.tokens, side="left")
         sizes = highs - lows
         windows = np.unique(np.repeat(highs - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum())))
-        draws = (windows[:, None] * _WINDOW + np.arange(_WINDOW)).reshape(-1)
+        draws = ((windows[:, None] + skipped) * _WINDOW + np.arange(_WINDOW)).reshape(-1)
         draws = draws[draws < self.base.samples].astype(np.int64)
         documents = self.base.take(epoch, draws)
         ends = np.cumsum(self.lengths[documents], dtype=np.int64)
         # where each window begins, instead of after the last window that is taken
-        number = np.searchsorted(windows, draws // _WINDOW)
+        number = np.searchsorted(windows, draws // _WINDOW - skipped)
         ends += (before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]]))[number]
         row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
         chosen = documents[which]
@@ -156,11 +215,16 @@ class Chunked:
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
-        found = []
+        found, counted = list[tuple[int, int]](), self._counted(epoch)
         for draw in draws:
             number = draw // _WINDOW
             others = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
-            start = int(self.tokens_before(epoch)[number] + self.lengths[others].sum(dtype=np.int64))
+            before = self.lengths[others].sum(dtype=np.int64)
+            from_end = 2 * number > self._windows and len(counted.head) <= number
+            while len(counted.tail if from_end else counted.head) <= (self._windows - number if from_end else number):
+                self._count_more(epoch, counted, from_end=from_end)
+            own = counted.tail[number - self._windows - 1] if from_end else counted.head[number]
+            start = int(own + before)
             found.append((start, start + int(self.lengths[document])))
         return found
 

@@ -181,7 +181,12 @@ void fill_up(std::uint8_t *out, std::int64_t size, const std::string &pattern) {
 class NumberSink final : public RowSink {
 public:
     NumberSink(Values &values, const NumberTargets &targets, std::size_t first)
-        : values_(values), targets_(targets), first_(first), bad_(values.length.size()) {}
+        : values_(values), targets_(targets), first_(first), bad_(values.length.size()) {
+        if (!targets.skip.empty()) {
+            const auto begin = targets.skip.begin() + static_cast<std::ptrdiff_t>(first);
+            skip_.assign(begin, begin + static_cast<std::ptrdiff_t>(bad_.size()));
+        }
+    }
 
     // Whether there is a value that fits into its room. If not, it will not be read.
     bool fits(std::size_t row) {
@@ -191,8 +196,9 @@ public:
             const auto step = static_cast<std::int64_t>(targets_.fill.size());
             const bool copied = values_.places.column(row).kind == NumberKind::bytes;
             const std::int64_t size = copied ? values_.contents[row] : number, room = targets_.room[first_ + row];
-            if (!targets_.skip.empty()) {
-                good = copied && room <= size && targets_.skip[first_ + row] <= size - room;
+            if (!skip_.empty()) {
+                good = copied && room <= size && skip_[row] <= size - room;
+                if (good && size == values_.length[row] && !values_.places.column(row).crc) narrow(row, room);
             } else {
                 good = step && copied ? size <= room && (room - size) % step == 0 : size == room;
             }
@@ -225,9 +231,9 @@ public:
             bad_[row] = !sum_fits(column, row, own, content, form) || !convert(column.kind, own, content, out);
             return;
         }
-        if (!targets_.skip.empty()) {
+        if (!skip_.empty()) {
             const auto room = static_cast<std::size_t>(targets_.room[first_ + row]);
-            if (room) copy_and_load(out, data + before + targets_.skip[first_ + row], room, next);
+            if (room) copy_and_load(out, data + before + skip_[row], room, next);
             bad_[row] = !sum_fits(column, row, data + before, content, form);
             return;
         }
@@ -237,6 +243,13 @@ public:
     }
 
 private:
+    // Read only the bytes that fill the room, of a value without a header or checksum, which need the others.
+    void narrow(std::size_t row, std::int64_t room) {
+        values_.offset[row] += skip_[row];
+        values_.length[row] = values_.contents[row] = room;
+        skip_[row] = 0;
+    }
+
     bool sum_fits(const NumberColumn &column, std::size_t row, const std::uint8_t *content, std::int64_t length,
                   const NumberForm *form) const {
         if (!column.crc) return true;
@@ -248,6 +261,7 @@ private:
     const NumberTargets &targets_;
     std::size_t first_;
     std::vector<bool> bad_;
+    std::vector<std::int64_t> skip_;  // what is left to skip of each content that is read; empty: nothing
     std::vector<std::uint8_t> scratch_;
 };
 
