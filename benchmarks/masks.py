@@ -26,7 +26,7 @@ from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 from bushel.transforms.fused import plan_decode
 from measure import SCRATCH, Serving, console, in_turns, options_parser, save, show
 
-READER = Path(__file__).resolve().parent / "peers" / "read_masks.py"
+READER = Path(__file__).resolve().parent / "peers" / "peer_masks.py"
 SIDE, CLASSES, ROUNDS = 224, 21, 5
 
 READERS = {

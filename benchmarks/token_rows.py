@@ -22,7 +22,7 @@ import numpy as np
 import bushel
 from measure import SCRATCH, Rate, Serving, console, in_turns, options_parser, save, show
 
-READER = Path(__file__).resolve().parent / "peers" / "read_token_rows.py"
+READER = Path(__file__).resolve().parent / "peers" / "peer_token_rows.py"
 DOCUMENTS, ROWS = 200_000, 4_000
 
 CHUNKS = {

@@ -145,10 +145,12 @@ def main() -> None:
     parser.add_argument("samples", type=int)
     parser.add_argument("--windows", type=int, metavar="N", help="read N windows of each clip")
     options = parser.parse_args()
-    make = READERS.get(options.reader) if options.windows is None else WINDOWS.get(options.reader)
-    if make is None:
+    if options.windows is None:
+        read = READERS[options.reader](options.folder)
+    elif options.reader in WINDOWS:
+        read = WINDOWS[options.reader](options.folder, options.windows)
+    else:
         parser.error(f"{options.reader} does not read windows")
-    read = make(options.folder) if options.windows is None else make(options.folder, options.windows)
     clips, frames = json.loads((options.folder / "clips.json").read_text())
     read(0, 0)
     print("ready", flush=True)

@@ -182,11 +182,17 @@ def test_packs_of_mixtures_and_weights(ds: bushel.Dataset) -> None:
     assert all(number % 2 for number in drawn)
 
 
+def tokenized(sample: dict[str, Any]) -> dict[str, Any]:
+    return {**sample, "ids": np.arange(3)}
+
+
 def test_mistakes_are_explained(ds: bushel.Dataset, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="a row of 64 tokens got .*bushel convert --transform"):
         list(made(ds, transforms={"tokens": longer}))
     with pytest.raises(KeyError, match=r"bushel index.*--columns mask.length.*bushel convert --transform"):
         made(ds, pack_by="mask.length")
+    with pytest.raises(KeyError, match=r"bushel index --columns FIELD.length.*bushel convert --transform"):
+        made(ds.fields(["mask"]), pack_by="ids.length", sample_transform=tokenized)  # which has no lengths yet
     with pytest.raises(TypeError, match="names a column of an index, which MemoryDataset"):
         made(MemoryDataset(9), pack_by="vector.length")
     for options, error, says in (

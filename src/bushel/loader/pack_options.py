@@ -175,8 +175,11 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
     except KeyError as error:
         if (raw := _of_bytes(own, name)) is not None:
             return raw
+        how = str(error.args[0])
+        if "bushel index" not in how:  # there is no such field, either
+            how = f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length` records them"
         raise KeyError(
-            f"{argument}= needs the length of every document before it is read: {error.args[0]}. If a transform makes "
+            f"{argument}= needs the length of every document before it is read: {how}. If a transform makes "
             f"the tokens, as a tokenizer does, store what it makes with `bushel convert --transform`, and load that"
         ) from None
     if (missing := int(np.ma.getmaskarray(found).sum())) > 0:

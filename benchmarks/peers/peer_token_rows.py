@@ -1,10 +1,10 @@
-"""Make rows of tokens out of documents: `read_token_rows.py READER FOLDER ROWS`, in the environment that has READER.
+"""Make rows of tokens out of documents: `peer_token_rows.py READER FOLDER ROWS`, in the environment that has READER.
 
 FOLDER has the same documents of uint16 as a bag (`packed`) and as a corpus of Megatron-LM (`corpus.bin`, `corpus.idx`).
 Every reader gives batches of `BATCH` rows: of `CHUNK` tokens, cut from shuffled documents that are joined, or of up to
 `PACK` tokens, packed with whole documents. For each line on standard input, which is the number of a round, the first
 ROWS rows of an epoch are made, and one JSON object is printed: rows, wall and CPU seconds, and the share of the tokens
-of documents in the rows. The rows before the first round are not counted.
+of documents in the rows. One whole epoch before the first round is not counted.
 """
 
 from __future__ import annotations
@@ -171,10 +171,8 @@ def main() -> None:
     options = parser.parse_args()
     read = READERS[options.reader](options.folder)
     used = size = 0
-    for number, batch in enumerate(read(99)):  # what is made on first use
+    for batch in read(99):  # makes what is made on first use, and touches all pages
         used, size = used + int(np.count_nonzero(batch)), size + batch.size
-        if number * BATCH >= options.rows:
-            break
     print("ready", flush=True)
     for line in sys.stdin:
         rows, batches = 0, read(int(line))

@@ -1,4 +1,4 @@
-"""Crop images and their masks together: `read_masks.py READER FOLDER`, in the environment that has READER.
+"""Crop images and their masks together: `peer_masks.py READER FOLDER`, in the environment that has READER.
 
 FOLDER has the same samples as JPEGs and PNGs (`NNNN.jpg`, `NNNN.png`) and as a tar (`packed`), and for each round a
 file `boxes-ROUND.npy`: int64[samples, 5], left, top, width and height of the crop of each sample, and if it is flipped.
