@@ -76,11 +76,13 @@ def main() -> None:
 
 
 def opening(path: Path) -> str:
-    """Return how long it takes to open a dataset, and to read one sample."""
-    times = [timed(lambda: len(bushel.open(path))) for _ in range(7)]
-    first = [timed(lambda: bushel.open(path)[12345]) for _ in range(7)]
-    walls = [statistics.median(wall for wall, _, _ in each) * 1000 for each in (times, first)]
-    return f"{walls[0]:.1f} ms, with a sample {walls[1]:.1f} ms"
+    """Return how long it takes to open a dataset, and to open it and read one sample."""
+    texts = []
+    for work in (lambda: len(bushel.open(path)), lambda: bushel.open(path)[12345]):
+        times = [timed(work)[:2] for _ in range(7)]
+        wall, cpu = (statistics.median(each) * 1000 for each in zip(*times, strict=True))
+        texts.append(f"{wall:.1f} ms, {cpu:.1f} ms of CPU")
+    return "; with a sample ".join(texts)
 
 
 def removing(path: Path, samples: int) -> None:

@@ -53,6 +53,11 @@ def everything(path: Path) -> bytes:
     return b"".join(each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file())
 
 
+def list_of(path: Path, container: str) -> Path:
+    """Return the path of the list of removed samples: of several bags, in the folder of the first one."""
+    return path / ("000000" if container == "bag" else "") / ".bushel/removed.safetensors"
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_every_container(container: str, tmp_path: Path) -> None:
     path = write(tmp_path / "data", container)
@@ -227,7 +232,7 @@ def test_a_killed_process_is_finished(container: str, at: int, tmp_path: Path) -
     before = contents(path)
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(path), str(at)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    known = load_removed(path / ".bushel/removed.safetensors")
+    known = load_removed(list_of(path, container))
     assert known is not None
     assert (known.erased == BEGUN).all()
     with pytest.raises(bushel.UnsupportedError, match="cannot be taken back"):

@@ -197,6 +197,29 @@ def test_no_reader_shows_a_removed_sample(reader: str, path: Path) -> None:
     assert READERS[reader](path) == KEPT
 
 
+def test_nothing_lies_beside_the_folders_of_bags(tmp_path: Path) -> None:
+    """Granular takes all beside them for a bag. Lists where older versions wrote them are read, and continued."""
+    path = write(tmp_path / "data", "bag")
+    bushel.remove(path, keys=keys(GONE[:2]), reason="opt-out")
+    bushel.erase(path)
+    bushel.open(path).where("label > 5").save("some")
+    bushel.sign(path)
+    assert bushel.check_digest(path) == ()
+    assert {each.name for each in path.iterdir()} == {"000000", "000001", "000002", "000003"}
+    assert {"digest.txt", "removed.safetensors", "views"} < {each.name for each in (path / "000000/.bushel").iterdir()}
+    assert [view.name for view in bushel.views(path)] == ["some"]
+    bushel.remove(path, keys=keys([12]), reason="later")
+    assert len(bushel.open(path / "000002")) == 5
+    (path / ".bushel").mkdir()
+    (path / "000000/.bushel/removed.safetensors").rename(path / ".bushel/removed.safetensors")
+    assert len(bushel.open(path)) == COUNT - 3
+    assert len(bushel.open(path / "000002")) == 5
+    bushel.remove(path, keys=keys(GONE[2:]), reason="more")
+    assert [call.samples for call in bushel.removals(path)] == [2, 1, 3]
+    assert not (path / "000000/.bushel/removed.safetensors").exists()
+    assert len(bushel.open(path)) == COUNT - 6
+
+
 def test_the_commands_pass_over_them(path: Path, tmp_path: Path) -> None:
     assert run("ls", path).count("\n") == len(KEPT)
     assert [json.loads(line)["__key__"] for line in run("cat", path).splitlines()] == keys(KEPT)

@@ -23,15 +23,18 @@ def messages(path: Path) -> list[str]:
 @pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "gulp", "recordio"])
 def test_the_digest_is_that_of_the_data(container: str, tmp_path: Path) -> None:
     path = write(tmp_path / "data", container)
-    before = bushel.sign(path).read_bytes()
+    digest = bushel.sign(path)
+    before = digest.read_bytes()
+    assert digest.parent == path / ("000000" if container == "bag" else "") / ".bushel"
     copy = tmp_path / "copy"
     shutil.copytree(path, copy)
-    shutil.rmtree(copy / ".bushel")
+    for folder in list(copy.rglob(".bushel")):
+        shutil.rmtree(folder)
     bushel.index(copy) if container != "recordio" else shutil.copytree(path / ".bushel", copy / ".bushel")
     if container in ("gulp", "tar"):
         assert bushel.sign(copy).read_bytes() == before
     assert messages(path) == []
-    assert subprocess.run(["sha256sum", "-c", "--quiet", ".bushel/digest.txt"], cwd=path, check=True).returncode == 0
+    assert subprocess.run(["sha256sum", "-c", "--quiet", digest], cwd=path, check=True).returncode == 0
 
 
 def test_every_change_is_found(tmp_path: Path) -> None:

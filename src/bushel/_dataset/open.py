@@ -19,7 +19,7 @@ from bushel._discovery.completeness import listed_names, warn_incomplete, with_a
 from bushel._discovery.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
-from bushel._index.table import REMOVED
+from bushel._index.table import FOLDER, REMOVED
 from bushel._reader.reader import Reader
 from bushel._reader.shards import Listing, OpenShard, union_of_fields
 from bushel._runtime.public import check_flags, check_names, names_near, public
@@ -263,8 +263,13 @@ def may_lack_samples(shards: Sequence[Shard]) -> bool:
     for shard in {id(each.root): each for each in shards}.values():
         if not isinstance(shard.root, Path) or shard.index is not None:
             return True
-        above = ("/..",) if not shard.name or shard.root.name.startswith("part-") else ()
-        if any(os.path.exists(f"{shard.root}{up}/{REMOVED}") for up in ("", *above)):
+        name, own = shard.name, shard.root.name
+        places = ["", "/.."] if not name or own.startswith("part-") else [""]
+        if shard.sidecars != FOLDER and name.isdecimal():  # of several bags
+            places.append(f"/{'0' * len(name)}")
+        if not name and own.isdecimal():
+            places.append(f"/../{'0' * len(own)}")
+        if any(os.path.exists(f"{shard.root}{place}/{REMOVED}") for place in places):
             return True
     return False
 

@@ -188,7 +188,12 @@ def _folder(dataset: Any) -> AnyPath:
     if not one or made_of_others or (above is None and any(each.beside != one[0].beside for each in one)):
         what = "this one is joined, has windows, or lies in several folders"
         raise UnsupportedError(f"a view is saved beside a dataset: {what}")
-    return (one[0].beside if above is None or one[0].index is not None else above) / f"{FOLDER}/views"
+    if above is not None and one[0].index is None:
+        return above / f"{FOLDER}/views"
+    older = one[0].beside / f"{FOLDER}/views"
+    if one[0].shared == FOLDER or (isinstance(older, Path) and older.is_dir()):
+        return older
+    return one[0].beside / f"{one[0].shared}/views"
 
 
 def _path(folder: AnyPath, name: str) -> AnyPath:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FOLDER, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
@@ -54,9 +54,6 @@ __all__ = [
     "load_index",
     "load_manifest",
 ]
-
-FOLDER = ".bushel"
-"""The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
 
 ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bushel.storage.blocks import Blocks
 
 __all__ = [
+    "FOLDER",
     "MISSING",
     "REMOVED",
     "FieldExtents",
@@ -59,7 +60,17 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
 
-REMOVED = ".bushel/removed.safetensors"  # the list of removed samples of a folder
+FOLDER = ".bushel"
+"""The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
+
+_LIST = "removed.safetensors"
+REMOVED = f"{FOLDER}/{_LIST}"  # the list of removed samples of a folder
+
+
+def _first_of_bags(name: str) -> str:
+    """Return the folder of sidecars of the first of several bags, given the name of one."""
+    return f"{'0' * len(name)}/{FOLDER}"
+
 
 is_url = re.compile(r"(?:https?|s3|gs|az)://").match
 """Whether a name is the URL of a file on a server."""
@@ -111,12 +122,29 @@ class Shard(Struct, frozen=True):
         return self.root if self.index is None else self.index
 
     @property
+    def shared(self) -> str:
+        """The folder of what belongs to the whole dataset, relative to `beside`: list of removed samples, and views.
+
+        Of several bags it is in the folder of the first one: Granular takes everything beside these folders for a bag.
+        """
+        return _first_of_bags(self.name) if self.sidecars != FOLDER and self.name.isdecimal() else FOLDER
+
+    @property
     def removal_lists(self) -> list[tuple[AnyPath, str]]:
-        """The lists of removed samples that may name it, with its name there: also above a bag's folder, or a part."""
-        found = [(root / REMOVED, self.name) for root in (self.root, self.index) if root is not None]
+        """The lists of removed samples that may name it, with its name there: also above a bag's folder, or a part.
+
+        The first one, or the second one for parts and for an index elsewhere, is that which is written; older versions
+        wrote those of bags beside their folders.
+        """
+        roots = [root for root in (self.root, self.index) if root is not None]
+        found = [(root / self.shared / _LIST, self.name) for root in roots]
         alone = not self.name or self.root.name.startswith("part-")
         if alone and (above := getattr(self.root, "parent", None)) is not None:  # which paths of others may lack
             found.append((above / REMOVED, f"{self.root.name}/{self.name}".rstrip("/")))
+            if self.root.name.isdecimal():
+                found.append((above / _first_of_bags(self.root.name) / _LIST, self.root.name))
+        if self.shared != FOLDER:
+            found += [(root / REMOVED, self.name) for root in roots]
         return found
 
     def with_files_of(self, index: ShardIndex) -> Shard:

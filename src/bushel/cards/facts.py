@@ -22,7 +22,7 @@ from bushel._index.column_names import SHA256
 from bushel.cards.about import About, usual_column
 from bushel.errors import FormatError, UnsupportedError
 from bushel.integrity.removing import Removal, removals
-from bushel.integrity.signing import DIGEST
+from bushel.integrity.signing import places_of_digest
 
 __all__ = ["Counted", "Facts", "Split", "facts_of", "open_splits"]
 
@@ -148,7 +148,7 @@ def facts_of(split: Split, about: About, index: Any = "auto") -> Facts:
         None if sources is None else _counted(dataset, sources, hosts=True),
         _removals(split.source, index),
         saved_views(dataset),
-        _digest(dataset),
+        _digest(split.source),
         sum(stamp.sha256 is not None for stamp in stamps),
         tuple(name for name in dataset.spec if f"{name}.{SHA256}" in dataset.columns),
     )
@@ -185,8 +185,9 @@ def _removals(source: Any, index: Any) -> list[Removal]:
         return []
 
 
-def _digest(dataset: Dataset) -> tuple[bool, bool]:
-    roots = {str(shard.shard.root) for shard in dataset.shards}
-    if len(roots) != 1 or not isinstance(root := next(iter(dataset.shards)).shard.root, Path):
+def _digest(source: Any) -> tuple[bool, bool]:
+    try:
+        _, place = places_of_digest(source)
+    except UnsupportedError:  # a place where no digest can lie
         return False, False
-    return (root / DIGEST).exists(), (root / f"{DIGEST}.sig").exists()
+    return place.exists(), place.with_name(f"{place.name}.sig").exists()

@@ -166,7 +166,7 @@ def _integrity(facts: Facts) -> list[str]:
     has_digest, has_signature = facts.digest
     if has_digest:
         signed = "with a signature" if has_signature else "without a signature"
-        lines.append(f"- Digest of all files: `.bushel/digest.txt`, {signed}")
+        lines.append(f"- Digest of all files (`bushel sign`): {signed}")
     lines.append(f"- Fingerprint: `{facts.dataset.fingerprint}`")
     return [*lines, "", "This card was made from the index. `bushel verify` compares the data with it.", ""]
 

@@ -19,7 +19,8 @@ from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import above_parts
 from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._index.removed_rows import NONE, RemovedRows, load_removed, save_removed
-from bushel._index.table import Shard
+from bushel._index.sidecar import FOLDER
+from bushel._index.table import REMOVED, Shard
 from bushel._reader.find_keys import positions_of_keys
 from bushel._reader.reader import Reader
 from bushel._reader.shards import Listing
@@ -214,6 +215,8 @@ def list_of(shards: Sequence[Shard]) -> AnyPath:
     if above is None and any(shard.beside != first.beside for shard in shards):
         raise UnsupportedError("the dataset lies in several folders: remove samples from each of them")
     place, _ = first.removal_lists[0 if above is None and first.index is None else 1]
+    if above is None and first.shared != FOLDER and load_removed(older := first.beside / REMOVED) is not None:
+        place = older
     if not isinstance(place, Path) and not (is_object(place) and place.writable):
         raise UnsupportedError(
             f"{first.root} cannot be written to: name another folder for the index and the list of removed samples, "

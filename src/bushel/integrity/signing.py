@@ -20,7 +20,6 @@ from bushel._dataset.open import open as open_dataset
 from bushel._discovery.discovery import expand_paths
 from bushel._discovery.index_place import refuse_index_file
 from bushel._index.sidecar import FOLDER
-from bushel._index.table import REMOVED
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public
 from bushel._runtime.threads import cpu_count
@@ -28,7 +27,7 @@ from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.integrity.problems import Problem
 from bushel.storage import AnyPath, below, read_whole, write_whole
 
-__all__ = ["DIGEST", "NAMESPACE", "check_digest", "sign"]
+__all__ = ["DIGEST", "NAMESPACE", "check_digest", "places_of_digest", "sign"]
 
 DIGEST = "digest.txt"
 """Name of the digest of a folder in its `.bushel`; that of a file begins with the name of the file, as in
@@ -65,7 +64,7 @@ def sign(source: Any, *, key: Any = None, workers: int | None = None) -> Path:
         >>> digest.name, bushel.check_digest("train/")
         ('digest.txt', ())
     """
-    root, place = _places(source)
+    root, place = places_of_digest(source)
     text = _digest(source, root, workers or cpu_count())
     signature = Path(f"{place}.sig")
     signature.unlink(missing_ok=True)  # which would be that of another digest
@@ -103,7 +102,7 @@ def check_digest(
     """
     if (allowed_signers is None) != (signer is None):
         raise ValueError("give allowed_signers and signer together: a signature is of somebody")
-    root, place = _places(source)
+    root, place = places_of_digest(source)
     try:
         known = read_whole(place)
     except FileNotFoundError:
@@ -122,7 +121,7 @@ def check_digest(
     return tuple(found)
 
 
-def _places(source: Any) -> tuple[Path, Path]:
+def places_of_digest(source: Any) -> tuple[Path, Path]:
     """Return the folder that names in the digest are relative to, and the path of the digest."""
     paths = expand_paths(source)
     refuse_index_file(paths)
@@ -132,8 +131,16 @@ def _places(source: Any) -> tuple[Path, Path]:
         )
     path = paths[0]
     if path.is_dir():
-        return path, below(path, f"{FOLDER}/{DIGEST}")
+        return path, below(path, f"{_shared_folder(path)}/{DIGEST}")
     return path.parent, below(path.parent, f"{FOLDER}/{path.name}.{DIGEST}")
+
+
+def _shared_folder(path: Path) -> str:
+    """Return the folder of the digest: of several bags, in that of the first one, as `Shard.shared`."""
+    if (path / FOLDER / DIGEST).exists():  # of an older version
+        return FOLDER
+    firsts = (each.name for each in path.iterdir() if set(each.name) == {"0"} and (each / "spec.json").exists())
+    return next((f"{name}/{FOLDER}" for name in firsts), FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +171,9 @@ def _digest(source: Any, root: Path, workers: int) -> bytes:
             for shard in dataset.shards
             for number in range(len(shard.shard.files))
         ]
-    if (root / REMOVED).exists():
-        files.append(_Named(REMOVED, root / REMOVED))
+        lists = {str(path): path for path, _ in dataset.shards[0].shard.removal_lists}
+    there = (path for path in map(Path, lists) if path.is_relative_to(root) and path.exists())
+    files += [_Named(path.relative_to(root).as_posix(), path) for path in there]
     for each in files:
         if any(sign in each.name for sign in "\n\r\\"):
             raise SpecError(f"the name {each.name!r} has a line break or a backslash, which a digest cannot have")

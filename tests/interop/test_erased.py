@@ -1,0 +1,98 @@
+"""Files from which samples were erased: the original packages read all other samples, and zeros in their place."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import bushel
+
+pytestmark = pytest.mark.interop
+
+Lines = list[dict[str, Any]]
+Original = Callable[..., Lines]
+COUNT, GONE = 10, (0, 4, 5, 9)
+
+
+def jpeg(seed: int) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (9, 14, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "JPEG")
+    return out.getvalue()
+
+
+def write(path: Path, spec: dict[str, str], **options: Any) -> Path:
+    with bushel.Writer(path, spec, shard_samples=4, **options) as writer:
+        for number in range(COUNT):
+            values: dict[str, Any] = {"image": jpeg(number), "frames": [jpeg(number), jpeg(number + 100)]}
+            values |= {"label": number + 1, "text": f"secret {number}"}
+            writer.append({name: values[name] for name in spec}, key=str(number))
+    return path
+
+
+def erase(path: Path) -> None:
+    """Remove and erase some samples."""
+    bushel.remove(path, keys=[str(number) for number in GONE], reason="opt-out")
+    done = bushel.erase(path)
+    assert (done.samples, done.partly) == (len(GONE), 0)
+    assert bushel.verify(path).erased == len(GONE)
+
+
+def compare(before: Lines, after: Lines, fields: list[str]) -> None:
+    """Check that lines of an original are as before, and that those of erased samples have other values of one size."""
+    assert [line["key"] for line in after] == [line["key"] for line in before]
+    assert len(before) == COUNT
+    for number, (was, is_now) in enumerate(zip(before, after, strict=True)):
+        if number not in GONE:
+            assert is_now == was
+            continue
+        for name in fields:
+            values = (line["fields"][name] for line in (was, is_now))
+            for one, other in zip(*(value if isinstance(value, list) else [value] for value in values), strict=True):
+                assert other["length"] == one["length"]
+                assert other["sha256"] != one["sha256"]
+
+
+def test_webdataset(original: Callable[[str], Original], tmp_path: Path) -> None:
+    run = original("webdataset")
+    path = write(tmp_path / "data", {"image": "jpg", "label": "int", "text": "utf8"}, container="tar")
+    before = run("read_webdataset.py", path)
+    erase(path)
+    compare(before, run("read_webdataset.py", path), ["image.jpg", "label.cls", "text"])
+
+
+@pytest.mark.parametrize("generation", ["B", "C"])
+def test_granular(original: Callable[[str], Original], tmp_path: Path, generation: str) -> None:
+    run = original(f"granular-{generation.lower()}")
+    script = f"read_granular_{generation.lower()}.py"
+    path = write(tmp_path / "data", {"image": "jpg", "text": "utf8"}, container="bag", generation=generation)
+    before = run(script, path)
+    erase(path)
+    compare(before, run(script, path), ["image", "text"])
+
+
+def test_gulpio2(original: Callable[[str], Original], tmp_path: Path) -> None:
+    run = original("gulpio2")
+    path = write(tmp_path / "data", {"frames": "jpg[]", "label": "int", "text": "utf8"}, container="gulp")
+    before = run("read_gulpio2.py", path)
+    erase(path)
+    after = run("read_gulpio2.py", path)
+    compare(before, after, ["frames"])
+    for number in GONE:
+        meta = after[number]["fields"]["meta"]["value"]
+        assert "secret" not in str(meta)
+        assert meta != before[number]["fields"]["meta"]["value"]
+
+
+@pytest.mark.parametrize("options", [[], ["--no-index"]])
+@pytest.mark.parametrize("spec", [{"text": "utf8"}, {"image": "jpg", "label": "float"}])
+def test_mxnet(original: Callable[[str], Original], tmp_path: Path, spec: dict[str, str], options: list[str]) -> None:
+    run = original("mxnet")
+    path = write(tmp_path / "data", spec, container="recordio")
+    before = run("read_mxnet.py", path, *options)
+    erase(path)
+    compare(before, run("read_mxnet.py", path, *options), ["data"])
