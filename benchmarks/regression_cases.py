@@ -56,7 +56,8 @@ def make(folder: Path) -> None:
     for name in ("tar", "recordio"):  # without an index, so that `index` scans them
         bushel.convert(folder / "texts", folder / f"plain-{name}", container=name)
         shutil.rmtree(folder / f"plain-{name}" / ".bushel", ignore_errors=True)
-    _make_compressed(folder)
+    if find_spec("cramjam") is not None:
+        _make_compressed(folder)
     _make_arrays(folder)
 
 

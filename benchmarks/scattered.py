@@ -1,0 +1,184 @@
+"""Values in pieces and in blocks: records that RecordIO splits, from a server, and samples of a .tgz at random.
+
+    python benchmarks/scattered.py --base /path/to/other/version/bin/python
+
+A record that contains RecordIO's magic word is stored in parts. The server, in this process, answers ranges of bytes
+and waits 10 ms before each answer; another version of Bushel, if given, reads the same file in turns with this one. A
+sample of a .tgz is read through its index, and by a scan from the beginning, which an archive without an index needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bushel
+
+MAGIC = 0xCED7230A
+PARTS, RECORDS, READS = 20, 64, 4
+SAMPLES, TEXT = 2000, 40_000
+DELAY = 0.010
+
+
+class Ranges(SimpleHTTPRequestHandler):
+    """Answers requests for files, also for one range of bytes, after a while."""
+
+    protocol_version = "HTTP/1.1"
+    requests = 0
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Print nothing."""
+
+    def do_HEAD(self) -> None:
+        """Answer with the size of a file."""
+        self._answer(with_body=False)
+
+    def do_GET(self) -> None:
+        """Answer with the bytes of a file, or those of the range that is asked for."""
+        self._answer(with_body=True)
+
+    def _answer(self, *, with_body: bool) -> None:
+        type(self).requests += 1
+        time.sleep(DELAY)
+        path = Path(self.translate_path(self.path))
+        if not path.is_file():
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        data, asked = path.read_bytes(), self.headers.get("Range")
+        first, last = 0, len(data) - 1
+        if asked is not None:
+            begin, _, end = asked.removeprefix("bytes=").partition("-")
+            first, last = (len(data) - int(end), last) if not begin else (int(begin), min(int(end or last), last))
+        self.send_response(200 if asked is None else 206)
+        self.send_header("Content-Length", str(last - first + 1))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", f'"{path.stat().st_mtime_ns}"')
+        self.end_headers()
+        if with_body:
+            self.wfile.write(data[first : last + 1])
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder at a URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Ranges, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def make_records(path: Path) -> None:
+    """Write records of 100 kB, each of which has the magic word often enough to be stored in many parts."""
+    rng = np.random.default_rng(0)
+    with bushel.Writer(path, {"data": "bytes"}, container="recordio") as writer:
+        for _ in range(RECORDS):
+            words = rng.integers(0, 1 << 31, 25_000, dtype=np.uint32)
+            words[np.linspace(100, 24_900, PARTS - 1).astype(int)] = MAGIC
+            writer.append({"data": words.tobytes()})
+
+
+def read_records(url: str) -> dict[str, float]:
+    """Read records in one batch, after the table and the connection are there; seconds of a batch."""
+    ds = bushel.open(url)
+    ds.read([0], decode=False)
+    rng, seconds = np.random.default_rng(1), []
+    for _ in range(READS):
+        positions = rng.choice(RECORDS, 16, replace=False)
+        start = time.perf_counter()
+        found = ds.read(positions, decode=False)
+        seconds.append(time.perf_counter() - start)
+        assert all(len(sample["data"]) == 100_000 for sample in found)
+    return {"wall": statistics.median(seconds)}
+
+
+def compare_records(folder: Path, base: str | None, rounds: int) -> None:
+    """Print what a batch of 16 records costs with each version."""
+    make_records(folder / "split.rec")
+    pythons = {"this version": sys.executable} | ({} if base is None else {"other version": base})
+    times: dict[str, list[float]] = {name: [] for name in pythons}
+    requests: dict[str, float] = {}
+    with served(folder) as url:
+        for _ in range(rounds):
+            for name, python in pythons.items():
+                before = Ranges.requests
+                command = [python, str(Path(__file__).absolute()), "--read", f"{url}/split.rec"]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                times[name].append(json.loads(done.stdout)["wall"])
+                requests[name] = Ranges.requests - before
+    for name, own in times.items():
+        print(
+            f"16 records of {PARTS} parts each, {name}: {statistics.median(own) * 1e3:.1f} ms a batch, "
+            f"{requests[name]:.0f} requests in the run of {READS + 1} batches"
+        )
+    if base is not None:
+        print(f"ratio: {statistics.median(times['other version']) / statistics.median(times['this version']):.1f}")
+
+
+def compare_tgz(folder: Path, rounds: int) -> None:
+    """Print what a sample of a .tgz costs through the index, and by a scan to it."""
+    rng = np.random.default_rng(2)
+    words = np.array([f"word{number} " for number in range(5000)])
+    with bushel.Writer(folder / "texts.tar", {"txt": "utf8"}, container="tar") as writer:
+        for number in range(SAMPLES):
+            writer.append({"txt": "".join(rng.choice(words, TEXT // 8))}, key=f"{number:06d}")
+    tgz = folder / "texts.tgz"
+    with tgz.open("wb") as file:
+        subprocess.run(["gzip", "-6", "-c", str(folder / "texts.tar")], stdout=file, check=True)
+    bushel.index(tgz)
+    ds = bushel.open(tgz)
+    by_index, by_scan = [], []
+    for _ in range(rounds):
+        for position in rng.choice(SAMPLES, 4, replace=False).tolist():
+            start = time.process_time()
+            expected = ds[position]["txt"]
+            by_index.append(time.process_time() - start)
+            start = time.process_time()
+            scanned = next(s for number, s in enumerate(bushel.open_stream(tgz)) if number == position)
+            by_scan.append(time.process_time() - start)
+            assert scanned["txt"] == expected
+    index, scan = statistics.mean(by_index), statistics.mean(by_scan)
+    print(
+        f".tgz of {tgz.stat().st_size / 1e6:.0f} MB, {SAMPLES} samples: {index * 1e3:.2f} ms of CPU time a sample at "
+        f"random, {scan * 1e3:.0f} ms by a scan: {scan / index:.0f}"
+    )
+
+
+def main() -> None:
+    """Run both comparisons."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", help="Python of an environment with another version")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--read", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.read is not None:
+        print(json.dumps(read_records(options.read)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        compare_records(Path(folder), options.base, options.rounds)
+        compare_tgz(Path(folder), options.rounds)
+
+
+if __name__ == "__main__":
+    main()
