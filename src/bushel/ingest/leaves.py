@@ -19,7 +19,7 @@ from bushel._index.table import U64, Shard, ShardIndex
 from bushel.errors import StateError
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import save_hashes
-from bushel.ingest.run_folder import Record, RunFolder
+from bushel.ingest.run_folder import Record, RunFolder, RunResult
 from bushel.ingest.run_plan import RunPlan
 from bushel.ingest.side_files import error_lines
 from bushel.storage import AnyPath, read_whole, write_whole
@@ -30,23 +30,15 @@ _PARTS = 64
 _KEYS = 4 << 20
 
 
-class Totals(msgspec.Struct, frozen=True):
+class Totals(RunResult, frozen=True):
     """The totals of the parts of a leaf.
 
     Attributes:
-        samples: Number of samples.
-        bytes: Stored bytes of the fields.
-        errors: Number of items that could not be packed.
-        limits: Properties of the samples that the container does not keep, in words.
         spec: Field to type.
         codecs: Field to the codec of the stored bytes.
         labels: The names of classes, each with the name of the first part that has just these.
     """
 
-    samples: int
-    bytes: int
-    errors: int
-    limits: list[str]
     spec: dict[str, str]
     codecs: dict[str, str]
     labels: list[tuple[str, dict[str, list[str]]]]

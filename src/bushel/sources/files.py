@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
@@ -92,7 +92,24 @@ def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
             yield "".join(f"{folder}/" for folder in folders), [name]
 
 
-class Files(FileSource):
+class _Folder(FileSource):
+    """Files of a folder, by their relative paths."""
+
+    root: AnyPath
+    _names: Names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _files(self, position: int) -> list[AnyPath]:
+        return [_file(self.root, self._names[position])]
+
+    def origin(self, position: int) -> str:
+        """Return the file's path."""
+        return str(_file(self.root, self._names[position]))
+
+
+class Files(_Folder):
     """Every file under a folder as one sample: its bytes, and its relative path as key.
 
     An ffrecord file stores these samples as FFRecord's `pack_folder` does, with empty folders.
@@ -131,19 +148,9 @@ class Files(FileSource):
         self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
 
-    def __len__(self) -> int:
-        return len(self._names)
-
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
         return {KEY: name, self._field: read_file(self._at(_file(self.root, name)))}
-
-    def _files(self, position: int) -> list[AnyPath]:
-        return [_file(self.root, self._names[position])]
-
-    def origin(self, position: int) -> str:
-        """Return the file's path."""
-        return str(_file(self.root, self._names[position]))
 
     @property
     def listing(self) -> Sequence[str]:
@@ -156,7 +163,7 @@ class Files(FileSource):
         return f"{self._field} {self.root} {self._names.digest}"
 
 
-class LabelledFolder(FileSource):
+class LabelledFolder(_Folder):
     """Files in one folder per class.
 
     The class of a file is the first folder of its relative path, and its key is that path without the suffix. If all
@@ -212,22 +219,12 @@ class LabelledFolder(FileSource):
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
         self.spec: Mapping[str, str] = {self._field: kind} | ({"label": "int"} if classes else {})
 
-    def __len__(self) -> int:
-        return len(self._names)
-
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
         sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._at(_file(self.root, name)))}
         if self.label2idx:
             sample["label"] = self.label2idx[name.partition("/")[0]]
         return sample
-
-    def _files(self, position: int) -> list[AnyPath]:
-        return [_file(self.root, self._names[position])]
-
-    def origin(self, position: int) -> str:
-        """Return the file's path."""
-        return str(_file(self.root, self._names[position]))
 
     @property
     def listing(self) -> Sequence[str]:
@@ -252,12 +249,29 @@ class LabelledFolder(FileSource):
         return other
 
 
-class ImageFolder(LabelledFolder):
+class _MediaFolder(LabelledFolder):
+    """Files of one medium in one folder per class."""
+
+    _media_and_suffixes: ClassVar[tuple[Callable[[], Media], Collection[str]]]
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | AnyPath,
+        *,
+        suffixes: Collection[str] | None = None,
+        label2idx: Mapping[str, int] | None = None,
+        listing: Iterable[str] | None = None,
+    ) -> None:
+        media, usual = self._media_and_suffixes
+        super().__init__(root, media(), usual if suffixes is None else suffixes, label2idx, listing)
+
+
+class ImageFolder(_MediaFolder):
     """Images in one folder per class: the fields `image` (the file unchanged) and `label`.
 
     Args:
         root: The folder.
-        suffixes: Suffixes of the files to use.
+        suffixes: Suffixes of the files to use; by default those of images.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
 
@@ -268,23 +282,15 @@ class ImageFolder(LabelledFolder):
         ({'image': 'jpg', 'label': 'int'}, {'label': ('dog', 'cat')})
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | AnyPath,
-        *,
-        suffixes: Collection[str] = IMAGES,
-        label2idx: Mapping[str, int] | None = None,
-        listing: Iterable[str] | None = None,
-    ) -> None:
-        super().__init__(root, Image(), suffixes, label2idx, listing)
+    _media_and_suffixes = Image, IMAGES
 
 
-class AudioFolder(LabelledFolder):
+class AudioFolder(_MediaFolder):
     """Sounds in one folder per class: the fields `audio` (the file unchanged) and `label`.
 
     Args:
         root: The folder.
-        suffixes: Suffixes of the files to use; the files must be of one kind.
+        suffixes: Suffixes of the files to use, which must be of one kind; by default those of sounds.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
 
@@ -295,15 +301,7 @@ class AudioFolder(LabelledFolder):
         ({'audio': 'wav', 'label': 'int'}, {'label': ('bell', 'drum')})
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | AnyPath,
-        *,
-        suffixes: Collection[str] = SOUNDS,
-        label2idx: Mapping[str, int] | None = None,
-        listing: Iterable[str] | None = None,
-    ) -> None:
-        super().__init__(root, Audio(), suffixes, label2idx, listing)
+    _media_and_suffixes = Audio, SOUNDS
 
 
 class VideoFolder(LabelledFolder):
