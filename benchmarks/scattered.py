@@ -100,17 +100,18 @@ def make_records(path: Path) -> None:
 
 
 def read_records(url: str) -> dict[str, float]:
-    """Read records in one batch, after the table and the connection are there; seconds of a batch."""
+    """Read records in batches, after the table and the connection are there; median seconds and CPU seconds of one."""
     ds = bushel.open(url)
     ds.read([0], decode=False)
-    rng, seconds = np.random.default_rng(1), []
+    rng, seconds, processor = np.random.default_rng(1), [], []
     for _ in range(READS):
         positions = rng.choice(RECORDS, 16, replace=False)
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         found = ds.read(positions, decode=False)
         seconds.append(time.perf_counter() - start)
+        processor.append(time.process_time() - worked)
         assert all(len(sample["data"]) == 100_000 for sample in found)
-    return {"wall": statistics.median(seconds)}
+    return {"wall": statistics.median(seconds), "cpu": statistics.median(processor)}
 
 
 def compare_records(folder: Path, base: str | None, rounds: int) -> None:
@@ -118,6 +119,7 @@ def compare_records(folder: Path, base: str | None, rounds: int) -> None:
     make_records(folder / "split.rec")
     pythons = {"this version": sys.executable} | ({} if base is None else {"other version": base})
     times: dict[str, list[float]] = {name: [] for name in pythons}
+    processor: dict[str, list[float]] = {name: [] for name in pythons}
     requests: dict[str, float] = {}
     with served(folder) as url:
         for _ in range(rounds):
@@ -125,15 +127,20 @@ def compare_records(folder: Path, base: str | None, rounds: int) -> None:
                 before = Ranges.requests
                 command = [python, str(Path(__file__).absolute()), "--read", f"{url}/split.rec"]
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
-                times[name].append(json.loads(done.stdout)["wall"])
+                own = json.loads(done.stdout)
+                times[name].append(own["wall"])
+                processor[name].append(own["cpu"])
                 requests[name] = Ranges.requests - before
-    for name, own in times.items():
+    for name in pythons:
+        wall, worked = statistics.median(times[name]) * 1e3, statistics.median(processor[name]) * 1e3
         print(
-            f"16 records of {PARTS} parts each, {name}: {statistics.median(own) * 1e3:.1f} ms a batch, "
+            f"16 records of {PARTS} parts each, {name}: {wall:.1f} ms a batch, {worked:.1f} ms of CPU time, "
             f"{requests[name]:.0f} requests in the run of {READS + 1} batches"
         )
     if base is not None:
-        print(f"ratio: {statistics.median(times['other version']) / statistics.median(times['this version']):.1f}")
+        for what, each in (("time", times), ("CPU time", processor)):
+            ratio = statistics.median(each["other version"]) / statistics.median(each["this version"])
+            print(f"{what} of the other version by that of this one: {ratio:.1f}")
 
 
 def compare_tgz(folder: Path, rounds: int) -> None:
