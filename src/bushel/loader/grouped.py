@@ -220,13 +220,14 @@ class Groups:
             size = 0
             for name in self._factory.names:
                 if name in gathered and (own := gathered[name][number]) is not None:
-                    batch[name] = own.batch
+                    batch[name] = value = own.batch
+                    size += value.nbytes if type(value) is np.ndarray else count_bytes(value)
                 elif listed is not None and name in listed:
                     batch[name] = listed[name].values[end - len(plan.samples) : end]
                     size += listed[name].size(end - len(plan.samples), end)
             whole = len(batch) == len(self._factory.names) + (SOURCE in batch) + (keys is not None)
             good = whole and (not excluded or excluded.isdisjoint(plan.samples.tolist()))
-            batches.append(Made(batch, size + self.numbers_size(batch, lists), lists) if good else None)
+            batches.append(Made(batch, size, lists) if good else None)
         return batches
 
     def _parts(self, samples: I64, names: list[str]) -> dict[str, FieldList] | None:
@@ -234,10 +235,6 @@ class Groups:
         if not names or self._listed is None or not self._listed.names.issuperset(names):
             return None
         return self._listed.read(samples, names, self._iteration.clock.add)
-
-    def numbers_size(self, batch: Batch, lists: Collection[str] = ()) -> int:
-        """Return the size of the numbers in a batch, in bytes, without the fields that are lists."""
-        return count_bytes([batch[name] for name in self._factory.names if name not in lists])
 
     def _finished(self, plan: BatchPlan, made: Made) -> Finished:
         """Return a gathered batch as the consumer gets it."""

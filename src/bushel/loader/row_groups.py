@@ -17,6 +17,7 @@ from bushel._dataset.number_field import Rooms
 from bushel.errors import FormatError
 from bushel.loader.collate import Batch, Padded
 from bushel.loader.grouped import Groups, Made
+from bushel.loader.micro_batch import count_bytes
 from bushel.loader.plan import BatchPlan
 from bushel.loader.rows import Rows
 from bushel.loader.sources import SOURCE
@@ -39,7 +40,7 @@ class RowGroups(Groups):
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         found = self._together(group)
         if found is not None:
-            return [Made(batch, self.numbers_size(batch)) for batch in found]
+            return [Made(batch, count_bytes([batch[name] for name in self._factory.names])) for batch in found]
         if len(group) == 1:
             return [None]
         return [batch for plan in group for batch in self._batches([plan])]  # one of them has to be read otherwise
