@@ -19,7 +19,8 @@ from pathlib import Path
 
 from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, options_parser, save, show
 
-KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain", "megatron", "npy")
+KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain", "megatron", "npy", "folder")
+LIMITS = {"arrayrecord": "limit: zstd", "folder": "limit: system calls"}
 SCRIPT = Path(__file__).resolve().parent / "peers" / "peer_foreign.py"
 ENVIRONMENT = "foreign"
 
@@ -81,8 +82,12 @@ def main() -> int:
             "its own loader": partial(epoch, python, "read", kind, folder),
             "Bushel": partial(epoch, Path(sys.executable), "bushel", kind, copy),
         }
+        if kind in LIMITS:
+            own[LIMITS[kind]] = partial(epoch, Path(sys.executable), "limit", kind, folder)
         results[f"{kind}: epochs"] = in_turns(own, rounds)
         show(f"{kind}: epochs", "samples", results[f"{kind}: epochs"], ["its own loader"])
+        if kind == "folder":  # of which no file is read for the index
+            continue
         shutil.rmtree(copy / ".bushel", ignore_errors=True)
         whole = {"cat": partial(cat, copy), "Bushel": partial(index, copy)}
         results[f"{kind}: index"] = in_turns(whole, rounds)

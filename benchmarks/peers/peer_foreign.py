@@ -1,11 +1,12 @@
 """Write a dataset of 8 KB samples with the package of a format, or read shuffled epochs of it, in batches of 64.
 
-`megatron` and `npy` have rows of 4,096 tokens, uint16, and are read with `numpy.memmap` instead of a loader of their own:
-the rows of each batch are indexed.
+`megatron` and `npy` have rows of 4,096 tokens, uint16, and are read with `numpy.memmap`, which indexes the rows of each
+batch. `folder` has files of 3,000 bytes, which are opened and read one by one instead of by a loader of its own.
 
     python peer_foreign.py write mds FOLDER SAMPLES
     python peer_foreign.py read mds FOLDER            with the format's own loader
     python peer_foreign.py bushel mds FOLDER          with bushel.Loader
+    python peer_foreign.py limit folder FOLDER        with the system calls, or the decompressor, alone
 
 Reading prints the samples, seconds and CPU seconds of the second epoch as JSON. A sample has `data` (8,000 bytes),
 `label` (an integer) and `tokens` (int32[256]); an ArrayRecord has `data` only.
@@ -26,7 +27,7 @@ import numpy as np
 
 BATCH = 64
 SIZE, TOKENS = 8_000, 256
-ROW = 4_096  # tokens of a row
+ROW, FILE = 4_096, 3_000  # tokens of a row, bytes of a file
 
 
 def samples(count: int) -> Iterator[dict[str, Any]]:
@@ -49,11 +50,22 @@ def write_rows(kind: str, folder: Path, count: int) -> None:
     (folder / "x.idx").write_bytes(header + sizes.tobytes() + starts.tobytes() + documents.tobytes())
 
 
+def write_files(folder: Path, count: int) -> None:
+    """Write a tree of classes. The files are read as stored bytes, so they need not be images."""
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        path = folder / f"class{number % 20:02}" / f"{number:06}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(rng.bytes(FILE))
+
+
 def write(kind: str, folder: Path, count: int) -> None:
     """Write a dataset."""
     folder.mkdir(parents=True)
     if kind in ("megatron", "npy"):
         write_rows(kind, folder, count)
+    elif kind == "folder":
+        write_files(folder, count)
     elif kind == "mds":
         MDSWriter: Any = streaming().MDSWriter
         columns = {"data": "bytes", "label": "int", "tokens": f"ndarray:int32:{TOKENS}"}
@@ -164,8 +176,62 @@ def _rows(folder: Path) -> Epoch:
     return epoch
 
 
+def _files(folder: Path) -> Epoch:
+    paths = sorted(str(path) for path in folder.rglob("*.jpg"))
+
+    def epoch() -> Iterator[int]:
+        order = np.random.default_rng(0).permutation(len(paths)).tolist()
+        for first in range(0, len(order), BATCH):
+            batch = []
+            for number in order[first : first + BATCH]:
+                with open(paths[number], "rb") as file:
+                    batch.append(file.read())
+            yield len(batch)
+
+    return epoch
+
+
+def _system_calls(folder: Path) -> Epoch:
+    """Open, look at, read and close each file, in a kernel."""
+    from bushel.kernels import read_small_files
+
+    paths = np.array(sorted(str(path) for path in folder.rglob("*.jpg")))
+    stats = [os.stat(path) for path in paths]
+    size, time_ns = np.array([one.st_size for one in stats]), np.array([one.st_mtime_ns for one in stats])
+
+    def epoch() -> Iterator[int]:
+        order = np.random.default_rng(0).permutation(len(paths))
+        for first in range(0, len(order), BATCH):
+            own = order[first : first + BATCH]
+            yield len(read_small_files(paths[own].tolist(), size[own], time_ns[own], np.zeros_like(own), size[own]))
+
+    return epoch
+
+
+def _decompressor(folder: Path) -> Epoch:
+    """Expand the bytes of each sample, which lie in memory."""
+    from cramjam import zstd
+
+    stored, room = [bytes(zstd.compress(sample["data"])) for sample in samples(1000)], bytearray(SIZE)
+
+    def epoch() -> Iterator[int]:
+        for _ in range(20):
+            for one in stored:
+                zstd.decompress_into(one, room)
+            yield len(stored)
+
+    return epoch
+
+
+LIMITS: dict[str, Callable[[Path], Epoch]] = {"folder": _system_calls, "arrayrecord": _decompressor}
+
+
 def _bushel(kind: str, folder: Path) -> Epoch:
     import bushel
+
+    if kind == "folder":
+        files = bushel.Loader(bushel.open(folder), BATCH, shuffle=True, seed=0, fields=["image"], decode=False)
+        return lambda: (len(batch["image"]) for batch in files)
 
     spec = {"data": "bytes", "tokens": "array(int64,-1)"} if kind == "tfrecord" else {"data": "bytes"}
     dataset = bushel.open(folder, spec=None if kind in ("megatron", "npy") else spec)
@@ -182,6 +248,7 @@ READ: dict[str, Callable[[Path], Epoch]] = {
     "arrayrecord-plain": _arrayrecord,
     "megatron": _rows,
     "npy": _rows,
+    "folder": _files,
 }
 
 
@@ -191,7 +258,7 @@ def main() -> None:
     if work == "write":
         write(kind, folder, int(sys.argv[4]))
         return
-    epoch = READ[kind](folder) if work == "read" else _bushel(kind, folder)
+    epoch = _bushel(kind, folder) if work == "bushel" else (READ if work == "read" else LIMITS)[kind](folder)
     for number in range(2):
         wall, cpu = time.perf_counter(), os.times()
         items = sum(epoch())
