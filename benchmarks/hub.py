@@ -74,15 +74,15 @@ def write_texts(folder: Path, count: int) -> None:
     bushel.index(folder, checksums=False).close()
 
 
-def made(photos: Path, small: bool) -> Path:
+def made(photos: Path, count: int, texts: int) -> Path:
     """Write the datasets, and return their folder."""
-    root = SCRATCH / ("hub-small" if small else "hub")
+    root = SCRATCH / f"hub-{count}"
     if (root / "done").exists():
         return root
     for name in ("photos", "photos-tar", "texts", "photos-litdata", "texts-litdata"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    write_photos(photos, root / "photos", 400 if small else 1000)
-    write_texts(root / "texts", 40_000 if small else 200_000)
+    write_photos(photos, root / "photos", count)
+    write_texts(root / "texts", texts)
     for name in ("photos", "texts"):
         for path in (root / name).glob("*.parquet"):
             os.link(path, root / f"{name}-litdata" / path.name)
@@ -98,12 +98,7 @@ def epoch(task: str, peer: str, place: str, local: str, number: int) -> Timing:
     """Run one epoch in a process of its own, which knows nothing from earlier ones."""
     python = sys.executable if peer.startswith("bushel") else str(interpreter("parquet"))
     with tempfile.TemporaryDirectory() as cache:
-        own = {
-            "BUSHEL_TABLES_DIR": cache,
-            "DATA_OPTIMIZER_CACHE_FOLDER": cache,
-            "HF_HOME": cache,
-            "AWS_ALLOW_HTTP": "true",
-        }
+        own = {"BUSHEL_TABLES_DIR": cache, "DATA_OPTIMIZER_CACHE_FOLDER": cache, "HF_HOME": cache}
         command = [python, str(PEERS / "peer_hub.py"), task, peer, place, str(number), local]
         done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -152,13 +147,15 @@ def main() -> None:
     """Run the benchmark with the options of the command line."""
     parser = options_parser(__doc__, "400 photos, 40,000 texts")
     parser.add_argument("--photos", type=Path, required=True, help="folder of JPEGs")
+    parser.add_argument("--count", type=int, help="number of photos")
     parser.add_argument("--only", choices=("photos", "texts", "s3"), help="measure only this")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--latency", type=float, nargs="*", default=[0, 5, 50], metavar="MS", help="of S3; none: no S3")
     options = parser.parse_args()
     if not interpreter("parquet").exists():
         parser.exit(0, f"the peers are not installed: {how_to_make('parquet')}\n")
-    root = made(options.photos, options.small)
+    count = options.count or (400 if options.small else 1000)
+    root = made(options.photos, count, 40_000 if options.small else 200_000)
     here = partial(contestants, root=root, where=str(root), archives=root / "local.txt")
     groups: dict[str, dict[str, Callable[[int], Timing]]] = {
         "texts, local": here("texts", TEXT_PEERS),

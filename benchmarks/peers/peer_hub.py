@@ -61,6 +61,10 @@ def litdata_set(place: str, shuffle: bool) -> Any:
 
     os.environ.setdefault("DATA_OPTIMIZER_CACHE_FOLDER", tempfile.mkdtemp())
     options = {"endpoint_url": os.environ.get("AWS_ENDPOINT_URL")} if "://" in place else {}
+    if options:  # LitData has no option for a server without TLS
+        from litdata.streaming import downloader
+
+        downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
     return StreamingDataset(place, item_loader=ParquetLoader(), shuffle=shuffle, storage_options=options)
 
 

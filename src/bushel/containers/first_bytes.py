@@ -23,25 +23,37 @@ _LOOKED_AT = 3
 _STEP = 1 << 16
 
 
-def codec_of_first_bytes(file: File, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> str:
+def codec_of_first_bytes(
+    file: File, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], sound: bool = False
+) -> str:
     """Return the codec of byte strings, if the first three of at least 16 bytes agree, else `bytes`.
 
     Args:
         file: The file that they lie in.
         offset: int64[n], bytes from its start.
         length: int64[n], bytes; -1 for a missing one.
+        sound: As for `codec_by_magic`.
     """
     rows = list[int]()
     for first in range(0, len(length), _STEP):  # usually one step
         rows += (first + np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT]).tolist()
         if len(rows) >= _LOOKED_AT:
             break
-    found = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD))) for row in rows[:_LOOKED_AT]}
+    found = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound) for row in rows[:_LOOKED_AT]}
     return found.pop() if len(found) == 1 else "bytes"
 
 
-def codec_by_magic(head: bytes) -> str:
-    """Return the codec of a value of which these are the first bytes; `bytes` if they are of no known kind."""
+def codec_by_magic(head: bytes, sound: bool = False) -> str:
+    """Return the codec of a value of which these are the first bytes; `bytes` if they are of no known kind.
+
+    Args:
+        head: At least 12 bytes, if the value has them.
+        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 is no clip.
+    """
+    if sound and head[:1] == b"\xff" and head[1:2] >= b"\xe0":
+        return "mp3"
+    if sound and head[4:8] == b"ftyp":
+        return "bytes"
     if head[:4] == b"RIFF":
         return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
     if head[4:8] == b"ftyp":

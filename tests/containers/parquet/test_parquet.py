@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
@@ -105,6 +106,23 @@ class TestByPyarrow:
         dataset = self.written(tmp_path / "x.parquet", {"meta": meta, "lists": [[[1], []], [], None]})
         assert [sample.get("meta") for sample in dataset] == meta
         assert [sample.get("lists") for sample in dataset] == [[[1], []], [], None]
+
+    @pytest.mark.parametrize(
+        ("head", "codec", "plain"),
+        [
+            (b"\xff\xfb\x90\x64", "mp3", "bytes"),
+            (b"ID3\x04", "mp3", "mp3"),
+            (b"fLaC", "flac", "flac"),
+            (b"\0\0\0\x20ftypM4A ", "bytes", "mp4"),
+        ],
+    )
+    def test_features_tell_sounds_from_other_bytes(self, tmp_path: Path, head: bytes, codec: str, plain: str) -> None:
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        table = pyarrow.table({"sound": [{"bytes": head + bytes(40), "path": None}]})
+        for kind, wanted in (("Audio", codec), ("Other", plain)):
+            metadata = {"huggingface": json.dumps({"info": {"features": {"sound": {"_type": kind}}}})}
+            parquet.write_table(table.replace_schema_metadata(metadata), tmp_path / "x.parquet")
+            assert bushel.open(tmp_path / "x.parquet", index="memory").spec["sound"] == wanted
 
     @pytest.mark.parametrize("encoding", ["DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "BYTE_STREAM_SPLIT"])
     def test_rarer_encodings(self, tmp_path: Path, encoding: str) -> None:

@@ -216,7 +216,7 @@ class Table(RowTable):
             starts = np.concatenate([none, [0], np.cumsum(np.concatenate([none, *growing.counts]))]).astype(np.int64)
             absent = np.concatenate([np.zeros(0, np.bool_), *growing.absent])
         text = leaf.type in _TEXTS
-        codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length)
+        codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
         self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
 
 

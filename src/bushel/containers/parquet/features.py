@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -23,10 +23,12 @@ class Feature:
     Attributes:
         codec: Codec of its values, or of the elements of a list; None if it follows from the values.
         names: Names of its classes in the order of their numbers; empty if it has none.
+        sound: Whether the values are sounds, whose first bytes tell the codec.
     """
 
     codec: str | None = None
     names: tuple[str, ...] = ()
+    sound: bool = False
 
 
 def features_of(footer: Footer, path: str) -> dict[str, Feature]:
@@ -63,5 +65,5 @@ def feature_of(described: Any) -> Feature:
     if kind == "ClassLabel" and isinstance(described.get("names"), list):
         return Feature(names=tuple(map(str, described["names"])))
     if kind in ("List", "Sequence", "LargeList"):
-        return Feature(feature_of(described.get("feature")).codec)
-    return Feature(_CODECS.get(str(kind)))
+        return replace(feature_of(described.get("feature")), names=())
+    return Feature(_CODECS.get(str(kind)), sound=kind == "Audio")

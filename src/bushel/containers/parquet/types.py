@@ -42,8 +42,10 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
         return Field(node.name, "json")
     if leaf.physical in BYTE_ARRAYS:
         text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
-        known = "utf8" if text else features.get(node.name, Feature()).codec
-        return Field(node.name, known or codec_by_magic(_first_value(file, footer, leaf)), group is not None)
+        feature = features.get(node.name, Feature())
+        known = "utf8" if text else feature.codec
+        codec = known or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
+        return Field(node.name, codec, group is not None)
     if group is not None:
         return Field(node.name, "array")
     if leaf.converted in UNSIGNED:
