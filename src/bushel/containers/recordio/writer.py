@@ -186,7 +186,7 @@ class RecordIOWriter:
             framed = kernels.split_recordio(b"".join(pieces))
             offset = self._data.write(framed)
         payload = offset + 8 - _WORD * len(self._builder.left_out)
-        if sums is None:
+        if sums is None and len(framed) > 8 + size + -size % 4:  # it was split
             self._leave_out(framed[: len(framed) - -size % 4], offset)
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
