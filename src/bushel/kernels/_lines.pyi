@@ -69,7 +69,7 @@ class LineScanner:
         """
     @property
     def full(self) -> bool:
-        """Whether there are so many values that `clear` must be called before more are scanned."""
+        """Whether `clear` must be called before more values are scanned."""
     @property
     def names(self) -> list[bytes]:
         """Names of the fields, in the order in which they appeared. Escapes are resolved."""

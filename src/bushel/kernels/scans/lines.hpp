@@ -116,7 +116,7 @@ public:
     // Drop all values and samples, which collect until then.
     void clear();
 
-    // Whether there are so many values that they must be dropped before more bytes are fed.
+    // Whether the values must be dropped before more bytes are fed.
     bool full() const { return static_cast<std::size_t>(row_) * (names_.size() + 1) > most_values; }
 
     const std::vector<std::string> &names() const { return names_; }
