@@ -13,6 +13,7 @@ from tests._dataset.models import CONTAINERS
 from tests.sources.folders import image_folder
 
 import bushel
+from bushel.storage import files
 
 untyped: Any = bushel  # wrong calls
 
@@ -219,3 +220,30 @@ def test_fields_where_the_media_of_a_table_are_wanted(place: Path) -> None:
     wrong: Any = {"image": "jpg"}
     with pytest.raises(TypeError, match=r"media={'image': 'jpg'}: expected Image\(\), Frames\(\), Clip\(\) or another"):
         bushel.sources.Table([{"path": "a.jpg"}], wrong)
+
+
+def test_a_relative_path_after_the_folder_has_changed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bushel.pack("photos", "photos.tar", sync=False)
+    dataset = bushel.open("photos.tar")
+    monkeypatch.setattr(files, "_FIRST_FOLDER", str(place))
+    (place / "elsewhere").mkdir()
+    monkeypatch.chdir(place / "elsewhere")
+    with pytest.raises(FileNotFoundError, match=r"photos\.tar") as caught:
+        dataset.read([0])
+    assert any(
+        f"the current folder was {place} before: open a dataset by its absolute path" in note
+        for note in caught.value.__notes__
+    )
+    bushel.pack({"n": [1]}, place / "set", container="tar", sync=False)
+    monkeypatch.chdir(place)
+    dataset = bushel.open("set")
+    monkeypatch.chdir(place / "elsewhere")
+    with pytest.raises(FileNotFoundError, match="the folder of the dataset is not there .*absolute path"):
+        dataset.save("all")
+    assert list((place / "elsewhere").iterdir()) == []
+
+
+def test_a_link_that_leads_nowhere(place: Path) -> None:
+    Path("link.tar").symlink_to("nowhere.tar")
+    with pytest.raises(FileNotFoundError, match=r"link\.tar: it is a symbolic link to nowhere\.tar, which does not"):
+        bushel.open("link.tar")

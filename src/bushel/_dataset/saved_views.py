@@ -6,6 +6,7 @@ when the view is opened; other views are lists of samples. If the dataset has ch
 
 from __future__ import annotations
 
+import errno
 import re
 import time
 import warnings
@@ -80,7 +81,10 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     """Save a view: see `Dataset.save`."""
-    path = _path(_folder(view), name)
+    path = _path(folder := _folder(view), name)
+    if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
+        hint = "a dataset with views is opened by its absolute path if the current folder changes"
+        raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset is not there ({hint})", str(root))
     if not overwrite and path.exists():
         raise FileExistsError(f"there is a view {name!r} already: give overwrite=True, or another name")
     made = view._selection.made

@@ -152,6 +152,8 @@ def _similar(path: AnyPath) -> str:
     """Return a question that names files and folders with similar names, or nothing."""
     if not isinstance(path, Path):
         return ""
+    if path.is_symlink():
+        return f": it is a symbolic link to {os.readlink(path)}, which does not exist"
     try:
         names = [entry.name for entry in os.scandir(path.parent)]
     except OSError:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 
 from bushel._index.column_names import names_of
 from bushel._runtime.public import names_near, public
 from bushel._writer.column_writer import ColumnWriter
+from bushel._writer.current_shard import CurrentShard
 from bushel._writer.options import Mode, WriterOptions
 
 __all__ = ["Writer"]
+
+_log = logging.getLogger("bushel")
 
 
 @public()
@@ -108,3 +114,15 @@ class Writer(ColumnWriter):
             columns=None if columns is None else names_of(columns),
         )
         super().__init__(path, spec, options)
+        unclosed = weakref.finalize(
+            self, _say_unclosed, str(self._path), os.getpid(), self._current, overwrite=mode == "overwrite"
+        )
+        self._let_go.callback(unclosed.detach)
+
+
+def _say_unclosed(path: str, process: int, current: CurrentShard, *, overwrite: bool) -> None:
+    """Log that a writer with samples was never closed. It runs when the writer is collected, or the process ends."""
+    if os.getpid() != process or not (current.appended or current.shard is not None):
+        return
+    lost = "nothing was written" if overwrite else "its last samples are not in the dataset; mode='resume' continues"
+    _log.warning("%s: a Writer was not closed, so %s. Use it in a `with` statement, or call close()", path, lost)

@@ -24,6 +24,18 @@ __all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_kn
 
 T = TypeVar("T")
 
+_ABSOLUTE = "open a dataset by its absolute path if the current folder changes afterwards"
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
+
+
+_FIRST_FOLDER = _current_folder()
+
 
 def as_path(path: object) -> AnyPath:
     """Turn a path as users give it into an object with `open()`.
@@ -115,7 +127,12 @@ def open_file(path: AnyPath) -> File:
         OSError: The file cannot be read.
     """
     if isinstance(path, Path):
-        return MappedFile(str(path))
+        try:
+            return MappedFile(str(path))
+        except FileNotFoundError as error:
+            if not path.is_absolute() and _current_folder() != _FIRST_FOLDER:
+                error.add_note(f"the path is relative, and the current folder was {_FIRST_FOLDER} before: {_ABSOLUTE}")
+            raise
     if is_object(path):
         from bushel.storage.objects.remotefile import RemoteFile
 
