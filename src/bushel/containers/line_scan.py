@@ -244,9 +244,11 @@ class LineTable:
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
         samples = self._samples + rows
+        share = at / max(self.file.lines.size, 1)
+        self._arrays.share = self._arrays.share or share  # while values are added, that of the values before them
         for number, own in enumerate(self._fields):
             own.add(self._samples, scanner.values(number))
-        self._arrays.share = at / max(self.file.lines.size, 1)
+        self._arrays.share = share
         self._samples = samples
         scanner.clear()
 

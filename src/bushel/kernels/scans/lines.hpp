@@ -1,5 +1,6 @@
 // A scan of lines of JSON, or of records of CSV: where the value of each field lies, and the numbers among the values.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -117,7 +118,10 @@ public:
     void clear();
 
     // Whether the values must be dropped before more bytes are fed.
-    bool full() const { return static_cast<std::size_t>(row_) * (names_.size() + 1) > most_values; }
+    bool full() const {
+        const std::size_t fields = names_.size() + 1;
+        return static_cast<std::size_t>(row_) * fields > std::clamp(fields * most_rows, few_values, most_values);
+    }
 
     const std::vector<std::string> &names() const { return names_; }
     const FieldValues &values(std::size_t field) const { return values_[field]; }
@@ -129,7 +133,8 @@ public:
 private:
     friend struct FastLines;
 
-    static constexpr std::size_t most_values = std::size_t{1} << 16;
+    // Few values stay in the processor's cache; but fields take time, however few values they have.
+    static constexpr std::size_t few_values = std::size_t{1} << 16, most_values = std::size_t{1} << 19, most_rows = 4096;
 
     struct Value {
         const std::uint8_t *end = nullptr;
