@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from bushel._reader.decoding import decode_samples, drained
 from bushel._reader.known_values import exact_kind
 from bushel._reader.selection import Given, Mask
 from bushel._reader.shards import OpenShard, kinds, union_of_fields
+from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.kernels import ExtentError, MappedFile, NumberTable
 from bushel.storage import Extents, File
@@ -42,8 +42,7 @@ _EXAMPLES = 4096  # rows of a shard among which examples of values are looked fo
 _Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchReader:
+class BatchReader(Struct, frozen=True):
     """Reads and decodes the samples of batches of a dataset, in two steps.
 
     Attributes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from bushel._reader.reader import Sample
 from bushel._reader.selection import Given, Mask
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
@@ -20,8 +22,7 @@ _CHUNK = 64
 
 
 @public()
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Mapped:
+class Mapped(Struct, frozen=True, eq=False):
     """A lazy view of a dataset: every sample that is read passes through a function. `Dataset.map` makes it.
 
     A `Loader`, a `MapView` and `pack` take it as a dataset. Positions, keys, order and seeds are those of the dataset.
@@ -139,8 +140,7 @@ class Mapped:
         """Do nothing: files are read when samples are."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Both:
+class _Both(Struct, frozen=True):
     """One function after another."""
 
     first: Callable[[Sample], Sample]
@@ -150,8 +150,7 @@ class _Both:
         return self.second(_called(self.first, sample))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """Some fields of what a function returns."""
 
     function: Callable[[Sample], Sample]

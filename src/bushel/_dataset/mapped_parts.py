@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.mapped import Mapped
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.spec import KEY
 
@@ -25,8 +26,7 @@ __all__ = ["MappedParts", "Part", "chosen_fields", "indexed", "parts_of"]
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MappedParts:
+class MappedParts(Struct, frozen=True, eq=False):
     """Datasets one after another. Each sample passes through the function of its own.
 
     Attributes:

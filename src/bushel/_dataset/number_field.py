@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
+from bushel._runtime.structs import Struct
 from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
 from bushel.errors import CodecError
 from bushel.kernels import NumberForms
@@ -25,8 +26,7 @@ _MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as 
 _UINT8, _NONE = np.dtype(np.uint8), np.dtype(np.void)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rooms:
+class Rooms(Struct, frozen=True, eq=False):
     """Where the values of a ragged field go: each into a room of one array.
 
     Attributes:
@@ -43,8 +43,7 @@ class Rooms:
     skip: npt.NDArray[np.int64] | None = None
 
 
-@dataclass(slots=True)
-class NumberField:
+class NumberField(Struct):
     """A field to gather.
 
     Attributes:
@@ -66,7 +65,7 @@ class NumberField:
     dtype: np.dtype[Any] = _NONE
     shape: tuple[int, ...] = ()
     value: Value = "array"
-    _known: dict[str, _Known] = field(default_factory=dict, repr=False)
+    _known: dict[str, _Known] = field(default_factory=dict)
 
     @property
     def known(self) -> bool:
@@ -153,8 +152,7 @@ def _takes_any_length(layout: Callable[[bytes], ArrayLayout | None], data: bytes
     return longer is not None and not longer.header and longer.shape == (2 * found.shape[0],)
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """The known facts about values of one codec: their kind, and their headers by stored length (None: any, none)."""
 
     kind: str

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
@@ -23,8 +24,7 @@ U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class ClipFrames:
+class ClipFrames(Struct, frozen=True):
     """The video packets of the clips of one field, in decoding order.
 
     Attributes:

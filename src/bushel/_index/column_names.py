@@ -8,10 +8,10 @@ or parts of it. `image.bytes` is the number of stored bytes of any field, which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.structs import Struct
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
@@ -62,8 +62,7 @@ _PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnOf:
+class ColumnOf(Struct, frozen=True):
     """The meaning of the name of a column.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bushel._index.table import I64, FieldExtents, ShardIndex
+from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks
@@ -64,8 +64,7 @@ def _expanded(distinct: float, touched: float) -> float:
     return max(min(distinct, touched), touched * (1 - KEPT / distinct)) if distinct else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Some samples of a view that lie in one shard.
 
     Attributes:
@@ -79,8 +78,7 @@ class Part:
     places: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
+class Expansion(Struct, frozen=True):
     """The blocks that samples of a view need, from which the costs of orders follow.
 
     A row is a sample with a block that has to be expanded for it. The samples stand for all samples of the view.

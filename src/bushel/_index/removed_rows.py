@@ -6,7 +6,6 @@ number of samples, so that a shard that has changed since is noticed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from bushel._index.named_arrays import body_crc32, parse
 from bushel._index.shard_list import Strings
 from bushel._index.table import I64, U8, U32
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.kernels import map_array
 from bushel.storage import AnyPath, read_whole, remove, write_whole
@@ -41,8 +41,7 @@ _ARRAYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedRows:
+class RemovedRows(Struct, frozen=True):
     """Removed samples of the shards of a folder.
 
     Attributes:

@@ -7,7 +7,6 @@ specifies it. It is used only while the folder and the manifest have the times a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +19,7 @@ from bushel._index.class_names import Labels, check_labels
 from bushel._index.file_spec import spec_from_file
 from bushel._index.named_arrays import body_crc32, parse
 from bushel._index.table import I64, U8, FileStamp
+from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.kernels import map_array
 from bushel.spec import Spec
@@ -49,8 +49,7 @@ _ARRAYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FolderState:
+class FolderState(Struct, frozen=True):
     """The last changes of a dataset's folder and its manifest, in nanoseconds, and the manifest's size in bytes."""
 
     folder_ns: int
@@ -58,8 +57,7 @@ class FolderState:
     manifest_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
+class Strings(Struct, frozen=True):
     """Many strings in one array.
 
     Attributes:
@@ -100,8 +98,7 @@ class Strings:
         return bool(ends and (np.diff(self.offsets) >= 0).all())
 
 
-@dataclass(frozen=True, slots=True)
-class ShardList:
+class ShardList(Struct, frozen=True):
     """The shards of one folder.
 
     Attributes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from bushel._runtime.structs import Struct
 
 __all__ = ["PAD", "Windows", "WindowShape", "window_counts"]
 
@@ -17,8 +18,7 @@ PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowShape:
+class WindowShape(Struct, frozen=True, eq=False):
     """The elements of a window.
 
     Attributes:
@@ -73,8 +73,7 @@ def window_counts(counts: I64, shape: WindowShape) -> I64:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Windows:
+class Windows(Struct, frozen=True, eq=False):
     """The windows of the samples of a dataset, one sample after another.
 
     Attributes:

@@ -7,8 +7,6 @@ never changes under a version number: a change needs another `ORDER_VERSION`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +14,7 @@ from bushel import kernels
 from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash, random_words
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel._runtime.threads import cpu_count
 
 __all__ = [
@@ -63,8 +62,7 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _OnceEach:
+class _OnceEach(Struct, frozen=True):
     """An order with every sample once in every epoch."""
 
     samples: int
@@ -83,8 +81,7 @@ class _OnceEach:
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class Sequential(_OnceEach):
+class Sequential(_OnceEach, Struct, frozen=True):
     """The stored order, in every epoch.
 
     Attributes:
@@ -108,8 +105,7 @@ class Sequential(_OnceEach):
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class Exact(_OnceEach):
+class Exact(_OnceEach, Struct, frozen=True):
     """A random permutation of the whole dataset, another in every epoch.
 
     Attributes:
@@ -139,8 +135,7 @@ class Exact(_OnceEach):
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class Blocks(_OnceEach):
+class Blocks(_OnceEach, Struct, frozen=True):
     """Blocks of neighbouring samples in random order, mixed within a window of blocks.
 
     Only about `window` blocks are read at a time, and each is one range of the files, which suits disks, and object
@@ -213,8 +208,7 @@ class Blocks(_OnceEach):
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class Mixed:
+class Mixed(Struct, frozen=True):
     """Several sets of samples, numbered consecutively, in fixed proportions.
 
     An endless sequence of draws is cut into blocks. Each block has `shares[i]` draws from set i, in random order.
@@ -314,8 +308,7 @@ class Mixed:
         return sets, before
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighted:
+class Weighted(Struct, frozen=True, eq=False):
     """Random samples, each with a probability in proportion to its weight, with replacement.
 
     Attributes:
@@ -369,8 +362,7 @@ class Weighted:
         return (random_words(key, positions) >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.sums[-1:]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Balanced:
+class Balanced(Struct, frozen=True, eq=False):
     """Samples of every class equally often. A class starts again only after all of its samples were drawn.
 
     It is a `Mixed` order of the classes, in which all have the same share.

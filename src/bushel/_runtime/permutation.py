@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.structs import Struct
 
 __all__ = ["LIMIT", "Permutation", "derive", "fold_hash", "hash_words", "random_words"]
 
@@ -77,8 +76,7 @@ def random_words(key: int, positions: I64) -> npt.NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
-@dataclass(frozen=True, slots=True)
-class Permutation:
+class Permutation(Struct, frozen=True):
     """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
 
     The network permutes the smallest power of two, at least 64, that holds `size` (Luby and Rackoff, 1988; the

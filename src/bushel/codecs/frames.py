@@ -7,18 +7,17 @@ after it (in an open group of pictures) needs the keyframe before that one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+
+from bushel._runtime.structs import Struct
 
 __all__ = ["FrameTable", "choose"]
 
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class FrameTable:
+class FrameTable(Struct, frozen=True):
     """The frames of a clip in display order.
 
     Attributes:

@@ -7,11 +7,13 @@ import math
 import os
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import asdict
+
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, TooManyErrors
 from bushel.storage import read_whole
 
@@ -32,8 +34,7 @@ OnError = Literal["raise", "skip", "replace"]
 
 
 @public()
-@dataclass(frozen=True, slots=True)
-class BadSample:
+class BadSample(Struct, frozen=True):
     """A sample that could not be read, decoded or transformed, as in `Loader.errors`.
 
     Attributes:
@@ -71,8 +72,7 @@ class BadSample:
         return f"sample {self.key!r}{field}{location}: {self.cause}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Takes the place of a bad sample in a batch.
 
     Attributes:

@@ -12,7 +12,6 @@ import weakref
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeGuard
 
@@ -23,6 +22,7 @@ from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.joined_numbers import number_reader
 from bushel._dataset.number_field import NumberField, Rooms
+from bushel._runtime.structs import Struct
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Collate, FieldCollate, Padded, Ragged, Sample
@@ -42,8 +42,7 @@ def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
     return type(value) is np.ndarray and value.nbytes >= _MIN_BYTES and not value.dtype.hasobject
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """A field of numbers of a batch.
 
     Attributes:
@@ -262,8 +261,7 @@ class ArrayFactory:
         self._ragged.add(name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """A batch array, with a byte per row that is 1 if the row holds its sample's value."""
 
     array: npt.NDArray[Any]

@@ -7,12 +7,12 @@ What was consumed is therefore a prefix of the epoch, as with batches of one siz
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.loader.bucketed import Bucketed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
 
@@ -23,8 +23,7 @@ I64 = npt.NDArray[np.int64]
 _POSITIONS_AT_A_TIME = 1 << 13
 
 
-@dataclass(frozen=True, slots=True)
-class BucketPlan:
+class BucketPlan(Struct, frozen=True):
     """How epochs of batches of similar samples are divided among ranks.
 
     All ranks have equally many steps. If fewer batches than ranks are left for the last step, these are divided; if
@@ -105,8 +104,7 @@ class BucketPlan:
         return np.arange(start + size * number // ranks, start + size * (number + 1) // ranks, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Epoch:
+class _Epoch(Struct, frozen=True):
     """The steps of an epoch of a `BucketPlan`.
 
     Attributes:

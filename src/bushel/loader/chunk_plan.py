@@ -6,7 +6,6 @@ The rows of an epoch are divided among ranks as the samples of a `Plan`. A state
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import Sequential
+from bushel._runtime.structs import Struct
 from bushel.loader.chunked import Chunks, RowPieces
 from bushel.loader.plan import BatchPlan, Pad, Plan
 from bushel.loader.rows import Rows
@@ -25,8 +25,7 @@ I64 = npt.NDArray[np.int64]
 _BATCHES_AT_A_TIME = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPlan:
+class ChunkPlan(Struct, frozen=True):
     """How epochs of chunks are divided among ranks.
 
     Attributes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Generator, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, islice
 from time import perf_counter
@@ -17,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._dataset.batch_reader import NumberReader
+from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.errors import FormatError
 from bushel.loader.batch_arrays import ArrayFactory
@@ -112,8 +113,7 @@ def _sizes(batch_bytes: int, workers: int, window: PrefetchWindow) -> tuple[int,
     return max(1, min(most, _GROUP_BYTES // max(1, batch_bytes))), in_work
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """The batches of a group that were made.
 
     Attributes:

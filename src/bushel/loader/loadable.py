@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from bushel._dataset.batch_reader import BatchReader
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reading
+from bushel._runtime.structs import Struct
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
 from bushel.loader.collate import Sample
@@ -103,8 +103,7 @@ def source_of(dataset: Loadable, fields: Any = None) -> Source:
     return BatchReader(reading(dataset, fields)) if isinstance(dataset, Dataset) else _Plain(dataset)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
+class _Plain(Struct, frozen=True):
     """A dataset of somebody else, which has no files that a loader could read ahead."""
 
     dataset: Loadable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from bushel._dataset.mapped_parts import MappedParts, Part, parts_of
 from bushel._runtime.order import Mixed
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
+from bushel._runtime.structs import Struct
 
 __all__ = ["Mixture", "Source", "Until", "mix", "share_block"]
 
@@ -24,8 +24,7 @@ BLOCK = 4096
 """Number of draws within which each dataset has its share to within one sample."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A dataset of a mixture.
 
     Attributes:
@@ -40,8 +39,7 @@ class Source:
 
 
 @public()
-@dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(Struct, frozen=True):
     """Datasets by weight, as `mix` returns them. Give it to a `Loader`, or mix it again.
 
     Attributes:
@@ -57,7 +55,7 @@ class Mixture:
 
     dataset: Dataset | MappedParts
     order: Mixed | Scheduled
-    sources: tuple[Source, ...] = field(default=())
+    sources: tuple[Source, ...] = ()
 
     def __len__(self) -> int:
         """Number of samples in an epoch."""

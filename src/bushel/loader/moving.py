@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from bushel._runtime.structs import Struct
 from bushel.codecs.image import ImageReading, decode_image
 from bushel.loader.collate import Sample
 from bushel.loader.sample_transforms import FieldTransforms
@@ -22,8 +22,7 @@ from bushel.transforms.values import Call
 __all__ = ["Drawn", "decoded_and_moved", "draw_together"]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """What was drawn for one sample.
 
     Attributes:

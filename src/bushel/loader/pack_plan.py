@@ -7,12 +7,12 @@ therefore a prefix of the epoch. It ends at the end of a row, from whose positio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.loader.packed import Packed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
 from bushel.loader.rows import Rows
@@ -22,8 +22,7 @@ __all__ = ["PackPlan"]
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class PackPlan:
+class PackPlan(Struct, frozen=True):
     """How epochs of packs are divided among ranks.
 
     Attributes:
@@ -102,8 +101,7 @@ class PackPlan:
         return BatchPlan(epoch, positions, samples, consumed, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class PackEpoch:
+class PackEpoch(Struct, frozen=True):
     """The steps of an epoch of a `PackPlan`.
 
     Attributes:

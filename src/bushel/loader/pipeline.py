@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.permutation import LIMIT
+from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.loader.bad_samples import ErrorReport, Failure, OnError, named
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
@@ -71,8 +72,7 @@ class Clock:
             return dict(self._totals)
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """The stored samples of a batch.
 
     Attributes:
@@ -86,8 +86,7 @@ class Fetched:
     gathered: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A finished batch.
 
     Attributes:
@@ -105,8 +104,7 @@ class Finished:
     past_end: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """The work that makes batches.
 
     Attributes:

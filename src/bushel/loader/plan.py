@@ -8,7 +8,6 @@ ranks, with any batch size, continues.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from bushel._runtime.order import Balanced, Weighted
 from bushel._runtime.scheduled import SampleOrder
+from bushel._runtime.structs import Struct
 from bushel.loader.rows import Rows
 
 __all__ = ["BatchPlan", "Pad", "Plan", "check_plan", "draws_of"]
@@ -27,8 +27,7 @@ Pad = Literal["wrap"] | None
 _POSITIONS_AT_A_TIME = 1 << 13  # computing the order for single positions costs a hundred times more
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
+class BatchPlan(Struct, frozen=True):
     """One batch of one rank.
 
     Attributes:
@@ -65,8 +64,7 @@ def check_plan(rank: int, world_size: int, pad: Pad, *, drop_last: bool) -> None
         raise ValueError("drop_last leaves out the last batch and pad fills it: give only one of them")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How epochs are divided into batches.
 
     Attributes:

@@ -13,12 +13,12 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from bushel._runtime.pickles import pickle_for_parent, pickle_for_worker, portable
 from bushel._runtime.processes import Channel, WorkerProcess
+from bushel._runtime.structs import Struct
 from bushel.loader.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.outputs import Output, Upload
@@ -131,8 +131,7 @@ class _Worker:
         self.process.send(pickle.dumps(freed))
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """The work of one process: every `count`-th batch of an epoch, starting with batch `number`.
 
     Attributes:
@@ -158,8 +157,7 @@ class _Job:
     max_errors: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Delivery:
+class _Delivery(Struct, frozen=True):
     """A batch from a worker process: a `Finished` in serialized form, with bad samples and times.
 
     Attributes:
@@ -179,8 +177,7 @@ class _Delivery:
     totals: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
+class _Failed(Struct, frozen=True):
     """An exception from a worker process, with its traceback as text, since tracebacks cannot be pickled."""
 
     error: BaseException

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.loader.collate import Batch, FieldCollate, Padded, Sample, common_type, is_masked
 from bushel.loader.rows import Rows, RowShape
@@ -22,8 +22,7 @@ NAMES = ("positions", "documents", "cu_seqlens")
 """What a batch has besides the fields of its samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A piece of a document in a row.
 
     Attributes:

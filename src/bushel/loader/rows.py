@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
+
+from bushel._runtime.structs import Struct
 
 __all__ = ["WHOLE", "RowShape", "Rows"]
 
@@ -15,8 +16,7 @@ WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowShape:
+class RowShape(Struct, frozen=True):
     """The form of batches whose rows are shared.
 
     Attributes:
@@ -30,8 +30,7 @@ class RowShape:
     documents: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """How the documents of a batch are divided among its rows.
 
     Attributes:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays
@@ -33,8 +35,7 @@ _FETCHERS, _REMOTE_FETCHERS = 2, 8
 _PATIENCE = 16  # batches that were all ready in a row before the window shrinks by one
 
 
-@dataclass(frozen=True, slots=True)
-class PrefetchWindow:
+class PrefetchWindow(Struct, frozen=True):
     """The number of batches that are worked on at a time, adapted to how long the trainer waits.
 
     Attributes:
@@ -87,8 +88,7 @@ class PrefetchWindow:
         return replace(self, wanted=wanted, in_time=in_time, idle=idle, largest=max(self.largest, size))
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(Struct, frozen=True):
     """The work of one iteration, and where its consumer looks: what every way of running it needs.
 
     Attributes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.structs import Struct
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.errors import SpecError
@@ -23,8 +25,7 @@ __all__ = ["FieldTransforms", "SampleTransforms"]
 _AS_STORED = ImageReading()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTransforms:
+class FieldTransforms(Struct, frozen=True):
     """The transforms of one field.
 
     Attributes:
@@ -99,8 +100,7 @@ class FieldTransforms:
         return cls(field, calls, plan, tuple(map(Call.of, grouped(plan.rest))), reading=reading)
 
 
-@dataclass(frozen=True, slots=True)
-class SampleTransforms:
+class SampleTransforms(Struct, frozen=True):
     """The transforms of a loader, in the order in which they are applied.
 
     Attributes:

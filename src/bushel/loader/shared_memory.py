@@ -13,12 +13,12 @@ import pickle
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bushel._runtime.pickles import pickle_with_buffers
+from bushel._runtime.structs import Struct
 from bushel._runtime.system import anonymous_file
 
 __all__ = ["SegmentPool", "SegmentReader", "SharedBatch"]
@@ -27,8 +27,7 @@ _ALIGNMENT = 64  # a cache line, which also suits vector instructions
 _STEP = 1 << 20  # segments grow in steps, so that batches of about one size fit into the same ones
 
 
-@dataclass(frozen=True, slots=True)
-class SharedBatch:
+class SharedBatch(Struct, frozen=True):
     """A serialized batch: all but the contents of its arrays, and the places of those in shared memory.
 
     Attributes:
@@ -42,8 +41,7 @@ class SharedBatch:
     places: tuple[tuple[int, int], ...]
 
 
-@dataclass(slots=True)
-class _Segment:
+class _Segment(Struct):
     descriptor: int
     memory: mmap.mmap
 

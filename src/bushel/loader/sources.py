@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from bushel._runtime.structs import Struct
 from bushel.loader.sample_transforms import SampleTransforms
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ SOURCE = "__source__"
 """The name of the dataset in each sample of a mixture."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sources:
+class Sources(Struct, frozen=True, eq=False):
     """The named datasets of a mixture.
 
     Attributes:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 
+from msgspec.structs import asdict
+
+from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 
 __all__ = ["LoaderState", "Progress"]
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.
 
     Attributes:
@@ -32,8 +33,7 @@ class Progress:
         return cls(epoch, samples, samples)
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderState:
+class LoaderState(Struct, frozen=True):
     """A place in a training run.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,8 +17,7 @@ _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 
 
 @public()
-@dataclass(frozen=True, slots=True)
-class LoaderStats:
+class LoaderStats(Struct, frozen=True):
     """Statistics of a loader in this process, as `Loader.stats()` returns them. Print them for a table and advice.
 
     Attributes:

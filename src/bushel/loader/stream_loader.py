@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
@@ -204,8 +203,7 @@ def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
         yield BatchPlan(epoch, numbers, numbers, first + size)
 
 
-@dataclass(frozen=True, slots=True)
-class _StreamPipeline(Pipeline):
+class _StreamPipeline(Pipeline, frozen=True):
     """A pipeline that does not try a failed read again."""
 
     def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:

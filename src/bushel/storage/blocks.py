@@ -7,11 +7,11 @@ blocks that have to be expanded, make up a batch of extents.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
 
@@ -33,8 +33,7 @@ _BEFORE = 2
 _HINT = "run `bushel index --force` on the dataset"
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """What filters need besides the stored bytes of each block.
 
     Attributes:
@@ -52,8 +51,7 @@ class Side:
         return self.data[start:stop].data if stop > start else None
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """The blocks of one block file: where the stored bytes of each lie, and how they become its bytes.
 
     Attributes:
@@ -179,8 +177,7 @@ def _problem_of_side(side: Side, count: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPlan:
+class BlockPlan(Struct, frozen=True):
     """The pieces that make up a batch of extents of one block file. The pieces of an extent follow each other.
 
     Attributes:

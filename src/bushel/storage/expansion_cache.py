@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
+from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result
 from bushel.storage.notation import parse_bytes
 
@@ -25,8 +26,7 @@ _DEFAULT = "256MB"
 _VARIABLE = "BUSHEL_BLOCK_CACHE"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What a reader gets of the blocks that it needs.
 
     Attributes:

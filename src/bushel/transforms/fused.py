@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.errors import CodecError
@@ -39,8 +39,7 @@ _EXIF_ORIENTATION = 0x0112
 _AS_STORED = ImageReading()
 
 
-@dataclass(frozen=True, slots=True)
-class DecodePlan:
+class DecodePlan(Struct, frozen=True):
     """A plan to decode and transform images in one step, and the transforms that remain.
 
     Attributes:

@@ -8,11 +8,12 @@ pixel is computed that a crop drops, and every pixel is interpolated once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
+from bushel._runtime.structs import Struct
 from bushel.transforms.spatial import Crop, Flip, Geometry, Spatial, resample
 from bushel.transforms.values import Transform
 from bushel.transforms.warp import Padding, Warp, Warping
@@ -23,8 +24,7 @@ Stage: TypeAlias = Geometry | Warp | Padding
 """Where the pixels of a result come from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """Transforms of places that follow each other, as one transform. It draws what they would draw, in their order.
 
     Attributes:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.structs import Struct
 
 __all__ = [
     "CenterCrop",
@@ -42,8 +43,7 @@ Image: TypeAlias = npt.NDArray[np.uint8]
 """Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crop:
+class Crop(Struct, frozen=True):
     """Keep a box. It is given in pixels and must lie inside the image.
 
     Examples:
@@ -58,8 +58,7 @@ class Crop:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleTo:
+class ScaleTo(Struct, frozen=True):
     """Resize to `width` x `height` pixels.
 
     Examples:
@@ -72,8 +71,7 @@ class ScaleTo:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class Flip:
+class Flip(Struct, frozen=True):
     """Mirror left to right if `horizontal`, else top to bottom.
 
     Examples:
@@ -89,8 +87,7 @@ class Flip:
 Step: TypeAlias = Crop | ScaleTo | Flip
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(Struct, frozen=True):
     """The combined effect of crops, at most one resizing, more crops, and flips.
 
     Attributes:

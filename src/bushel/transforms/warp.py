@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel.transforms.spatial import Image, check_image
 
 __all__ = [
@@ -38,8 +39,7 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 F64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Warp:
+class Warp(Struct, frozen=True):
     """Take each pixel from another place, given by an affine map, by bilinear interpolation as Pillow does.
 
     Places are in pixels from the upper left corner, so that the centre of the first pixel is (0.5, 0.5).
@@ -87,8 +87,7 @@ class Warp:
         return np.asarray((points - (c, f)) @ inverse.T)
 
 
-@dataclass(frozen=True, slots=True)
-class Padding:
+class Padding(Struct, frozen=True):
     """Add pixels at the edges.
 
     Attributes:

@@ -7,8 +7,8 @@ two common extensions for longer names and sizes: PAX records and GNU `L` member
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage.forward import Readable
 
@@ -23,8 +23,7 @@ _WITHOUT_DATA = b"123456"
 """Types (links, devices, folders, pipes) that consist of a header only, whatever their size field is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A file in an archive.
 
     Attributes:
