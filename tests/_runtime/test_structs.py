@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import field
 
+import bushel
 from bushel._runtime.structs import Struct
 from bushel.containers import Shard
 
@@ -56,3 +59,9 @@ def test_fields_that_need_a_value_are_named() -> None:
         Piece()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="Unexpected keyword argument 'nmae'"):
         Piece("a", nmae=3)  # type: ignore[call-arg]
+
+
+def test_no_file_uses_a_struct_that_is_not_like_a_dataclass() -> None:
+    own = Path(bushel.__file__).parent
+    files = [path for path in own.rglob("*.py") if path.name != "structs.py"]
+    assert [path.name for path in files if re.search(r"from msgspec import .*\bStruct\b", path.read_text())] == []

@@ -16,8 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
+from bushel._runtime.structs import Struct
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import CodecError, MissingPackageError, SpecError
