@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.key_lookup import IndexedShard
 from bushel._index.one_piece import in_one_piece
-from bushel._index.table import MISSING, FieldExtents, IndexedShard, Keys
+from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel.errors import needed_by
 from bushel.spec import KEY
 

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.table import IndexedShard
 from bushel._runtime.structs import Struct
 from bushel.kernels import hash_keys
 
-__all__ = ["KeyLookup", "KeyTable", "KeyView", "Lookup", "StoredKeyTable"]
+if TYPE_CHECKING:
+    from bushel._index.table import ShardIndex
+    from bushel.storage import AnyPath
+
+__all__ = ["IndexedShard", "KeyLookup", "KeyTable", "KeyView", "Lookup", "StoredKeyTable"]
 
 _CHUNK = 1024
+
+
+class IndexedShard(Protocol):
+    """A shard with an index: what key lookup and the Arrow export need of it."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        ...
+
+    @property
+    def keyed(self) -> bool:
+        """Whether samples have keys of their own."""
+        ...
+
+    @property
+    def index(self) -> ShardIndex:
+        """The table, which is loaded on first use."""
+        ...
+
+    def path(self, number: int, /) -> AnyPath:
+        """Return the path of one of its files."""
+        ...
 
 
 @runtime_checkable

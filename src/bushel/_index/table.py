@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,6 @@ __all__ = [
     "REMOVED",
     "FieldExtents",
     "FileStamp",
-    "IndexedShard",
     "Keys",
     "Place",
     "Shard",
@@ -445,26 +444,3 @@ class ShardIndex(Struct, frozen=True):
                 name: own for name, own in columns.items() if any(f"{name}.".startswith(f"{one}.") for one in fields)
             }
         return replace(self, fields=fields, labels=labels_of_fields(self.labels, fields), columns=columns)
-
-
-class IndexedShard(Protocol):
-    """A shard with an index: what key lookup and the Arrow export need of it."""
-
-    @property
-    def samples(self) -> int:
-        """Number of samples."""
-        ...
-
-    @property
-    def keyed(self) -> bool:
-        """Whether samples have keys of their own."""
-        ...
-
-    @property
-    def index(self) -> ShardIndex:
-        """The table, which is loaded on first use."""
-        ...
-
-    def path(self, number: int, /) -> AnyPath:
-        """Return the path of one of its files."""
-        ...

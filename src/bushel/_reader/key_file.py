@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._discovery.completeness import listed_names, manifest_path
-from bushel._index.key_lookup import KeyLookup, KeyTable, Lookup, StoredKeyTable
+from bushel._index.key_lookup import IndexedShard, KeyLookup, KeyTable, Lookup, StoredKeyTable
 from bushel._index.sidecar import ALWAYS_CHECKED
-from bushel._index.table import I64, U64, IndexedShard
+from bushel._index.table import I64, U64
 from bushel._reader.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 from bushel._runtime.log import log_warning
 from bushel.errors import FormatError, UnsupportedError, naming

@@ -26,7 +26,7 @@ from bushel.loader.batch_arrays import ArrayFactory
 from bushel.loader.collate import Batch
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
-from bushel.loader.pipeline import Finished, transformed
+from bushel.loader.pipeline import Finished
 from bushel.loader.plan import BatchPlan
 from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.sources import SOURCE
@@ -245,6 +245,8 @@ class Groups:
                 batch[name] = self._listed.collated(name, batch[name], plan.samples)
             self._iteration.clock.add({"collate": perf_counter() - start})
         if (call := self._pipeline.batch_transform) is not None:
+            from bushel.loader.batch_transform import transformed
+
             start = perf_counter()
             batch = transformed(call, batch, self._pipeline.order.seed, plan)
             self._iteration.clock.add({"collate": perf_counter() - start})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from bushel._pictures.notebook import batch_html, facts_html
@@ -11,17 +10,26 @@ from bushel._pictures.notebook import batch_html, facts_html
 __all__ = ["loader_html"]
 
 
-def loader_html(title: str, facts: Sequence[tuple[str, str]], peek: Callable[[], Any]) -> str:
+def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
     """Return the description of a loader.
 
     Args:
-        title: What it is.
-        facts: Names and values.
-        peek: Returns the next batch, without counting it.
+        loader: The `Loader`.
+        sizes: What its batches are.
+        order: Version of its order.
+        consumed: How much of the epoch was given to the trainer.
     """
+    facts = [
+        ("batches", sizes),
+        ("order", order),
+        ("seed", str(loader.seed)),
+        ("rank", f"{loader.rank} of {loader.world_size}"),
+        ("processes", str(loader.processes)),
+        ("epoch", f"{loader.epoch}, {consumed} consumed"),
+    ]
     try:
-        batch = peek()
+        batch = loader.peek()
         shown = batch_html(batch) if isinstance(batch, dict) else ""
     except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
         shown = f"<div>The next batch cannot be made: {html.escape(f'{type(error).__name__}: {error}')}</div>"
-    return facts_html(title, facts, (), shown)
+    return facts_html(f"bushel.Loader of {len(loader.dataset):,} samples", facts, (), shown)

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from bushel._runtime.public import public
 from bushel.loader.bad_samples import ErrorReport, write_errors
 from bushel.loader.base import Item, LoaderBase
@@ -24,9 +22,9 @@ from bushel.loader.pipeline import Clock, Finished
 from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
 from bushel.loader.run import Iteration, PrefetchWindow
-from bushel.loader.runners import run_batches
+from bushel.loader.runners import run_batches, run_one
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.who import batch_of, keys_of, steps_with
+from bushel.loader.who import batch_of, keys_of, shares_of, steps_with
 
 __all__ = ["Loader"]
 
@@ -203,17 +201,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def _repr_html_(self) -> str:
         from bushel.loader.in_notebook import loader_html
 
-        plan, order = self._plan, self._plan.at(self.epoch).order
-        processes = f" in each of {self._processes} processes" if self._processes else ""
-        facts = [
-            ("batches", "single samples" if self._is_single else plan.sizes),
-            ("order", order.version),
-            ("seed", str(self.seed)),
-            ("rank", f"{self.rank} of {self.world_size}"),
-            ("workers", f"{self._workers}{processes}"),
-            ("epoch", f"{self.epoch}, {self._progress.samples:,} of {order.samples:,} {plan.unit} consumed"),
-        ]
-        return loader_html(f"bushel.Loader of {len(self.dataset):,} samples", facts, self.peek)
+        order = self._plan.at(self.epoch).order
+        samples = f"{self._progress.samples:,} of {order.samples:,} {self._plan.unit}"
+        sizes = "single samples" if self._is_single else self._plan.sizes
+        return loader_html(self, sizes, order.version, samples)
 
     def _without_batches(self) -> str | None:
         if not len(self.dataset):
@@ -357,14 +348,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def shares(self, step: int, rank: int | None = None, epoch: int | None = None) -> dict[str, int]:
         """Return how many samples of a step come from each dataset of a mixture, without reading data.
 
-        Args:
-            step: Number of the step, counted as for `who`.
-            rank: The rank; None for that of this loader.
-            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+        Arguments are those of `who`. Of packs and chunks, documents are counted, and a part of one counts as one.
 
         Returns:
-            A number for each name; empty for a dataset that is not a mixture with names. Of packs and chunks, these
-            are documents, and a part of one counts as one.
+            A number for each name; empty for a dataset that is not a mixture with names.
 
         Raises:
             IndexError: There is no such step or rank.
@@ -375,12 +362,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             {'cats': 2, 'dogs': 6}
         """
         batch = batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
-        sources = self._pipeline.sources
-        if sources is None:
-            return {}
-        places = slice(None) if batch.rows is None or batch.rows.places is None else batch.rows.places
-        counts = np.bincount(sources.numbers(batch.samples[places]), minlength=len(sources.names))
-        return dict(zip(sources.names, counts.tolist(), strict=True))
+        return shares_of(batch, self._pipeline.sources)
 
     def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
         """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
@@ -407,13 +389,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
         """Return a batch without counting it: that of a step, or the first one of the next `for`.
 
-        The batch is made in this thread, as every iteration makes it, with the same random numbers. Epoch, state,
-        `stats()` and `errors` stay as they are.
+        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are.
 
-        Args:
-            step: Number of the step, counted as for `who`; None for the start of the epoch.
-            rank: The rank; None for that of this loader.
-            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+        Arguments are those of `who`; without a step, it is the first one of the epoch.
 
         Raises:
             ValueError: Without arguments: the next `for` has no batch.
@@ -429,23 +407,12 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             return super().peek()
         own = self.epoch if epoch is None else epoch
         planned = batch_of(self._plan, own, step or 0, self.rank if rank is None else rank)
-        report = ErrorReport(self._report.max_errors)
-        made = run_batches(
-            Iteration(self._pipeline, report, Clock(), self._output),
-            iter([planned]),
-            workers=0,
-            window=PrefetchWindow.of(1, self.prefetch_bytes),
-            pool=self._pool,
-        )
-        try:
-            for finished in made:
-                for _, batch, _ in self._parts(Progress.at(own), finished):
-                    if batch is not None:
-                        found: Item = batch
-                        return found
-        finally:
-            made.close()
-        raise IndexError(f"step={step or 0}: all samples of this step are left out")
+        iteration = Iteration(self._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output)
+        finished = run_one(iteration, planned, self._window, self._pool)
+        found: list[Item] = [each for _, each, _ in self._parts(Progress.at(own), finished) if each is not None]
+        if not found:
+            raise IndexError(f"step={step or 0}: all samples of this step are left out")
+        return found[0]
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.permutation import LIMIT
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
-from bushel.loader.bad_samples import ErrorReport, Failure, OnError, named
+from bushel.loader.bad_samples import ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.collate import Batch, Collate, Sample, collate
 from bushel.loader.loadable import Source, describe, failure_of
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from bushel.loader.random_window import RandomWindows
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first", "transformed"]
+__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -385,15 +384,16 @@ class Pipeline(Struct, frozen=True):
             batch = self.device.collated(samples, self.collate, stacked)
         else:
             batch = collate(samples, self.collate, stacked)
-        if (
-            names
-        ):  # samples lack the fields that were gathered: each gets its place among the fields of the first sample
+        if names:  # fields that were gathered, which samples lack, get their place among those of the first sample
             first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
             both = {**batch, **stacked}
             batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}
         if not self.keys and not callable(self.collate):
             del batch[KEY]
-        batch = transformed(self.batch_transform, batch, self.order.seed, plan)
+        if self.batch_transform is not None:
+            from bushel.loader.batch_transform import transformed
+
+            batch = transformed(self.batch_transform, batch, self.order.seed, plan)
         clock.add({"collate": perf_counter() - start})
         return batch
 
@@ -426,23 +426,6 @@ class Pipeline(Struct, frozen=True):
 def without_key(sample: Sample) -> Sample:
     """Return a sample without its key."""
     return {name: value for name, value in sample.items() if name != KEY}
-
-
-def transformed(call: Call | None, batch: Any, seed: int, plan: BatchPlan) -> Any:
-    """Return a batch after its `batch_transform`, whose random numbers depend on the first position of the batch.
-
-    Raises:
-        TypeError: The transform returned None.
-    """
-    if call is None:
-        return batch
-    if call.random:
-        batch = call.function(batch, rng=generator(seed, plan.epoch, LIMIT + plan.first))
-    else:
-        batch = call.function(batch)
-    if batch is None:
-        raise TypeError(f"the batch_transform {named(call.function)} returned None: return the batch")
-    return batch
 
 
 def raise_first(decoded: Iterable[Any]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bushel.loader.listed import ListedFields
     from bushel.loader.read_ahead import ReadAhead
 
-__all__ = ["run_batches"]
+__all__ = ["run_batches", "run_one"]
 
 
 def run_batches(
@@ -59,6 +59,15 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
     transformed = frozenset(name for one in pipeline.transforms.fields for name in one.fields)
     asked = pipeline.source.dataset, pipeline.fields, pipeline.collate or {}, transformed, factory.pool
     return listed_fields(*asked, decode=pipeline.decode)
+
+
+def run_one(iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool: BufferPool) -> Finished:
+    """Return one batch, made in the consumer's thread. Arguments: see `run_batches`."""
+    made = run_batches(iteration, iter([plan]), workers=0, window=window, pool=pool)
+    try:
+        return next(made)
+    finally:
+        made.close()
 
 
 def _rows() -> type[Groups]:

@@ -19,8 +19,9 @@ from bushel.loader.plan import BatchPlan, Plan
 
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyPlan
+    from bushel.loader.sources import Sources
 
-__all__ = ["batch_of", "keys_of", "steps_with"]
+__all__ = ["batch_of", "keys_of", "shares_of", "steps_with"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -50,6 +51,15 @@ def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]
     places = range(len(own)) if batch.rows.places is None else batch.rows.places.tolist()
     ends = batch.rows.ends.tolist()
     return [[own[places[piece]] for piece in range(*row)] for row in zip([0, *ends], ends, strict=False)]
+
+
+def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
+    """Return how many samples of a batch come from each dataset of a mixture, a part of a document as one."""
+    if sources is None:
+        return {}
+    places = slice(None) if batch.rows is None or batch.rows.places is None else batch.rows.places
+    counts = np.bincount(sources.numbers(batch.samples[places]), minlength=len(sources.names))
+    return dict(zip(sources.names, counts.tolist(), strict=True))
 
 
 def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
