@@ -19,7 +19,7 @@ EXCEPTIONS = {
     """,
     "the folder's own listing gave the name, which is one component": """
         storage/names.py:refuse_links_in storage/objects/location.py:ObjectPath.glob
-        storage/claims/claim.py:claims_in
+        storage/claims/claim.py:claims_in _discovery/folders.py:datasets_in cards/front_matter.py:_files
         storage/objects/hub.py:HubPath.iterdir sources/files.py:_folders sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/naming.py:pair_chunks
@@ -40,9 +40,11 @@ EXCEPTIONS = {
         compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
         compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own
+        cards/describing.py:_tables
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
         containers/gulp/container.py:_Gulp.class_names ingest/side_files.py:labels_path
+        _index/table.py:Shard.removal_lists
         _discovery/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
         storage/claims/files.py:take_file storage/claims/objects.py:_now_beside
         ingest/commit.py:PartTask._write_and_commit ingest/commit.py:PartTask._write ingest/leaves.py:leaf_file

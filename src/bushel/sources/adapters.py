@@ -167,7 +167,10 @@ def parameters_of(kind: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any
         >>> [(parameter.name, kind) for parameter, kind in parameters_of(bushel.transforms.Flip)]
         [('horizontal', <class 'bool'>)]
     """
-    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
+    made_by: Any = kind.__init__ if inspect.isclass(kind) else kind
+    if inspect.isclass(kind) and not inspect.isfunction(made_by):
+        made_by = kind  # a struct, whose constructor is compiled: its attributes are the parameters
+    hints = typing.get_type_hints(made_by)
     found = []
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
