@@ -27,7 +27,7 @@ ALLOWED = {
     # Croissant, and the package that reads it, describe the insides of files of these formats only
     "cards/croissant_files.py": {"tar", "zip", "parquet", "jsonl", "csv", "folder"},  # a folder is a set of files
     "cards/croissant_records.py": {
-        *("tar", "zip", "parquet", "jsonl", "csv"),
+        *("parquet", "jsonl", "csv"),
         *(".parquet", ".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".csv"),
     },
     "cli/adapter.py": {"gulp"},  # the commands of GulpIO's adapters pack into GulpIO's chunks by default

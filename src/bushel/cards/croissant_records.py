@@ -161,10 +161,10 @@ def value_sets(
             f"no record set reads values from the files, which still have the {dataset.info.removed:,} removed samples "
             f"(`bushel convert` writes a dataset without them): {others}"
         )
-    elif container in ("tar", "zip"):
-        _members(dataset, prefix, files, table, found)
-    elif container in ("parquet", "jsonl", "csv"):
+    elif container in _READABLE:
         _tables(dataset, prefix, files, publisher, found)
+    elif container in FORMATS:
+        _members(dataset, prefix, files, table, found)
     else:
         found.notes.append(f"consumers of Croissant cannot read values from a {container}: {others}")
     return found

@@ -274,7 +274,7 @@ class DeviceStep:
 
     @contextmanager
     def _own_stream(self) -> Iterator[None]:
-        """Launch kernels on a stream of this thread, and wait for them: the trainer's stream is not delayed."""
+        """Launch kernels on a stream of their own, and wait for them: the trainer's stream is not delayed."""
         if not self._on_gpu:
             yield
             return

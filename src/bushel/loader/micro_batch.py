@@ -272,8 +272,8 @@ class MicroBatch:
         shape, device = _shape(plan), self.device if self.device is not None and field in self.device.plans else None
         if device is not None:
             self._route(device, field, geometries, stored, orient=reading.orient)
-        whole = self.arrays is None or step.rest or device is not None
-        batch = None if whole or self.arrays is None else self.arrays.array(field, shape, plan.dtype)
+        alone = step.rest or device is not None
+        batch = None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
         started = perf_counter()
         for run in [list(geometries)] if batch is None else _consecutive(geometries):
             last = self.first + run[-1] + 1 if run else self.first
