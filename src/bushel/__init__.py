@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from bushel._dataset.info import Info
     from bushel._dataset.join import join
     from bushel._dataset.mapped import Mapped
-    from bushel._dataset.open import open, open_stream
+    from bushel._dataset.open import open
     from bushel._dataset.saved_views import SavedView
-    from bushel._dataset.stream import StreamDataset
+    from bushel._dataset.stream import StreamDataset, open_stream
     from bushel._dataset.views import views
     from bushel._reader.sides import Joined
     from bushel._runtime.progress import Progress
@@ -183,7 +183,7 @@ _HOME = {
     "merge": "ingest",
     "mix": "loader",
     "open": "_dataset.open",
-    "open_stream": "_dataset.open",
+    "open_stream": "_dataset.stream",
     "pack": "ingest",
     "register_codec": "codecs",
     "register_container": "containers",

@@ -115,9 +115,9 @@ class Dataset(ColumnValues):
             >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
             True
         """
-        from bushel._dataset.info import totals_of
+        from bushel._dataset.info import stored_info
 
-        return totals_of(self._reader.shards).bytes
+        return stored_info(self._reader.shards).bytes
 
     @property
     def remote(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bushel._reader.reader import Reader
     from bushel._reader.sides import Joined
 
-__all__ = ["Info", "Totals", "info_of", "totals_of", "unlisted_shards"]
+__all__ = ["Info", "info_of", "stored_info", "unlisted_shards"]
 
 
 @public()
@@ -103,72 +103,54 @@ class Info:
         return f"<bushel.Info: {self.container}, {counts}, {size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Counts and sizes of some shards: see `Info`."""
-
-    containers: tuple[str, ...]
-    shards: int
-    samples: int
-    bytes: int
-    files: int
-    checksums: bool
-    keyed: bool
-    stored: bool
-
-
-def totals_of(shards: Sequence[OpenShard]) -> Totals:
-    """Return the totals of some shards."""
+def stored_info(shards: Sequence[OpenShard]) -> Info:
+    """Return the info of some shards, without fields: `samples` counts all that are stored."""
     if isinstance(shards, Listing):
         table = shards.listed
-        counts = (len(table), int(table.samples.sum()), int(table.sizes.sum()), len(table.sizes))
-        return Totals((table.container,), *counts, table.all_summed, any_keyed(shards), stored=True)
-    whole = list(shards)
-    if _in_sections(shards):
-        from bushel._reader.sections import whole_shards
+        return Info(
+            container=table.container,
+            shards=len(table),
+            samples=int(table.samples.sum()),
+            bytes=int(table.sizes.sum()),
+            files=len(table.sizes),
+            checksums=table.all_summed,
+            keyed=any_keyed(shards),
+            indexed=True,
+            spec={},
+        )
+    whole, unread = list(shards), 0
+    if any(shard.section is not None for shard in shards):
+        from bushel._reader.sections import unread_bytes, whole_shards
 
-        whole = [parts[0] for parts in whole_shards(shards)]
-    return Totals(
-        tuple(dict.fromkeys(shard.container for shard in shards)),
-        len(whole),
-        sum(shard.samples for shard in shards),
-        sum(stamp.size for shard in whole for stamp in shard.stamps),
-        sum(len(shard.stamps) for shard in whole),
-        all(shard.checksums for shard in shards),
-        any_keyed(shards),
-        all(shard.stored for shard in shards),
+        whole, unread = [parts[0] for parts in whole_shards(shards)], unread_bytes(shards)
+    return Info(
+        container="+".join(dict.fromkeys(shard.container for shard in shards)),
+        shards=len(whole),
+        samples=sum(shard.samples for shard in shards),
+        bytes=sum(stamp.size for shard in whole for stamp in shard.stamps),
+        files=sum(len(shard.stamps) for shard in whole),
+        checksums=all(shard.checksums for shard in shards),
+        keyed=any_keyed(shards),
+        indexed=all(shard.stored for shard in shards),
+        spec={},
+        unread=unread,
     )
 
 
 def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     """Return the info of a dataset with this reader and these fields."""
     shards, incomplete = reader.shards, reader.incomplete
-    totals, unread = totals_of(shards), 0
-    if _in_sections(shards):
-        from bushel._reader.sections import unread_bytes
-
-        unread = unread_bytes(shards)
-    return Info(
-        container="+".join(totals.containers),
-        shards=totals.shards,
+    return replace(
+        stored_info(shards),
         samples=len(reader.whole),
-        bytes=totals.bytes,
-        files=totals.files,
-        checksums=totals.checksums,
         keyed=reader.keyed,
-        indexed=totals.stored,
         spec=spec,
         complete=incomplete is None,
         expected=None if incomplete is None else incomplete.expected,
         expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
-        unread=unread,
         joins=reader.joins,
         removed=0 if reader.remaining is None else len(reader.remaining.removed),
     )
-
-
-def _in_sections(shards: Sequence[OpenShard]) -> bool:
-    return not isinstance(shards, Listing) and any(shard.section is not None for shard in shards)
 
 
 def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:

@@ -126,11 +126,7 @@ class Mapped(Struct, frozen=True, eq=False):
         return [own if names is None else {name: own[name] for name in own if name in names} for own in made]
 
     def decode_samples(
-        self,
-        stored: Sequence[Sample],
-        positions: Given,
-        encoded: Collection[str] = (),
-        fields: Mask = None,
+        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
         given = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored

@@ -1,4 +1,4 @@
-"""Open datasets: `bushel.open` and `bushel.open_stream`, and the shards of a dataset, each with a table to read it."""
+"""Open datasets: `bushel.open`, and the shards of a dataset, each with a table to read it."""
 
 from __future__ import annotations
 
@@ -14,38 +14,31 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 from msgspec.structs import replace
 
 from bushel._dataset.dataset import Dataset
-from bushel._discovery.asked import AS_FILES_SAY, POLICIES, Asked, IndexPolicy, warn_withheld
-from bushel._discovery.completeness import listed_names, warn_incomplete, with_advice
+from bushel._discovery.asked import AS_FILES_SAY, POLICIES, Asked, IndexPolicy, checked_spec, warn_withheld
+from bushel._discovery.completeness import warn_incomplete, with_advice
 from bushel._discovery.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
 from bushel._index.table import FOLDER, REMOVED
 from bushel._reader.reader import Reader
 from bushel._reader.shards import Listing, OpenShard, union_of_fields
-from bushel._runtime.public import check_flags, check_names, names_near, public
-from bushel.codecs import get_codec
+from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, needs_index, with_episodes
 from bushel.containers.abilities import KeepsNames
 from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError
-from bushel.spec import Spec, format_spec, parse_spec
-from bushel.storage import is_local, is_object
+from bushel.spec import format_spec
+from bushel.storage import AnyPath, is_local, is_object
 
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
+    from bushel._discovery.discovery import Found
+    from bushel._index.shard_list import FolderState
     from bushel._reader.selection import Remaining
     from bushel.containers.parquet.features import Feature
 
-__all__ = [
-    "checked_spec",
-    "files_named",
-    "open",
-    "open_any",
-    "open_shards",
-    "open_stream",
-    "remaining_of",
-]
+__all__ = ["files_named", "open", "open_any", "open_shards", "remaining_of"]
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
@@ -137,7 +130,7 @@ def open(
     if not {type(pickle), type(partial), type(episodes), type(stale)} <= {bool}:
         check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
     source, features = _named(source, config, split)
-    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # which is no stream, whatever its name
+    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, whatever its name
     if index not in POLICIES or (container is None and not folder):
         from bushel._discovery.index_place import check_options, index_file
 
@@ -150,8 +143,7 @@ def open(
             return dataset if view is None else _saved(dataset, view, stale=stale)
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
-    fields = None if spec is None else checked_spec(spec)
-    place = None
+    fields, place, state = None if spec is None else checked_spec(spec), None, None
     if index not in POLICIES:
         from bushel._discovery.index_place import index_place
 
@@ -159,62 +151,32 @@ def open(
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     paths = expand_paths(source)
-    told = (fields, place, delta_timestamps)  # the list of a folder does not depend on these
-    state = None if pickle or told != (None, None, None) else folder_state(paths)
-    if state is not None:
-        from bushel._reader.listed import keep_list, open_listed
-
-        if (listed := open_listed(paths[0], container, state)) is not None:
-            warn_withheld(listed[0].fields, str(paths[0]))
-            dataset = Dataset((), reader=Reader(listed, verify=verify, remaining=remaining_of(listed)))
-            return dataset if view is None else _saved(dataset, view, stale=stale)
+    if fields is None and place is None and delta_timestamps is None and not pickle:
+        state = folder_state(paths)  # the list of a folder is kept for opening without these arguments
+        if state is not None and (listed := _dataset_of_list(paths[0], container, state, verify)) is not None:
+            return listed if view is None else _saved(listed, view, stale=stale)
     try:
         found = discover(paths, container, partial=partial)
         if place is not None:
             from bushel._discovery.index_place import indexed_in
 
             found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
+        lacks_some = may_lack_samples(found.shards)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True)
-        recover, lacks_some = damaged == "warn", may_lack_samples(found.shards)
-        shards = open_shards(found.container, found.shards, options, index, recover=recover, manifest=found.manifest)
-        if fields is not None:
-            from bushel._discovery.declared import check_declared
-
-            check_declared(fields, [shard.index for shard in shards], str(paths[0]))
-        if features:
-            from bushel._dataset.described import described
-
-            shards = [described(shard, features) for shard in shards]
-        if any(map(_LABELS, shards)):
-            from bushel._reader.labels import labels_of
-
-            labels_of(shards, union_of_fields(shards))  # raises if shards differ
+        shards = _checked_shards(found, options, index, features, paths[0], recover=damaged == "warn")
         remaining = remaining_of(shards) if lacks_some else None
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
     except FormatError as error:
         if (explained := with_advice(error, paths)) is None:
             raise
         raise explained from error
-    if any(map(_SECTION, shards)):
-        from bushel._reader.sections import warn_unread
+    if found.incomplete is None:
+        if state is not None and index == "auto":
+            from bushel._reader.listed import keep_list
 
-        warn_unread(str(paths[0]), shards)
-    read = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
-    if any(map(is_withheld, map(_CODEC, read))):
-        warn_withheld(read, str(paths[0]))
-    if found.unlisted:
-        from bushel._discovery.as_listed import warn_unlisted
-
-        warn_unlisted(paths[0], found.unlisted)
-    if damages := list(filter(None, map(_DAMAGE, shards))):
-        from bushel._discovery.damaged import warn_damaged
-
-        warn_damaged(damages)
-    if found.incomplete is not None:
-        if not partial:
-            warn_incomplete(found.incomplete, len(dataset))
-    elif state is not None and index == "auto":
-        keep_list(paths[0], shards, state)
+            keep_list(paths[0], shards, state)
+    elif not partial:
+        warn_incomplete(found.incomplete, len(dataset))
     if view is not None:
         dataset = _saved(dataset, view, stale=stale)
     if delta_timestamps is None:
@@ -222,6 +184,62 @@ def open(
     from bushel._dataset.time_windows import time_windows
 
     return time_windows(dataset, delta_timestamps)
+
+
+def _dataset_of_list(path: AnyPath, container: str | None, state: FolderState, verify: bool | None) -> Dataset | None:
+    """Return the dataset of a folder by the list of its shards; None without a list of this state of the folder."""
+    from bushel._reader.listed import open_listed
+
+    if (listed := open_listed(path, container, state)) is None:
+        return None
+    warn_withheld(listed[0].fields, str(path))
+    return Dataset((), reader=Reader(listed, verify=verify, remaining=remaining_of(listed)))
+
+
+def _checked_shards(
+    found: Found,
+    options: ReadOptions,
+    policy: IndexPolicy,
+    features: Mapping[str, Feature],
+    path: AnyPath,
+    *,
+    recover: bool,
+) -> list[OpenShard]:
+    """Open the shards, compare their fields and names of classes, and warn of damage, withheld codecs and odd files.
+
+    Raises:
+        FormatError: See `open_shards`.
+        SpecError: No shard has a declared field, or two give different names to the same class number.
+    """
+    shards = open_shards(found.container, found.shards, options, policy, recover=recover, manifest=found.manifest)
+    if options.spec is not None:
+        from bushel._discovery.declared import check_declared
+
+        check_declared(options.spec, [shard.index for shard in shards], str(path))
+    if features:
+        from bushel._dataset.described import described
+
+        shards = [described(shard, features) for shard in shards]
+    if any(map(_LABELS, shards)):
+        from bushel._reader.labels import labels_of
+
+        labels_of(shards, union_of_fields(shards))  # raises if shards differ
+    if any(map(_SECTION, shards)):
+        from bushel._reader.sections import warn_unread
+
+        warn_unread(str(path), shards)
+    fields = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
+    if any(map(is_withheld, map(_CODEC, fields))):
+        warn_withheld(fields, str(path))
+    if found.unlisted:
+        from bushel._discovery.as_listed import warn_unlisted
+
+        warn_unlisted(path, found.unlisted)
+    if damages := list(filter(None, map(_DAMAGE, shards))):
+        from bushel._discovery.damaged import warn_damaged
+
+        warn_damaged(damages)
+    return shards
 
 
 def _saved(dataset: Dataset, name: str, *, stale: bool) -> Dataset:
@@ -274,43 +292,6 @@ def may_lack_samples(shards: Sequence[Shard]) -> bool:
     return False
 
 
-@public()
-@names_near
-def open_stream(
-    source: Any,
-    *,
-    spec: Mapping[str, str] | None = None,
-    fields: Iterable[str] | None = None,
-    decode: bool = True,
-    allow_commands: bool = False,
-) -> StreamDataset:
-    """Open WebDataset archives to read them once, from front to back.
-
-    Args:
-        source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files; `pipe:COMMAND`, which
-            the shell runs, with `{000..146}` expanded; `-` for standard input; a binary file object; or a list of
-            these. Gzip, bzip2 and xz are recognised by the first bytes, whatever the name.
-        spec: Types of fields whose extension does not imply one, and names of sequence fields.
-        fields: The fields to read; others are skipped. Default: all.
-        decode: Whether to decode values, or to give the stored bytes.
-        allow_commands: Whether `pipe:` may run commands.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        SpecError: `spec` is malformed, or a type in it is unknown.
-        UnsupportedError: `source` is a command, and `allow_commands` is false.
-
-    Examples:
-        >>> stream = bushel.open_stream("train/*.tar")
-        >>> next(iter(stream))["__key__"]
-        'cat/0'
-    """
-    from bushel._dataset.stream import StreamDataset
-
-    checked_spec(spec)
-    return StreamDataset(source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands)
-
-
 def open_any(
     source: Any,
     *,
@@ -323,6 +304,8 @@ def open_any(
 ) -> Dataset | StreamDataset:
     """Open a source with `open_stream` if it can only be read forward and no view is asked for, else with `open`."""
     if is_stream(source) and view is None:
+        from bushel._dataset.stream import open_stream
+
         return open_stream(source, allow_commands=allow_commands)
     return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged, view=view)
 
@@ -352,7 +335,9 @@ def open_shards(
     """
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
     if many and options.spec is None and manifest is not None:
-        return _as_listed(container, shards, manifest, Asked(pickle=options.pickle))
+        from bushel._reader.listed import as_listed
+
+        return as_listed(container, shards, manifest, Asked(pickle=options.pickle))
 
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, recover)
@@ -380,19 +365,6 @@ def open_shards(
         for one in opened:
             one.labels = labels_of_fields(labels, [field.name for field in one.fields])
     return opened
-
-
-def _as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: Asked) -> list[OpenShard]:
-    """Return shards with what the manifest says of them. Each is compared with its files when it is first read."""
-    from bushel._reader.labels import labels_in
-    from bushel._reader.listed import listed_shard
-
-    fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
-    entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
-    return [
-        listed_shard(container, shard, entries[name], fields, labels, asked)
-        for shard, name in zip(shards, listed_names(shards), strict=True)
-    ]
 
 
 def _is_quick(shard: Shard) -> bool:
@@ -426,17 +398,3 @@ def _open_one(
     asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
     own, stored, damage = table.index, table.stored, table.damage
     return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]
-
-
-def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:
-    """Return the fields that a user declares.
-
-    Raises:
-        SpecError: A type is unknown.
-    """
-    if spec is None:
-        return None
-    fields = parse_spec(spec)
-    for field in fields.values():
-        get_codec(field.codec)
-    return fields

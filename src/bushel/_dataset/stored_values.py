@@ -164,11 +164,7 @@ class StoredValues(Samples):
         return decode_samples(self._reader, [stored], np.array([self._selection.positions[position]], np.int64))[0]
 
     def decode_samples(
-        self,
-        stored: Sequence[Sample],
-        positions: Given,
-        encoded: Collection[str] = (),
-        fields: Mask = None,
+        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned for these positions.
 

@@ -1,4 +1,4 @@
-"""`StreamDataset`: archives that can only be read from front to back."""
+"""`StreamDataset` and `bushel.open_stream`: archives that can only be read from front to back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
-from bushel._discovery.asked import warn_withheld
+from bushel._discovery.asked import checked_spec, warn_withheld
 from bushel._discovery.discovery import expand_paths
 from bushel._index.table import Shard
-from bushel._runtime.public import public
+from bushel._runtime.public import names_near, public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.removed import Lists, RemovedInShard, lists_of, removed_in
 from bushel.containers.tar.members import ForwardReader, Member, members
@@ -23,7 +23,7 @@ from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
 
-__all__ = ["StreamDataset", "check_again"]
+__all__ = ["StreamDataset", "check_again", "open_stream"]
 
 _PIPE = "pipe:"
 _STDIN = "-"
@@ -363,3 +363,38 @@ def _open(source: _Source) -> Iterator[tuple[Readable, str]]:
     else:
         with source.open("rb") as handle:
             yield handle, str(source)
+
+
+@public()
+@names_near
+def open_stream(
+    source: Any,
+    *,
+    spec: Mapping[str, str] | None = None,
+    fields: Iterable[str] | None = None,
+    decode: bool = True,
+    allow_commands: bool = False,
+) -> StreamDataset:
+    """Open WebDataset archives to read them once, from front to back.
+
+    Args:
+        source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files; `pipe:COMMAND`, which
+            the shell runs, with `{000..146}` expanded; `-` for standard input; a binary file object; or a list of
+            these. Gzip, bzip2 and xz are recognised by the first bytes, whatever the name.
+        spec: Types of fields whose extension does not imply one, and names of sequence fields.
+        fields: The fields to read; others are skipped. Default: all.
+        decode: Whether to decode values, or to give the stored bytes.
+        allow_commands: Whether `pipe:` may run commands.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        SpecError: `spec` is malformed, or a type in it is unknown.
+        UnsupportedError: `source` is a command, and `allow_commands` is false.
+
+    Examples:
+        >>> stream = bushel.open_stream("train/*.tar")
+        >>> next(iter(stream))["__key__"]
+        'cat/0'
+    """
+    checked_spec(spec)
+    return StreamDataset(source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands)

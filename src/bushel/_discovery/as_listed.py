@@ -61,7 +61,7 @@ def warn_unlisted(path: AnyPath, names: Sequence[str]) -> None:
     warnings.warn(
         f"{path}: {_shown(names)} {_be(names)} not listed in the manifest, and not read: {_INDEX_OR_MOVE}",
         IncompleteWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.structs import Struct
-from bushel.codecs.registry import from_file, is_withheld
+from bushel.codecs.registry import from_file, get_codec, is_withheld
 from bushel.containers import get_container
 from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
-from bushel.spec import Field, Spec
+from bushel.spec import Field, Spec, parse_spec
 
-__all__ = ["AS_FILES_SAY", "POLICIES", "Asked", "IndexPolicy", "renamed", "warn_withheld"]
+__all__ = ["AS_FILES_SAY", "POLICIES", "Asked", "IndexPolicy", "checked_spec", "renamed", "warn_withheld"]
 
 IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
@@ -137,5 +137,19 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
         f"the files of {path} name a codec that runs code, for {names}: the values are given as stored bytes. If you "
         f"trust the author of the files, open the dataset with pickle=True, or with spec={{{name!r}: {codec!r}}}",
         UntrustedWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
+
+
+def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:
+    """Return the fields that a user declares.
+
+    Raises:
+        SpecError: A type is unknown.
+    """
+    if spec is None:
+        return None
+    fields = parse_spec(spec)
+    for each in fields.values():
+        get_codec(each.codec)
+    return fields

@@ -100,4 +100,4 @@ def warn_damaged(damages: Sequence[Damage]) -> None:
     if damages:
         named = "; ".join(f"{damage.error} ({damage.describe()})" for damage in damages[:3])
         more = f"; and {len(damages) - 3} more shards" if len(damages) > 3 else ""
-        warnings.warn(f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=3)
+        warnings.warn(f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4)

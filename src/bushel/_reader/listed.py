@@ -30,7 +30,7 @@ from bushel._index.shard_list import (
 )
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import Shard
-from bushel._reader.labels import labels_of
+from bushel._reader.labels import labels_in, labels_of
 from bushel._reader.shards import Listing, OpenShard, samples_of
 from bushel._runtime.log import log_info
 from bushel.spec import Field, parse_spec
@@ -38,6 +38,7 @@ from bushel.storage import AnyPath, is_object
 
 __all__ = [
     "ListedShards",
+    "as_listed",
     "identities",
     "keep_list",
     "listed_shard",
@@ -103,6 +104,16 @@ class ListedShards(Listing):
         shard = Shard(self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars)
         known = (int(table.samples[number]), stamps, bool(flags & KEYED), bool(flags & SUMMED), self._fields)
         return OpenShard(table.container, shard, *known, True, table.labels)
+
+
+def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: Asked) -> list[OpenShard]:
+    """Return shards with what the manifest says of them. Each is compared with its files when it is first read."""
+    fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
+    entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
+    return [
+        listed_shard(container, shard, entries[name], fields, labels, asked)
+        for shard, name in zip(shards, listed_names(shards), strict=True)
+    ]
 
 
 def listed_shard(

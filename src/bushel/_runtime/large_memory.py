@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["room_for"]
+__all__ = ["fresh_memory", "room_for"]
 
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
@@ -41,6 +41,11 @@ def _take(size: int) -> mmap.mmap | None:
         if size <= len(memory) <= size + size // _MOST_UNUSED:
             return memory
         _free.appendleft(memory)
+    return fresh_memory(size)
+
+
+def fresh_memory(size: int) -> mmap.mmap | None:
+    """Return `size` bytes of zeros, in huge pages where there are some; None if memory is exhausted."""
     try:  # private, so that a forked process writes into pages of its own
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+import msgspec
+
+from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, below, open_file
 
-__all__ = ["INDEX", "Listing", "load_index"]
+__all__ = ["INDEX", "IndexFormat", "Listing", "load_index"]
 
 INDEX = "index.json"
 
@@ -16,6 +21,44 @@ _MOST_FOLDERS = 32
 
 T = TypeVar("T")
 _Parse = Callable[[bytes, str], T]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFormat(Generic[T]):
+    """A format of index.json, which several formats have as the name of a file.
+
+    Attributes:
+        name: Its name, for messages.
+        kind: The struct of its contents.
+        keys: Names that every file of it has at the top.
+        own: Finds names by which a damaged file is one of this format.
+        hint: The advice of errors.
+    """
+
+    name: str
+    kind: type[T]
+    keys: frozenset[str]
+    own: re.Pattern[bytes]
+    hint: str
+
+    def parse(self, data: bytes, path: str) -> T | None:
+        """Return the contents of a file; None if it is of another format.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        is_own = False
+        try:
+            is_own = self.keys <= msgspec.json.decode(data, type=dict[str, msgspec.Raw]).keys()
+            return msgspec.json.decode(data, type=self.kind) if is_own else None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            if is_own or self.own.search(data):
+                raise self.damaged(error, path) from error
+            return None
+
+    def damaged(self, error: Exception, path: str) -> FormatError:
+        """Return the error of a damaged file."""
+        return FormatError(f"not an index of {self.name}: {error}", file=path, hint=self.hint)
 
 
 def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:

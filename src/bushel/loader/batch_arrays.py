@@ -22,6 +22,7 @@ from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.joined_numbers import number_reader
 from bushel._dataset.number_field import NumberField, Rooms
+from bushel._runtime.large_memory import fresh_memory
 from bushel._runtime.structs import Struct
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
@@ -106,13 +107,7 @@ class BufferPool:
             if size <= len(memory) <= 2 * size:
                 return memory
             free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
-        try:  # private, so that a forked process writes into pages of its own
-            memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        except OSError:
-            return None
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        return memory
+        return fresh_memory(size)
 
 
 def gathered_numbers(

@@ -50,7 +50,29 @@ __all__ = [
 ]
 
 
-class BagWriter(Closing):
+class _Appending(Closing):
+    """A writer that buffers what is appended until it is flushed."""
+
+    _length: int
+
+    def __len__(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system: records first, and then their ends.
+
+        Raises:
+            MismatchError: It differs from what an interrupted writer left. None of it is written.
+        """
+
+    def _added(self, flush: bool) -> int:
+        self._length += 1
+        if flush:
+            self.flush()
+        return self._length - 1
+
+
+class BagWriter(_Appending):
     """Writes records to a `.bag`, and their ends to an `.idx`, or continues existing files.
 
     Flushed records can be read, and survive the death of this process. Bytes that an earlier writer left without an
@@ -79,24 +101,13 @@ class BagWriter(Closing):
         """Bytes of both files."""
         return self._end + sum(map(len, self._records)) + 8 * len(self)
 
-    def __len__(self) -> int:
-        return self._length
-
     def append(self, record: bytes, flush: bool = True) -> int:
         """Append a record and return its number."""
         bag.check_record(record, self.closed, self._length)
         self._records.append(record)
-        self._length += 1
-        if flush:
-            self.flush()
-        return self._length - 1
+        return self._added(flush)
 
     def flush(self) -> None:
-        """Hand buffered records to the operating system, and then their ends.
-
-        Raises:
-            MismatchError: They differ from those that an earlier writer left. None of them is written.
-        """
         if self._records:
             self._bag.write(self._new_part(b"".join(self._records)))
             self._bag.flush()
@@ -201,7 +212,7 @@ class DatasetReader(AnyDatasetReader):
     _clips = True
 
 
-class DatasetWriter(Closing):
+class DatasetWriter(_Appending):
     """Writes a dataset without sequences, with a `.bag` and an `.idx` for each key, or continues an existing one.
 
     Flushed datapoints can be read, and survive the death of this process. An existing dataset is continued after its
@@ -239,9 +250,6 @@ class DatasetWriter(Closing):
         """Bytes of all bags and indices."""
         return sum(each.size for each in self._bags.values())
 
-    def __len__(self) -> int:
-        return self._length
-
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
         """Append a datapoint and return its number. If it cannot be encoded, nothing of it is stored.
 
@@ -263,17 +271,9 @@ class DatasetWriter(Closing):
                 )
         for name in records.keys() - there:
             self._bags[name].append(records[name], flush=False)
-        self._length += 1
-        if flush:
-            self.flush()
-        return self._length - 1
+        return self._added(flush)
 
     def flush(self) -> None:
-        """Hand buffered datapoints to the operating system.
-
-        Raises:
-            MismatchError: They differ from those that an interrupted writer left. None of them is written.
-        """
         try:
             for each in self._bags.values():
                 each.check()

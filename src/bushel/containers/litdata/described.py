@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from bushel.containers.json_index import IndexFormat
 from bushel.errors import FormatError
 
 __all__ = ["HINT", "TOKENS", "Description", "parsed"]
@@ -18,9 +19,6 @@ HINT = "write the dataset again, or fetch its index.json and chunks again"
 TOKENS = "TokensLoader"
 _MOST_DEPTH = 64
 _ONLY_LEAF = "data"
-_OWN = re.compile(rb'"(?:chunk_(?:bytes|size)|data_(?:format|spec))"\s*:')
-"""Finds names by which a damaged index.json is one of LitData."""
-
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
 
@@ -47,6 +45,10 @@ class _Index(msgspec.Struct):
     config: _Config
 
 
+_OWN = re.compile(rb'"(?:chunk_(?:bytes|size)|data_(?:format|spec))"\s*:')
+_FORMAT = IndexFormat("LitData", _Index, frozenset({"chunks", "config"}), _OWN, HINT)
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """The contents of an index.json: items of each chunk by its file, the name of each leaf, and the rest."""
@@ -62,19 +64,13 @@ def parsed(data: bytes, path: str) -> Description | None:
     Raises:
         FormatError: It is damaged, or describes chunks that are not read.
     """
-    try:
-        plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        if not _OWN.search(data):
-            return None
-        raise FormatError(f"not an index of LitData: {error}", file=path, hint=HINT) from error
-    if not {"chunks", "config"} <= plain.keys():
+    index = _FORMAT.parse(data, path)
+    if index is None:
         return None
     try:
-        index = msgspec.json.decode(data, type=_Index)
         leaves = _leaves(index.config)
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FormatError(f"not an index of LitData: {error}", file=path, hint=HINT) from error
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _FORMAT.damaged(error, path) from error
     config, chunks = index.config, {each.filename: each.chunk_size for each in index.chunks}
     if config.encryption is not None:
         raise FormatError("its chunks are encrypted: copy it without encryption, with litdata.optimize", file=path)

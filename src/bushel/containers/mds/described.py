@@ -12,6 +12,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from bushel.containers.base import Report
+from bushel.containers.json_index import IndexFormat
 from bushel.errors import FormatError
 from bushel.storage import File
 from bushel.storage.packed import COMPRESSIONS
@@ -20,9 +21,6 @@ __all__ = ["HINT", "Data", "Entry", "compared", "parse_entries"]
 
 HINT = "write the dataset again, or fetch its index.json and shards again"
 _CHUNK = 1 << 22
-_OWN = re.compile(rb'"(?:column_(?:encodings|names|sizes)|raw_data|zip_data)"\s*:')
-"""Finds names by which a damaged index.json is one of MDS."""
-
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
 
@@ -61,6 +59,10 @@ class _Index(msgspec.Struct):
     shards: list[Entry]
 
 
+_OWN = re.compile(rb'"(?:column_(?:encodings|names|sizes)|raw_data|zip_data)"\s*:')
+_FORMAT = IndexFormat("MDS", _Index, frozenset({"shards"}), _OWN, HINT)
+
+
 class _Hash(Protocol):
     def update(self, data: bytes, /) -> None: ...
     def hexdigest(self) -> str: ...
@@ -76,23 +78,14 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
     Raises:
         FormatError: It is damaged, or lists a shard of another format.
     """
-    try:
-        plain = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        if not _OWN.search(data):
-            return None
-        raise FormatError(f"not an index of MDS: {error}", file=path, hint=HINT) from error
-    if "shards" not in plain:
+    index = _FORMAT.parse(data, path)
+    if index is None:
         return None
-    try:
-        shards = msgspec.json.decode(data, type=_Index).shards
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"not an index of MDS: {error}", file=path, hint=HINT) from error
-    for number, each in enumerate(shards):
+    for number, each in enumerate(index.shards):
         if (problem := _problem(each)) is not None:
             raise FormatError(f"shard {number}: {problem}", file=path, hint=HINT)
-    found = {each.raw_data.name: each for each in shards}
-    if len(found) < len(shards):
+    found = {each.raw_data.name: each for each in index.shards}
+    if len(found) < len(index.shards):
         raise FormatError("two shards have the same file", file=path, hint=HINT)
     return found
 

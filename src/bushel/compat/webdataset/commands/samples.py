@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from bushel.compat.webdataset.mix import round_robin_longest
 from bushel.compat.webdataset.tariterators import tarfile_samples
@@ -17,6 +17,7 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.loader import in_batches
 from bushel.storage import expand_braces
 
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Sample = dict[str, Any]
 _OPTIONAL = frozenset(("__url__", "__local_path__"))
 
@@ -35,13 +36,22 @@ def parse_slice(text: str) -> slice:
     return slice(*numbers)
 
 
-def run_command(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
-    """Run the subcommand that the arguments name, and return the exit status."""
+def run_command(program: str, text: str, add: Callable[[Commands], None], arguments: list[str]) -> int:
+    """Run the subcommand that the arguments name, and return the exit status.
+
+    Args:
+        program: Name of the command.
+        text: Its description.
+        add: Adds its subcommands.
+        arguments: The arguments after its name.
+    """
+    parser = argparse.ArgumentParser(prog=f"bushel {program}", description=text)
+    add(parser.add_subparsers(required=True, metavar="COMMAND"))
     options = parser.parse_args(arguments)
     return int(options.run(options))
 
 
-def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
     """Add a subcommand, with the same text in both helps."""
     added: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.".replace("%", "%%")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bushel import Dataset
 from bushel.compat.webdataset.commands.samples import (
+    Commands,
     Reading,
     Sample,
     add_command,
@@ -40,13 +41,18 @@ _LONGEST = 240
 
 def main(arguments: list[str]) -> int:
     """Run `bushel tarp` with these arguments, and return the exit status."""
-    return run_command(_parser(), arguments)
+    return run_command("tarp", "Make and process WebDataset archives.", _add_commands, arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bushel tarp", description="Make and process WebDataset archives.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def _add_commands(commands: Commands) -> None:
+    _add_create(commands)
+    _add_cat(commands)
+    _add_split(commands)
+    _add_sort(commands)
+    _add_proc(commands)
 
+
+def _add_create(commands: Commands) -> None:
     create = add_command(commands, "create", "make an archive from a recipe")
     create.epilog = "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
     create.add_argument("recipe", help="- is standard input")
@@ -55,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: sources")
     create.set_defaults(run=_create)
 
+
+def _add_cat(commands: Commands) -> None:
     cat = add_command(commands, "cat", "join archives; rename, shuffle or select what is in them")
     add_reading(cat)
     _add_field(cat)
@@ -70,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     cat.add_argument("-E", "--noeof", action="store_true", help="ignored: there is no ZMQ")
     cat.set_defaults(run=_cat)
 
+
+def _add_split(commands: Commands) -> None:
     split = add_command(commands, "split", "split archives into shards")
     add_reading(split, output="pattern")
     split.add_argument("-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar")
@@ -78,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     split.add_argument("-p", "--post", metavar="COMMAND", help="run after each shard; %%s is its name")
     split.set_defaults(run=_split)
 
+
+def _add_sort(commands: Commands) -> None:
     for name, text in (
         ("sort", "sort all samples, or shuffle them, on disk"),
         ("shuffle", "shuffle all samples on disk"),
@@ -95,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
         sort.add_argument("--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
         sort.set_defaults(run=_sort, sortfield=_RANDOM)
 
+
+def _add_proc(commands: Commands) -> None:
     proc = add_command(commands, "proc", "run a command for each sample, in a folder with its files")
     add_reading(proc)
     _add_field(proc)
@@ -108,7 +122,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     proc.add_argument("--shell", default="/bin/bash", help="the shell (/bin/bash)")
     proc.set_defaults(run=_proc)
-    return parser
 
 
 def _add_field(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlparse, urlunparse
 
 from bushel.compat.webdataset.cache import download
-from bushel.compat.webdataset.commands.samples import add_command, run_command
+from bushel.compat.webdataset.commands.samples import Commands, add_command, run_command
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.dataset import ShardListDataset
 from bushel.compat.webdataset.wids.index import describe_shard, index_of, load, urldir
@@ -24,13 +24,10 @@ from bushel.storage import as_path, expand_braces, write_whole
 
 def main(arguments: list[str]) -> int:
     """Run `bushel widsindex` with these arguments, and return the exit status."""
-    return run_command(_parser(), arguments)
+    return run_command("widsindex", "Indexes for random access by wids.", _add_commands, arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bushel widsindex", description="Indexes for random access by wids.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
+def _add_commands(commands: Commands) -> None:
     create = add_command(commands, "create", "make an index of shards")
     create.add_argument("files", nargs="+", help="shards; braces are expanded, - reads their names from standard input")
     create.add_argument("-o", "--output", default="shardindex.json", help="the index (shardindex.json)")
@@ -66,7 +63,6 @@ def _parser() -> argparse.ArgumentParser:
     sample.add_argument("-c", "--cat", metavar="KEY", help="write the bytes of this field to standard output")
     sample.add_argument("-w", "--width", type=int, default=250, help="width of a line (250)")
     sample.set_defaults(run=_sample)
-    return parser
 
 
 def _create(options: argparse.Namespace) -> int:
