@@ -111,23 +111,27 @@ class LoaderBase(BatchOptions, Generic[Item]):
 
     def _iterate(self, progress: Progress) -> Generator[Item]:
         finished = self._run(progress, self._report, self._clock)
-        asked = perf_counter()
+        asked, training = perf_counter(), 0.0
         try:
             for step in finished:
                 if step.past_end:
                     break
-                self._clock.add({"bytes": step.stored_bytes, "batches": 1})
+                counts: dict[str, float] = {"bytes": step.stored_bytes, "batches": 1}
                 for consumed, batch, samples in self._parts(progress, step):
                     progress.samples = consumed
                     got = perf_counter()
-                    self._clock.add({"waiting": got - asked, "samples": samples})
+                    counts |= {"waiting": got - asked, "samples": samples, "training": training}
+                    self._clock.add(counts)
+                    counts = {}
                     if batch is not None:
                         progress.given += 1
                         yield batch
                     del batch
                     asked = perf_counter()
-                    self._clock.add({"training": asked - got})
+                    training = asked - got
+                self._clock.add(counts)
                 del step
+            self._clock.add({"training": training})
         finally:
             finished.close()
         if progress is self._progress:

@@ -81,6 +81,8 @@ class BufferPool:
         # the garbage collector appends to them, in any thread and at any time: a deque needs no lock for that
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
         self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # of which groups of batches have more in work
+        # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
+        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
@@ -93,9 +95,14 @@ class BufferPool:
             return None
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive
-        free = self._small if len(memory) == _HUGE_PAGE else self._free
-        weakref.finalize(whole, free.append, memory).atexit = False
-        return whole[:size].view(dtype).reshape(shape)
+        lent = weakref.ref(whole, self._take_back)
+        self._lent[id(lent)] = lent, memory
+        return np.ndarray(shape, dtype, whole)
+
+    def _take_back(self, lent: weakref.ref[Any]) -> None:
+        """Keep the memory of an array that is garbage."""
+        _, memory = self._lent.pop(id(lent))
+        (self._small if len(memory) == _HUGE_PAGE else self._free).append(memory)
 
     def _take(self, size: int) -> mmap.mmap | None:
         free = self._small if size == _HUGE_PAGE else self._free

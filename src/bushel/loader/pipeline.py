@@ -6,7 +6,6 @@ A `Pipeline` is a plain value without threads; `bushel.loader.run` runs its step
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -51,19 +50,21 @@ class Clock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._totals: Counter[str] = Counter()
+        self._totals: dict[str, float] = {}
 
     def add(self, totals: Mapping[str, float]) -> None:
         """Add seconds of stages, and counts."""
-        with self._lock:
-            for name, value in totals.items():
-                self._totals[name] += value  # type: ignore[assignment]
+        if totals:
+            with self._lock:
+                own = self._totals
+                for name, value in totals.items():
+                    own[name] = own.get(name, 0) + value
 
     def drain(self) -> dict[str, float]:
         """Return the counts since the last call."""
         with self._lock:
-            totals, self._totals = self._totals, Counter()
-        return dict(totals)
+            totals, self._totals = self._totals, {}
+        return totals
 
     def read(self) -> dict[str, float]:
         """Return the counts so far."""

@@ -11,7 +11,7 @@ using CopyLines = void (*)(std::uint8_t *out, const std::uint8_t *data, std::siz
 
 void plain_copy(std::uint8_t *out, const std::uint8_t *data, std::size_t lines, const std::uint8_t *next) {
     for (std::size_t at = 0; at < lines * cache_line; at += cache_line) {
-        load_line(next + at);
+        load_line_for_later(next + at);
         std::memcpy(out + at, data + at, cache_line);
     }
 }
@@ -20,7 +20,7 @@ void plain_copy(std::uint8_t *out, const std::uint8_t *data, std::size_t lines, 
 BUSHEL_AVX512 void avx512_copy(std::uint8_t *out, const std::uint8_t *data, std::size_t lines,
                                const std::uint8_t *next) {
     for (std::size_t at = 0; at < lines * cache_line; at += cache_line) {
-        load_line(next + at);
+        load_line_for_later(next + at);
         _mm512_storeu_si512(out + at, _mm512_loadu_si512(data + at));
     }
 }

@@ -13,6 +13,13 @@ inline void load_line(const void *address) {
     __asm__ volatile("" : : "r"(address));
 }
 
+// The same, for a line that is copied a little later: into the second level. The first level waits for few lines at a
+// time, and those of the copy that runs are among them: random rows of 8 KB then take a third less time on an AMD EPYC.
+inline void load_line_for_later(const void *address) {
+    __builtin_prefetch(address, 0, 2);
+    __asm__ volatile("" : : "r"(address));
+}
+
 constexpr std::size_t cache_line = 64;
 
 // Copy lines and load as many from `next`.

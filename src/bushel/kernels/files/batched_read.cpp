@@ -176,7 +176,7 @@ void load_into_cache(const Batch &batch, std::size_t row, std::int64_t limit) {
     if (!file.data()) return;
     const std::uint8_t *start = file.data() + batch.offset[row];
     const std::int64_t length = std::min(batch.length[row], limit);
-    for (std::int64_t i = 0; i < length; i += 64) load_line(start + i);
+    for (std::int64_t i = 0; i < length; i += 64) load_line_for_later(start + i);
 }
 
 // Rows whose pages have all been seen before are copied from the map, without a system call. The others are not read
