@@ -56,7 +56,7 @@ def test_every_change_is_found(tmp_path: Path) -> None:
     digest.write_text(digest.read_text() + "\n")
     assert messages(path) == ["the digest has other lines than `bushel sign` writes"]
     digest.write_text("else")
-    assert messages(path) == ["this is no digest of version 1"]
+    assert messages(path) == ["this is not a digest of version 1"]
     digest.unlink()
     assert messages(path) == ["there is no digest: `bushel sign` writes one"]
     bushel.sign(path)

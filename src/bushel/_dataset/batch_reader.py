@@ -162,7 +162,7 @@ class NumberReader:
         self._table = NumberTable([], len(self._in_files))
 
     def _rows(self, samples: I64) -> I64:
-        """Return the places of the values of samples among those of all shards; -1 where a sample lacks them."""
+        """Return the places of the values of samples among the values of all shards; -1 for missing values."""
         return self._reader.rows_of(self._name, self._dataset._selection.absolute(samples))
 
     @property
@@ -194,7 +194,7 @@ class NumberReader:
         return self._held[key]
 
     def _is_in_all(self, name: str, held: _Held) -> bool:
-        """Return whether the indexes of all shards have a field as that of the first one; of very many, the last."""
+        """Return whether a field has one form in all shards; if there are very many, in the first and the last one."""
         having, before = list[tuple[int, Sequence[OpenShard]]](), 0
         for shards in self._reader.divisions:
             having += [(before, shards)] if name in union_of_fields(kinds(shards)) else []

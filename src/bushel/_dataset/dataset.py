@@ -138,7 +138,7 @@ class Dataset(ColumnValues):
 
     @property
     def shards(self) -> Sequence[OpenShard]:
-        """The shards of the whole dataset, with their files and tables; of a join, those of all datasets in turn.
+        """The shards of the whole dataset, with their files and tables; a join has the shards of all datasets in turn.
 
         Examples:
             >>> len(ds.shards)
@@ -150,7 +150,7 @@ class Dataset(ColumnValues):
     def fingerprint(self) -> str:
         """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times.
 
-        Those of a dataset of the Hugging Face Hub also depend on the commit.
+        For a dataset of the Hugging Face Hub, they also depend on the commit.
         """
         import hashlib
         import json
@@ -320,7 +320,7 @@ class Dataset(ColumnValues):
         """Write the index as a Parquet file, which DuckDB and polars query, and which `bushel.open` opens.
 
         A row is a sample. A field is a struct of `uri`, `offset`, `size` (bytes), `content_type` and `checksum`, the
-        parts of Parquet's logical type FILE; the other columns are those of `to_arrow`. Values that lie in no file are
+        parts of Parquet's logical type FILE; `to_arrow` has the other columns, too. Values that lie in no file are
         in `inline`. Removed samples are left out (docs/index-file.md). No data are read.
 
         Args:
@@ -353,7 +353,7 @@ class Dataset(ColumnValues):
         Args:
             name: Name of the field.
             values: An array, of which each row is a value, a list, or a dataset that has this field, or one field only.
-                None, or what is masked in a masked array, stands for no value. Each worker process gets a copy of
+                None, or a masked element of a masked array, stands for no value. Each worker process gets a copy of
                 values in memory; it opens the files of a dataset, such as `bushel.open("embeddings.npy")`.
             kind: Type of values in memory, such as `json`; by default it is inferred.
 
@@ -393,7 +393,8 @@ class Dataset(ColumnValues):
         Args:
             field: A sequence field, or a field of clips, sounds or arrays.
             length: Number of elements in a window.
-            hop: Elements from the start of one window to that of the next; None for windows that follow one another.
+            hop: Elements from the start of one window to the start of the next; None for windows that follow one
+                another.
             step: Distance of its elements: 4 takes every fourth.
             also: Fields of which the window has the same elements, such as the actions at the frames.
             pad: Whether the last window of a sample may reach beyond its end, so that all elements are in a window.

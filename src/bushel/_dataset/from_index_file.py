@@ -1,6 +1,6 @@
 """Datasets from a Parquet file that `Dataset.export_index` wrote. Nothing in it is trusted.
 
-Names of files stay below the folder of the data, which is that of the Parquet file or one that the caller names; files
+Names of files stay below the folder of the data: the folder of the Parquet file, or one that the caller names; files
 must have the recorded sizes and stamps; and extents lie inside them.
 """
 

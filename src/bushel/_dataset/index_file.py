@@ -67,7 +67,7 @@ class ShardEntry(msgspec.Struct, frozen=True):
     files: list[FileEntry]
 
     def uris(self, base: str) -> list[str]:
-        """Return the URI of each file, given that of the base."""
+        """Return the URI of each file, given the URI of the base."""
         names = ["/".join(part for part in (self.folder, file.name) if part) for file in self.files]
         return [name if base == "." else f"{base.rstrip('/')}/{name}" for name in names]
 
@@ -78,7 +78,7 @@ class IndexFile(msgspec.Struct, frozen=True):
     Attributes:
         version: Version of its layout.
         container: Name of the container.
-        base: The folder of the data: relative to that of the file, `.` for the same, or absolute, or a URL.
+        base: The folder of the data: relative to the folder of the file (`.` for the same one), absolute, or a URL.
         fields: Name, type and codec of the stored bytes of each field.
         labels: Field to the names of its classes.
         columns: Names of the columns that are read back, to their kinds.
@@ -212,11 +212,11 @@ def _check_whole(dataset: ColumnValues, shards: Sequence[OpenShard]) -> None:
     reader, own = dataset._reader, dataset._selection.positions
     problem = None
     if reader.windows is not None or reader.sides:
-        problem = "the index of windows or of a join is not exported: export those of the datasets that they are of"
+        problem = "the index of windows or of a join is not exported: export the indexes of their datasets"
     elif not (own is reader.whole or (isinstance(own, range) and own == reader.whole)):
-        problem = "the index of a view is not exported: export that of the dataset, and save the view (Dataset.save)"
+        problem = "the index of a view is not exported: export the dataset's index, and save the view (Dataset.save)"
     elif not shards or len({each.container for each in shards}) != 1:
-        problem = "the index of a dataset of several containers is not exported: export those of its parts"
+        problem = "the index of a dataset of several containers is not exported: export the indexes of its parts"
     elif reader.incomplete is not None or any(each.damage is not None for each in shards):
         problem = "the dataset is incomplete or damaged: `bushel repair` it, and export the index of the result"
     elif any(each.section is not None for each in shards):

@@ -41,7 +41,7 @@ class Info:
         complete: Whether the writer of the dataset has finished, as far as is known.
         expected: Number of samples that an incomplete dataset should have, if known.
         expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
-            order; 0 if nothing is compressed. It is that of the shards whose tables are open.
+            order; 0 if nothing is compressed. Only shards whose tables are open are counted.
         joins: What was joined, if datasets were: a `Joined` for each that was joined to the first one.
         removed: Number of samples that were removed (docs/removal.md), which the other counts of samples leave out.
         unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
@@ -70,7 +70,7 @@ class Info:
 
     @property
     def costly(self) -> str | None:
-        """What reading at random costs, in words, if blocks expand to more than ten times what is returned."""
+        """The cost of reading at random, in words, if blocks expand to more than ten times the returned bytes."""
         if self.expansion <= COSTLY:
             return None
         return f"reading at random expands {self.expansion:,.0f} times the bytes that it returns"

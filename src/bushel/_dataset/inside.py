@@ -45,12 +45,12 @@ def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
 
 
 def windows_of(dataset: Samples) -> Windows | None:
-    """Return the windows that the samples of a view are; None if they are no windows."""
+    """Return the windows that the samples of a view are; None if they are not windows."""
     return dataset._reader.windows
 
 
 def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray[np.int64]]:
-    """Return the elements of its sample that a window has, of each field that has some; empty if it is no window.
+    """Return the elements of its sample that a window has, of each field that has some; empty if it is not a window.
 
     Raises:
         IndexError: The position is out of range.
@@ -82,7 +82,7 @@ def refuse_windows(dataset: Samples, instead: str) -> None:
 
 
 def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the positions in the whole dataset of samples of a view; of windows, those of their samples.
+    """Return the positions in the whole dataset of samples of a view, or of the samples of its windows.
 
     Args:
         dataset: A dataset or a view.

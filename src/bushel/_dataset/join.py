@@ -215,7 +215,7 @@ def _log_misses(joined: Joined) -> None:
 
 
 def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:
-    """Return the fields of the first dataset that a join has, and remove those of the other that it does not have."""
+    """Return the fields of the first dataset that a join keeps, and remove unwanted fields of the other."""
     kept = list(first.spec)
     if new.get(on[1]) in kept and on[0] in (KEY, new.get(on[1])):
         del new[on[1]]  # it holds what the first dataset has, or names of its samples

@@ -37,7 +37,7 @@ U64 = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class ListedNames:
-    """The names in the lists of a field, those of all samples one after another.
+    """The names in the lists of a field, for all samples one after another.
 
     Attributes:
         on: The field.
@@ -77,7 +77,7 @@ class ListedNames:
 
 
 class _Shards(Shard, frozen=True):
-    """The files of several shards, as those of one.
+    """The files of several shards, as if one shard had them all.
 
     Attributes:
         owners: The shard of each file, and the number of the file there.
@@ -98,7 +98,7 @@ def lists_of_values(other: Dataset, fields: Mapping[str, str], starts: I64, part
         other: The dataset that has the values.
         fields: The fields that are wanted of it, with their new names.
         starts: int64[samples + 1], the number of the first partner of each sample.
-        partners: int64[n], the positions of the partners in the whole dataset, those of each sample in turn.
+        partners: int64[n], the positions of the partners in the whole dataset, sample by sample.
 
     Raises:
         SpecError: A field is a sequence itself, or is stored by several codecs.

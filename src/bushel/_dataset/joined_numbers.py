@@ -31,7 +31,7 @@ def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberRead
 
 
 class _JoinedNumbers(NumberReader):
-    """Gathers fields of several datasets: what `NumberReader` does for those of one.
+    """Gathers fields of several datasets, as `NumberReader` gathers fields of one.
 
     Args:
         dataset: The joined dataset.

@@ -36,7 +36,7 @@ class ListReader:
 
     Attributes:
         dataset: The dataset.
-        names: Those of the fields that can be read so: all if they stay stored bytes, otherwise those whose values take
+        names: The fields that can be read so: all if they stay stored bytes, otherwise the fields whose values take
             less time to decode than to pass from thread to thread.
         waited: Whether values of the last batch were not in memory.
     """
@@ -56,7 +56,7 @@ class ListReader:
             names: The fields.
 
         Returns:
-            The values by field; None if they have to be read in the ordinary way, which also finds out what is wrong.
+            The values by field; None if they have to be read in the ordinary way, which also reports errors.
         """
         before = cold_reads()
         with suppress(BushelError, OSError, KeyError):

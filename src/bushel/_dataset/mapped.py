@@ -25,7 +25,7 @@ _CHUNK = 64
 class Mapped(Struct, frozen=True, eq=False):
     """A lazy view of a dataset: every sample that is read passes through a function. `Dataset.map` makes it.
 
-    A `Loader`, a `MapView` and `pack` take it as a dataset. Positions, keys, order and seeds are those of the dataset.
+    A `Loader`, a `MapView` and `pack` take it as a dataset. Positions, keys, order and seeds stay the same.
 
     Attributes:
         dataset: The `Dataset`, or a view of it.

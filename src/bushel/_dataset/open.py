@@ -85,7 +85,7 @@ def open(
         config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if there is one, or a
             default.
         split: Name of the split of such a dataset; not needed if there is one.
-        spec: Types of fields, which replace those of these names; other fields stay. For what the files do not
+        spec: Types of fields, which replace the types of these fields; other fields stay. For what the files do not
             contain: of records without a sidecar, or of tar members whose extension says too little. Names that a tar
             stores with an extension are found by it.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
@@ -100,7 +100,7 @@ def open(
         damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
         episodes: An episode is a sample, instead of a frame: for LeRobot's datasets (docs/format-lerobot.md).
         view: Name of a view that `Dataset.save` stored.
-        stale: Whether to open what is left of a view whose dataset has changed since, with a warning.
+        stale: Whether to open the samples that are left of a view whose dataset has changed since, with a warning.
         delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`. It is for LeRobot.
         **unknown: Arguments of other names, which are refused.
 

@@ -23,7 +23,7 @@ CHUNK = 64
 """Number of samples that iteration reads at once."""
 
 _WINDOWS = 8
-"""Number of windows that it reads at once: those of one clip are decoded together."""
+"""Number of windows that it reads at once: windows of one clip are decoded together."""
 
 
 class ShownSample(dict[str, Any]):

@@ -286,7 +286,7 @@ def _names_of(fields: Iterable[str]) -> frozenset[str]:
     """Return the names of the fields to read.
 
     Raises:
-        TypeError: These are no names, or say which elements to read.
+        TypeError: These are not names, or they select elements.
     """
     if isinstance(fields, Mapping):
         for name, wanted in fields.items():
@@ -338,7 +338,7 @@ def _removed_of(source: _Source, known: dict[str, Lists]) -> RemovedInShard | No
 
     Args:
         source: The archive.
-        known: The lists in each folder. Those of its folder are added.
+        known: The lists in each folder. The lists of its own folder are added.
     """
     if isinstance(source, str | _Handle) or (above := getattr(source, "parent", None)) is None:
         return None

@@ -40,7 +40,7 @@ def compared(
         partial: Whether to go on if listed shards are gone.
 
     Returns:
-        The shards that are listed and there, what is missing, and the names of those that are not listed.
+        The listed shards that exist, the missing part, and the names of shards that are not listed.
 
     Raises:
         FormatError: Listed shards are gone, and `partial` is false.

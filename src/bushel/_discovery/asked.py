@@ -105,7 +105,7 @@ def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
 
 
 def _stored_codec(container: str, field: Field) -> str:
-    """Return the codec with which a container stores a field, and that of the field where it cannot store it."""
+    """Return the codec with which a container stores a field; if it cannot store it, the codec of the field."""
     known = get_container(container)
     if not isinstance(known, WritableContainer):
         return field.codec

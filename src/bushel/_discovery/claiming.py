@@ -31,7 +31,7 @@ def claims_folder(root: AnyPath) -> AnyPath:
 
 
 def claim_target(path: AnyPath, *, single: bool, follow: bool = False, sync: bool = False) -> Claim:
-    """Claim a target for as long as it is written. What is there must be read after that.
+    """Claim a target for as long as it is written. Read its files only after that.
 
     Args:
         path: Path of the dataset. It need not exist.

@@ -1,4 +1,4 @@
-"""Completeness: the manifests of a dataset, and what is missing while its writer has not finished."""
+"""Completeness: the manifests of a dataset, and the missing shards while its writer has not finished."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def marker_path(root: AnyPath, name: str) -> AnyPath:
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     """Return the path of the manifest; None if the shards share no folder.
 
-    It is in the sidecar folder of the first shard; for the parts of a run, in that of the folder that contains them.
+    It is in the sidecar folder of the first shard; for the parts of a run, of the folder that contains them.
     """
     if not shards:
         return None

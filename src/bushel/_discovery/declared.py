@@ -1,4 +1,4 @@
-"""The fields that the caller of `bushel.open` declares: they replace those of these names, and the others stay."""
+"""The fields that the caller of `bushel.open` declares: they replace fields of the same names; the others stay."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Found(Struct, frozen=True):
     Attributes:
         container: Name of the container.
         shards: The shards in order.
-        incomplete: What is missing of the dataset, as far as that was looked for.
+        incomplete: The missing part of the dataset, as far as that was looked for.
         unlisted: Names of files that are there and not in `shards`, since the manifest does not list them.
         manifest: The manifest that lists all of `shards`, if there is one and it was looked for.
     """

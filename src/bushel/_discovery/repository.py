@@ -34,7 +34,7 @@ class Split:
     """What to open.
 
     Attributes:
-        source: The files of a split, or the folder that contains nothing else; or the source, if it is no repository.
+        source: The files of a split, or the folder that has only these; or the source, if it is not a repository.
         features: What the repository says of fields.
     """
 
@@ -169,7 +169,7 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
     others = set(names) - set(files)
     if any(_kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in others):
         raise FormatError(
-            f"the media files of the split share the folder {folder or '.'!r} with those of other splits",
+            f"the media files of the split share the folder {folder or '.'!r} with media files of other splits",
             file=str(root),
             hint="open a list of files, or the folder of all splits",
         )

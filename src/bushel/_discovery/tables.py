@@ -279,7 +279,7 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
     """Return the table that the user's cache has of a remote shard, or say how much is read now to make it."""
     try:
         stamps = stamps_of(shard)
-    except FormatError:  # making the table finds out what is missing
+    except FormatError:  # making the table finds the error
         return None
     if look and options.spec is None:
         from bushel._index.table_cache import kept_table

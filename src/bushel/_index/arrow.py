@@ -80,7 +80,7 @@ def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
 
 
 def keys_array(pa: Any, keys: Keys) -> Any:
-    """Return keys as an array of text; of bytes if some are not UTF-8, as those of a tar may be."""
+    """Return keys as an array of text; of bytes if some are not UTF-8, which a tar allows."""
     text, offsets = (pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets))
     array = pa.LargeStringArray.from_buffers(len(keys), offsets, text)
     try:

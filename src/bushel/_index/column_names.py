@@ -44,7 +44,7 @@ BYTES = "bytes"
 """The part of a field's name that stands for the number of its stored bytes."""
 
 SHA256 = "bytes.sha256"
-"""The part of a field's name that stands for the SHA-256 of its stored bytes: `bytes` is no member of a value."""
+"""The part of a field's name that stands for the SHA-256 of its stored bytes: a value has no member `bytes`."""
 
 _EVERY = "*."
 
@@ -85,7 +85,7 @@ def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def expanded(names: Iterable[str], fields: Spec) -> list[str]:
-    """Return names of columns, with those of all fields that can have one in the place of such as `*.width`."""
+    """Return names of columns, where `*.width` stands for the columns of all fields that can have one."""
     found: list[str] = []
     for name in names:
         if name.startswith(_EVERY):

@@ -37,7 +37,7 @@ def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tupl
 
 
 class Ranges(Struct, frozen=True, eq=False):
-    """Elements that are counted from another place in every sample of a batch, as those of windows are.
+    """Elements that are counted from another place in every sample of a batch, such as the elements of windows.
 
     Attributes:
         start: int64[n], the element of each sample that offsets are counted from.

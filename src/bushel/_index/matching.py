@@ -1,4 +1,4 @@
-"""Compare the checksums of a table with those of a new table of its changed files. Pure: no I/O.
+"""Compare the checksums in a table with a new table of its changed files. Pure: no I/O.
 
 A value is found again by its sample's key (without keys: its position), its field and its number in a sequence; else by
 its extent.
@@ -116,7 +116,7 @@ def checked(index: ShardIndex, path: str) -> ShardIndex:
 
 
 def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
-    """Compare the checksums in a table with those of the values that the files have now.
+    """Compare the checksums in a table with the checksums of the values that the files have now.
 
     Args:
         known: The table on record. Columns without checksums are left out.

@@ -69,7 +69,7 @@ class Batch(Struct, frozen=True):
         return number if self.rows is None else int(self.rows[number])
 
     def parts(self) -> list[Batch]:
-        """Return the extents file by file; those of one file, which may be a block file, in halves."""
+        """Return the extents file by file, or in halves if all lie in one file, which may be a block file."""
         return list(self._by_file() if len(self.files) > 1 else self._halves())
 
     def _halves(self) -> Iterator[Batch]:
@@ -110,7 +110,7 @@ def plan_kernel(
 
     Returns:
         The fields, as the kernel takes them, and the (shard number, file number) of the files to which they refer. With
-        one group that is the whole batch, the fields are those of its shard. None if a field is read in another way.
+        one group that is the whole batch, the fields of its shard. None if a field is read in another way.
     """
     numbers: dict[tuple[int, int], int] = {}
     fields: list[Any] = []

@@ -23,7 +23,7 @@ class RowForms:
         self._known: list[tuple[int, RowForm | None]] = []
 
     def of(self, size: int) -> RowForm | None:
-        """Return the form that an array of `size` bytes probably has: that of the known one of the nearest size.
+        """Return the form that an array of `size` bytes probably has: the known form of the nearest size.
 
         None if it has to be read whole.
         """

@@ -7,9 +7,9 @@ can be opened without touching them.
 
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.segment_starts`,
-`image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists those of clips. Columns have
-`__column__.label.values` and others (docs/columns.md). `block_arrays` lists those of block files; only a sidecar that
-has some is of version 2.
+`image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists the arrays of clips. Columns have
+`__column__.label.values` and others (docs/columns.md). `block_arrays` lists the arrays of block files; only a sidecar
+that has some is of version 2.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def length_words(raw: bytes | memoryview) -> list[int]:
         raw: The record, from the header of the first part to the end of the last one.
 
     Raises:
-        FormatError: These are not the parts of one record; `offset` is that of the wrong header in `raw`.
+        FormatError: These are not the parts of one record; `offset` is the offset of the wrong header in `raw`.
     """
     words: list[int] = []
     at = 0

@@ -132,8 +132,8 @@ class Shard(Struct, frozen=True):
     def removal_lists(self) -> list[tuple[AnyPath, str]]:
         """The lists of removed samples that may name it, with its name there: also above a bag's folder, or a part.
 
-        The first one, or the second one for parts and for an index elsewhere, is that which is written; older versions
-        wrote those of bags beside their folders.
+        The first one is written; for parts, and for an index elsewhere, the second one. Older versions wrote the list
+        of a bag beside its folder.
         """
         roots = [root for root in (self.root, self.index) if root is not None]
         found = [(root / self.shared / _LIST, self.name) for root in roots]
@@ -207,7 +207,7 @@ class Place(Struct, frozen=True):
     Attributes:
         file: Number of the file of the shard; None if the byte is in the table itself.
         offset: Bytes from the start of that file, or of what the table holds. In a block that is compressed, the offset
-            is that of the block.
+            is the offset of the block.
     """
 
     file: int | None

@@ -61,7 +61,7 @@ class JoinedReader(Reader):
 
     @property
     def all(self) -> ShardRows:
-        """All shards, the samples of which are counted one after another; those of the first dataset are the first."""
+        """All shards, whose samples are counted one after another, starting with the shards of the first dataset."""
         return self._all
 
     @property
@@ -81,7 +81,7 @@ class JoinedReader(Reader):
         return rows
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
-        """Divide a batch by the shards of the first dataset, and by those of the others that have needed fields."""
+        """Divide a batch by the shards of the first dataset, and by shards of the others that have needed fields."""
         found = self.all.groups(positions)
         for side in self.sides:
             if names is not None and side.names.isdisjoint(names):
@@ -103,7 +103,7 @@ class JoinedReader(Reader):
         return super().row_of(position)
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
-        """Return the keys of these samples: those of the first dataset."""
+        """Return the keys of these samples, which are keys of the first dataset."""
         found = self.all.groups(positions) if groups is None else groups
         return super().keys(positions, [group for group in found if group.number < len(self.counted)])
 

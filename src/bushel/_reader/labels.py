@@ -1,4 +1,4 @@
-"""Names of classes of a dataset: those of its shards, and those that lie beside them."""
+"""Names of classes of a dataset: in its shards, and in files beside them."""
 
 from __future__ import annotations
 

@@ -47,14 +47,14 @@ class Reader(ShardRows):
     Its only state is open files, so threads can share it, and a pickled copy opens its own files.
 
     Attributes:
-        verify: Whether bytes are compared with their checksum where that is known; None to compare those of containers
-            that promise it.
+        verify: Whether bytes are compared with their checksum where that is known; None to compare them only for
+            containers that promise it.
         checks: Which shards that means.
         pool: The open files.
         incomplete: The state of the dataset if its writer has not finished.
         joins: What was joined, if datasets were.
         sides: The datasets that were joined to the first one.
-        windows: The windows of which positions are numbers; None if they are those of samples.
+        windows: The windows that positions count; None if they count samples.
         row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
@@ -113,7 +113,7 @@ class Reader(ShardRows):
         """Read and decode one sample; with `home`, the number of a shard and a row there, fields that are in it.
 
         Plain fields of a local shard are read value by value, without the arrays of a batch. Everything else is a batch
-        of one sample, which also says what is wrong with a value that cannot be read.
+        of one sample, which also names the error of a value that cannot be read.
         """
         number, row = self.row_of(position) if home is None else home
         shard = self.shards[number]
@@ -156,7 +156,7 @@ class Reader(ShardRows):
 
         With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read,
         and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
-        from the index is decoded, for `decode_samples`. What is `held` of the bytes of remote files is not read again.
+        from the index is decoded, for `decode_samples`. Bytes of remote files that are `held` are not read again.
         """
         groups = self.readable(positions, wanted)
         parts = decode if parts is None else parts
@@ -293,7 +293,7 @@ def _by_kernel(
     """Read the stored bytes of plain fields of local shards, by a plan for the kernel.
 
     Returns:
-        The samples; None if they have to be read in another way, which also finds out what is wrong with them.
+        The samples; None if they have to be read in another way, which also reports their errors.
     """
     if plan is None:
         return None

@@ -190,7 +190,7 @@ class OpenShard(Struct):
         """Open one of its files or block files for reading.
 
         Args:
-            number: Number of the file; numbers that follow those of the files are those of block files.
+            number: Number of the file; the numbers after the last file belong to block files.
             file_of: Returns the open file of a number, for block files; by default this method.
 
         Raises:
@@ -269,7 +269,7 @@ class Verification:
 
     Args:
         shards: The shards.
-        verify: Whether all are; None for those of containers that promise it, and of files that may change unnoticed.
+        verify: Whether all are; None for containers that promise it, and for files that may change unnoticed.
 
     Attributes:
         promised: Of each shard, whether that is certain before its table is loaded.
@@ -323,7 +323,7 @@ class ShardRows:
 
     @property
     def whole(self) -> range | Remaining:
-        """The positions of the whole dataset, without those of removed samples."""
+        """The positions of the whole dataset, without removed samples."""
         return range(int(self.starts[-1])) if self.remaining is None else self.remaining
 
     @property

@@ -1,4 +1,4 @@
-"""What is joined to a dataset: the fields of another one, and which of its samples belongs to which."""
+"""Datasets that are joined to a dataset: their fields, and which sample belongs to which."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class WindowReader(Reader):
         return self.base.groups(self.samples(positions), names)
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
-        """Return the keys of windows: those of their samples, and where they start."""
+        """Return the keys of windows: the keys of their samples with the starts of the windows."""
         places, starts = self.windows.places(positions)
         own = self.base.keys(self.selection.absolute(places))
         return [f"{key}@{start}" for key, start in zip(own, starts.tolist(), strict=True)]

@@ -24,7 +24,7 @@ class WindowShape(Struct, frozen=True, eq=False):
     Attributes:
         field: The field whose elements are counted.
         offsets: The elements of each field, counted from the one where the window starts: int64[k].
-        hop: Elements from the start of one window to that of the next.
+        hop: Elements from the start of one window to the start of the next.
         span: Elements that a whole window takes up; 0 if windows start at every element and are clamped.
         pad: Whether windows may reach beyond the elements, whose first or last one then takes their place.
     """

@@ -17,7 +17,7 @@ __all__ = ["fresh_memory", "room_for"]
 
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
-_MOST_UNUSED = 4  # memory may be larger by this part of what is asked for
+_MOST_UNUSED = 4  # memory may be larger than asked for by one part in this number
 _MOST_FREE = 128 << 20  # bytes that are kept
 
 _free: deque[mmap.mmap] = deque()  # the garbage collector appends to it, in any thread: a deque needs no lock for that

@@ -63,7 +63,7 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
     """Check the names of keyword arguments.
 
     Args:
-        called: Name of what is called, for the message.
+        called: Name of the called function or class, for the message.
         given: The names that it is called with.
         known: The names of its parameters.
 
@@ -116,7 +116,7 @@ def check_flags(**flags: Any) -> None:
 class _Definition:
     """Leads `inspect.unwrap` from a class to one like it that names the file. Instances and subclasses wrap nothing.
 
-    `inspect` looks for the source of a class in the file of its module; of a class that wraps another, in that of the
+    `inspect` looks for the source of a class in the file of its module; for a class that wraps another, in that of the
     other one's.
     """
 

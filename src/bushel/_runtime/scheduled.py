@@ -185,7 +185,7 @@ class Scheduled:
             low, high = (np.array(own, np.float64) / sum(own) for own in (first, last))
             if first == last:
                 shares = share_block(low[None])
-            else:  # the last block has what is left of the ramp
+            else:  # the last block has the rest of the ramp
                 starts = np.arange(blocks, dtype=np.float64) * BLOCK
                 sizes = np.minimum(stop - start - starts, BLOCK)
                 own = low + (high - low) * ((starts + sizes / 2) / (stop - start))[:, None]

@@ -60,7 +60,7 @@ class DatasetWriter:
         self._options, limits = options, options.limits()
         self._path = as_path(path)
         self._claim = claim or claim_for_writing(self._path, options)
-        self._let_go = ExitStack()  # lets others write to the target, unless the claim is that of the caller
+        self._let_go = ExitStack()  # lets others write to the target, unless the caller has the claim
         if claim is None:
             self._let_go.callback(self._claim.release)
         self._lock = threading.Lock()

@@ -66,7 +66,7 @@ class Marker:
         return UNSET if self.before is None else self.before
 
     def finish(self, shards: Sequence[OpenShard]) -> None:
-        """Replace the manifest by that of the complete dataset; a dataset of one file has none."""
+        """Replace the manifest by the manifest of the complete dataset; a dataset of one file has none."""
         if not self._name:
             write_manifest(shards, sync=self._sync)
         left = self.written or isinstance(self._path, Path)  # also by a run of which nothing else is there

@@ -28,7 +28,7 @@ __all__ = ["WrittenShards"]
 
 
 class WrittenShards:
-    """The finished shards of a dataset, those of earlier writers too. The caller holds the lock of the writer.
+    """The finished shards of a dataset, also of earlier writers. The caller holds the lock of the writer.
 
     Args:
         target: The target of the writer.
@@ -71,10 +71,10 @@ class WrittenShards:
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
 
     def open(self) -> ShardInProgress | None:
-        """Look at what is there, now that no one else changes it. Return the shard that a killed writer left.
+        """Find the existing shards, now that no one else changes them. Return the shard that a killed writer left.
 
         Raises:
-            FileExistsError, FileNotFoundError: The mode does not allow what is there.
+            FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or needs some.
             UnsupportedError: The storage does not allow the mode.
             FormatError: Shards are not those that the manifest lists.
         """

@@ -273,7 +273,7 @@ def _form(codecs: set[str]) -> tuple[str, str] | None:
 
 
 def _patterns(name: str, fields: Spec) -> list[str] | None:
-    """Return the patterns of the members of a field; None if they would also match those of another field."""
+    """Return the patterns of the members of a field; None if they would also match members of another field."""
     own = dict.fromkeys((extension_of(fields[name])[0], name))
     for other, each in fields.items():
         ending = extension_of(each)[0]

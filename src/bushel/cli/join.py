@@ -32,7 +32,7 @@ def command(
         str,
         Option(
             "--how",
-            help="inner: leave out samples without a partner; left: keep those of the first dataset.",
+            help="inner: leave out samples without a partner; left: keep all samples of the first dataset.",
             values=lambda: ("inner", "left"),
         ),
     ] = "inner",

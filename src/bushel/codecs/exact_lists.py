@@ -66,7 +66,7 @@ def _leaves(values: Any) -> Iterator[Any]:
 
 
 def _is_rounded(leaf: Any) -> bool:
-    """Return whether a float64 changes a whole number, or may change those of an array."""
+    """Return whether a float64 changes a whole number, or may change a number of an array."""
     if isinstance(leaf, np.ndarray):
         return leaf.dtype.kind in "iu" and leaf.size > 0 and max(-int(leaf.min()), int(leaf.max())) > _EXACT
     return isinstance(leaf, int | np.integer) and int(float(leaf)) != int(leaf)

@@ -267,12 +267,12 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
 
     @property
     def offsets(self) -> I64:
-        """Those of the part, for the first sample."""
+        """Offsets of the part for the first sample, else empty."""
         return self.part.offsets if self.is_first else np.zeros(0, np.int64)
 
     @property
     def lengths(self) -> I64:
-        """Those of the part, for the first sample."""
+        """Lengths of the part for the first sample, else empty."""
         return self.part.lengths if self.is_first else np.zeros(0, np.int64)
 
     def read(self, data: Sequence[bytes]) -> Self:
@@ -280,7 +280,7 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
         return replace(self, once=_Once(self.part.read(data), len(self.places)))
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
-        """Decode the elements of all samples if none has done so, and return those of this one."""
+        """Decode the elements of all samples if no sample has done so, and return the elements of this one."""
         found = None if self.once is None else self.once.decode(codec)
         return None if found is None else found[self.rows]
 

@@ -2,7 +2,7 @@
 
 A value is what a decoder needs for some frames, cut out of a video without decoding it: the length of the configuration
 (u32, little-endian) and the configuration (`ClipConfig` as JSON); the number of packets (u32), and length (u32), flags
-(u32, those of `ClipPackets`) and display time (i64) of each; and packets in decoding order, from a keyframe on.
+(u32, as in `ClipPackets`) and display time (i64) of each; and packets in decoding order, from a keyframe on.
 
 `frame` is the frame of the last packet that is there. The table may list packets after it, so that values which begin
 with the same keyframe share the bytes before their end. `frames` is the frames of all packets with the flag `SHOWN`.

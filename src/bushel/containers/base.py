@@ -1,7 +1,7 @@
 """The protocols of containers: finding the shards of a dataset and indexing them, and writing them.
 
 A container that is read is an object with the four members of `Container`, and is registered (`registry`); one that is
-written has those of `WritableContainer`, too. `abilities` has the protocols of what only some containers can do.
+written has the members of `WritableContainer`, too. `abilities` has the protocols of what only some containers can do.
 """
 
 from __future__ import annotations

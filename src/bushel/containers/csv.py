@@ -87,7 +87,7 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
     if missing:
         have = ", ".join(names[:20])
         raise SpecError(
-            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that is no header, spec= "
+            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that is not a header, spec= "
             f"must name {len(names)} fields"
         )
     named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]  # as pandas calls them
@@ -97,7 +97,7 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
             f"line 1: two columns are called {twice!r}",
             file=file.real.path,
             offset=file.start,
-            hint="rename one; if the first line is no header, name the columns with spec=",
+            hint="rename one; if the first line is not a header, name the columns with spec=",
         )
     return named, True
 

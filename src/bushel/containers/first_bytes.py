@@ -48,7 +48,7 @@ def codec_by_magic(head: bytes, sound: bool = False) -> str:
 
     Args:
         head: At least 12 bytes, if the value has them.
-        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 is no clip.
+        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 is not a clip.
     """
     if sound and head[:1] == b"\xff" and head[1:2] >= b"\xe0":
         return "mp3"

@@ -32,8 +32,8 @@ class _Array:
 
     Attributes:
         dtype: Its dtype.
-        pieces: What is in memory.
-        segments: The offset and the bytes of what is in the file.
+        pieces: The arrays in memory.
+        segments: The offset and the number of bytes of each array in the file.
         room: Bytes for which there is room behind the last segment.
     """
 
@@ -113,7 +113,7 @@ class GrowingArrays:
         self._size = 0
 
     def _make_room(self, own: _Array, size: int) -> None:
-        """Begin a segment with room for some bytes, and for what is expected to follow."""
+        """Begin a segment with room for some bytes, and for the bytes that are expected to follow."""
         before = sum(written for _, written in own.segments)
         expected = int(_SPARE * (before + size) / max(self.share, _LEAST_SHARE)) if self.share else 0
         own.room = max(size, before, expected - before)

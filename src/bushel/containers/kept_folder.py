@@ -1,7 +1,7 @@
 """The files below a local folder, and their table, kept in the user's cache of tables for the next opening.
 
 A folder changes its times when a file is added, removed or renamed in it, so a million files are known by the times of
-their folders. A file that is written in place shows that when it is read; what is kept is removed then.
+their folders. A file that was written in place is noticed when it is read; the kept data are removed then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bushel.storage import Blocks
 __all__ = ["FolderNames", "Watched", "blocks_of", "keep_folder", "kept_names", "watched"]
 
 _LAYOUT = 1
-"""Number of the rules of what is kept. It changes when these rules, or those of the container `folder`, change."""
+"""Version of the kept data. It changes when its rules, or the rules of the container `folder`, change."""
 
 _MANY = 10_000
 """Of fewer files nothing is kept: looking at them takes less than a tenth of a second."""
@@ -173,7 +173,7 @@ def _identity(root: Path) -> str:
 
 
 def _forget(identity: str) -> None:
-    """Remove what is kept of a folder."""
+    """Remove the kept data of a folder."""
     if (cache := cache_of_tables()) is not None:
         cache.drop(identity, _LIST)
         cache.drop(identity, _TABLE)

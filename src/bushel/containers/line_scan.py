@@ -245,7 +245,7 @@ class LineTable:
             )
         samples = self._samples + rows
         share = at / max(self.file.lines.size, 1)
-        self._arrays.share = self._arrays.share or share  # while values are added, that of the values before them
+        self._arrays.share = self._arrays.share or share  # while values are added, the share of the values before them
         for number, own in enumerate(self._fields):
             own.add(self._samples, scanner.values(number))
         self._arrays.share = share
@@ -301,7 +301,7 @@ class LineContainer:
     Attributes:
         name: Its name.
         suffixes: The ends of the names of its files.
-        scanned: Returns the table of a file; with a fault, of what is not damaged.
+        scanned: Returns the table of a file; with a fault, the table of undamaged lines.
         stores_text: Numbers are stored as text.
     """
 
@@ -319,7 +319,7 @@ class LineContainer:
         return self.scanned(shard, options, None).index(self.name, shard, options)
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
-        """Return the table of what is not damaged, with gaps for the rest."""
+        """Return the table of the undamaged lines, with gaps for the rest."""
         return self.scanned(shard, options, fault).recovered(self.name, shard, options)
 
 

@@ -1,6 +1,6 @@
 """Tokens of Megatron-LM: a `.bin` of numbers, and an `.idx` with the offsets of sequences and documents.
 
-docs/format-megatron.md has what is read. A sample is a document; with `spec={"tokens": "array(uint16,-1)[]"}` it is the
+docs/format-megatron.md has the rules. A sample is a document; with `spec={"tokens": "array(uint16,-1)[]"}` it is the
 list of the document's sequences.
 """
 

@@ -1,6 +1,6 @@
 """Arrays of NumPy: the rows of a `.npy` file are samples of one field; a `.npz` file has one field per array.
 
-docs/format-npy.md has what is read. Nothing is unpickled: arrays of objects are refused.
+docs/format-npy.md has the rules. Nothing is unpickled: arrays of objects are refused.
 """
 
 from __future__ import annotations

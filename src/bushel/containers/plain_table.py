@@ -29,7 +29,7 @@ class PlainField(NamedTuple):
         starts: int64[samples + 1], for a sequence: number of elements before each sample.
         crc32: uint32[rows], CRC-32 of each value as the file has them, or None.
         file: Number of the file in `Shard.files`.
-        codec: Codec of the stored bytes, if it is not that of the type.
+        codec: Codec of the stored bytes, if it differs from the codec of the type.
         absent: bool[samples], for a sequence: which samples lack it; None if all have it.
     """
 

@@ -1,6 +1,6 @@
 """Fields that name files: with `spec={"image": "jpg(path)"}`, the values are the bytes of these files.
 
-Each file is a block of one block file, as those of a folder are. A name is a path relative to the file that holds it,
+Each file is a block of one block file, like the files of a folder. A name is a path relative to the file that holds it,
 and never leads out of its folder. With `jpg(url)`, which only the caller can declare, it may be a URL, too.
 """
 

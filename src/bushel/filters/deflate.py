@@ -33,7 +33,7 @@ def deflate_side(bit: int, window: Buffer) -> bytes:
     """Return the side input of a block that begins within a stream of deflate.
 
     Args:
-        bit: Number of bits of the first stored byte that belong to what is before the block, 0 to 7.
+        bit: Number of bits of the first stored byte that belong to the data before the block, 0 to 7.
         window: The 32 KiB before the block; fewer if the stream has fewer.
     """
     packer = zlib.compressobj(6, zlib.DEFLATED, -15)

@@ -1,8 +1,8 @@
 """The pages of a Parquet column chunk: headers, levels, and where values lie.
 
 https://parquet.apache.org/docs/file-format/data-pages/. A page is a header of Thrift's compact protocol and a payload:
-repetition levels, definition levels, values. In pages of version 1 they are compressed together; in those of version 2
-only the values are. What a header announces is checked before memory is taken.
+repetition levels, definition levels, values. In pages of version 1 they are compressed together; in pages of version 2
+only the values are compressed. What a header announces is checked before memory is taken.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Read: TypeAlias = Callable[[int, int], "bytes | memoryview"]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What is needed of the schema to read the pages of a leaf.
+    """The properties of the schema that reading the pages of a leaf needs.
 
     Attributes:
         codec: Name of the filter of its pages; `stored` for none.

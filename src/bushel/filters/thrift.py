@@ -20,7 +20,7 @@ _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _M
 
 
 class ThriftError(ValueError):
-    """The bytes are no struct of the compact protocol.
+    """The bytes are not a struct of the compact protocol.
 
     Attributes:
         offset: Offset in the bytes at which they are not.

@@ -17,7 +17,7 @@ _THREADS = 32
 
 
 def record_of(run: RunFolder, number: int) -> Record | None:
-    """Return the record of a part: that of the second time if it was written again without keys of earlier parts."""
+    """Return the record of a part: the second one if it was written again without keys of earlier parts."""
     return run.load_record(number, again=True) or run.load_record(number)
 
 

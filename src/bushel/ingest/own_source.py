@@ -87,7 +87,7 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
 def _is_as_opened(shard: OpenShard) -> bool:
     try:
         now = stamps_of(shard.shard)
-        if shard.loaded:  # the times of its files are those of when it was opened
+        if shard.loaded:  # it has the times that its files had when it was opened
             return [(each.name, each.size, each.mtime_ns) for each in shard.stamps] == [
                 (each.name, each.size, each.mtime_ns) for each in now
             ]

@@ -95,7 +95,7 @@ class PackOptions:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:
-        """Group the arguments of a public function, whose names are those of the fields of the groups.
+        """Group the arguments of a public function, which have the names of the fields of the groups.
 
         Args:
             arguments: The arguments, as `locals()` has them at the beginning of `pack` or `convert`; others are passed

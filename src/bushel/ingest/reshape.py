@@ -56,7 +56,7 @@ def split(
             dataset gets its exact number, rounded down, and the samples left over go to those with the largest
             remainders, to the earlier one if they are equal. Samples without the field are a class. Numbers of samples
             are shares then, so that a dataset may differ from its number by less than one sample for each class.
-        container: Container of the new datasets; by default that of the source.
+        container: Container of the new datasets; by default the container of the source.
         progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
             times per second.
         options: See `bushel.convert`.
@@ -109,14 +109,14 @@ def merge(
 ) -> PackResult:
     """Write several datasets as one, one after another. `bushel.concat` reads them as one without writing.
 
-    If the datasets number the classes of a field differently, classes are found by their names: those of the first
-    dataset keep their numbers, and new ones follow. The numbers of the others are mapped; the other fields keep their
-    bytes.
+    If the datasets number the classes of a field differently, classes are found by their names: classes of the
+    first dataset keep their numbers, and new ones follow. The numbers of the others are mapped; the other fields keep
+    their bytes.
 
     Args:
         sources: Datasets, or anything that `bushel.open` takes.
         target: See `bushel.convert`.
-        container: Container of the new dataset; by default that of the first source.
+        container: Container of the new dataset; by default the container of the first source.
         progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
             times per second.
         options: See `bushel.convert`.

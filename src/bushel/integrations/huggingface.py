@@ -86,8 +86,8 @@ def from_hf(
 
         bushel.pack(bushel.from_hf(datasets.load_dataset("org/name", split="train")), "out/", container="tar")
 
-    The stored bytes of images, clips and sounds are packed as they are. Names of a `ClassLabel` become those of the
-    packed dataset, a column `__key__` becomes the keys, and values that are missing are left out.
+    The stored bytes of images, clips and sounds are packed as they are. Names of a `ClassLabel` become names of classes
+    of the packed dataset, a column `__key__` becomes the keys, and values that are missing are left out.
 
     Args:
         dataset: A dataset, not a dict of splits. An `IterableDataset` is packed in order and in one part.

@@ -33,7 +33,7 @@ def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Find
 
 
 def check_first_and_last(shard: Shard, kept: ShardIndex, found: Findings) -> None:
-    """Report files whose stamp is not that of the index, which fits them by size and time, if nothing else was found.
+    """Report files whose checksum differs from the index, which fits them by size and time, if nothing else was found.
 
     A byte that no value and no checksum covers was changed: of a header, or of a comment.
     """

@@ -269,7 +269,7 @@ def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], name
             known = known | both
         empty = (one.counts[whole[0]] <= 0) & (other.counts[whole[1]] <= 0) & sizes
         same = empty | (sizes & bytes_ & known)
-        if one.codecs != other.codecs:  # other bytes may be the same value, but a missing value is no other form of one
+        if one.codecs != other.codecs:  # other bytes may be the same value, but a missing value never equals one
             present = (one.counts[whole[0]] >= 0) & (other.counts[whole[1]] >= 0)
             unknown = ~same & present
         else:

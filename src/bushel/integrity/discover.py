@@ -108,7 +108,7 @@ def _children(container: Container, path: AnyPath, reported: set[str], found: Fi
     shards: list[Shard] = []
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
-        folders = isinstance(container, HasFileNames)  # a dataset is a folder, and its files are no shards
+        folders = isinstance(container, HasFileNames)  # a dataset is a folder, and its files are not shards
         for child in children:
             if child.name == FOLDER or (folders and not child.is_dir()):
                 continue
@@ -143,7 +143,7 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], container: str, foun
     except FormatError as error:
         found.add_error(error, "index")
         manifest = None
-    if manifest is not None and manifest.container == container:  # the same files may be those of another one, too
+    if manifest is not None and manifest.container == container:  # another container may have files of the same names
         listed, there = {entry.name for entry in manifest.shards}, set(names)
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"

@@ -14,14 +14,14 @@ from bushel.storage import IN_TABLE, plan_blocks
 
 __all__ = ["EraseTargets", "erase_targets"]
 
-SHARED = "the bytes are those of samples that were not removed, too"
+SHARED = "the bytes also belong to samples that were not removed"
 PACKED = "the bytes are in a compressed block together with other values"
 HELD = "the file has the values in another form (a pickle, or JSON that is not strict), of which the index has a copy"
 
 
 @dataclass(frozen=True, slots=True)
 class EraseTargets:
-    """The values that are overwritten, in the order of their bytes, and what is left.
+    """The values that are overwritten, in the order of their bytes, and the values that are left.
 
     Attributes:
         field: int64[values], number of the field of each.
@@ -89,7 +89,7 @@ class _Pieces:
 
 
 def erase_targets(index: ShardIndex, samples: I64, kept_files: Mapping[int, str]) -> EraseTargets:
-    """Return what is overwritten to erase some samples.
+    """Return the values to overwrite in order to erase some samples.
 
     Args:
         index: The checked table of their shard.

@@ -194,7 +194,7 @@ def _write(shard: Shard, eraser: Eraser, index: ShardIndex, targets: EraseTarget
 
 
 class _Patched:
-    """A file as it will be: of what is overwritten, only that in the blocks of its stamp is kept."""
+    """A file as it will be; of the overwritten bytes, only the ones in the blocks of its stamp are kept."""
 
     def __init__(self, file: File) -> None:
         self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
@@ -217,6 +217,6 @@ class _Patched:
         return bytes(found)
 
     def keep(self, offset: int, part: bytes) -> None:
-        """Note what is overwritten."""
+        """Note the bytes that are overwritten."""
         if any(first < offset + len(part) and offset < last for first, last in self._blocks):
             self._parts.append((offset, part))

@@ -109,7 +109,7 @@ def repair(
         source: As for `bushel.open`.
         target: As for `bushel.Writer`.
         container: Name of the container, if a folder holds files of several.
-        to: Name of the container of the new dataset. By default that of the source; if Bushel only reads that,
+        to: Name of the container of the new dataset. By default the container of the source; if Bushel only reads that,
             `to` or the suffix of `target` has to name one that it writes.
         decode: Whether to leave out samples with a value that cannot be decoded, too.
         shard_samples: As for `bushel.Writer`. For a folder of several shards, the default is the number of samples in
@@ -206,7 +206,7 @@ def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenSh
 def _container_to_write(
     places: Sequence[Place], source: Any, target: str | os.PathLike[str], to: str | None
 ) -> WritableContainer | None:
-    """Return the container of the new dataset, by default that of the shards; None if there are no shards.
+    """Return the container of the new dataset, by default the container of the shards; None if there are no shards.
 
     Raises:
         FormatError: The shards have several containers.
@@ -321,7 +321,7 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
 
 
 def _generation(places: Sequence[Place]) -> Any:
-    """Return the generation to write: that of the first shard that shows one, or the one in which that is written."""
+    """Return the generation to write: the generation of the first shard that shows one, or its writable successor."""
     for place in places:
         own = place.container
         if isinstance(own, HasGenerations):

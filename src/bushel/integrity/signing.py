@@ -136,7 +136,7 @@ def places_of_digest(source: Any) -> tuple[Path, Path]:
 
 
 def _shared_folder(path: Path) -> str:
-    """Return the folder of the digest: of several bags, in that of the first one, as `Shard.shared`."""
+    """Return the folder of the digest; several bags share the folder of the first one, as `Shard.shared`."""
     if (path / FOLDER / DIGEST).exists():  # of an older version
         return FOLDER
     firsts = (each.name for each in path.iterdir() if set(each.name) == {"0"} and (each / "spec.json").exists())
@@ -198,7 +198,7 @@ def _sha256(file: _Named) -> str:
 def _differences(root: Path, place: AnyPath, known: str, now: str) -> Iterator[Problem]:
     """Yield what differs between two digests: files that changed, are gone, or are new, and facts."""
     if not known.startswith("# bushel digest 1\n"):
-        yield _problem(place, "this is no digest of version 1")
+        yield _problem(place, "this is not a digest of version 1")
         return
     was, is_now = _entries(known), _entries(now)
     for name in sorted(was.keys() | is_now.keys()):

@@ -25,7 +25,7 @@ def crc32(data: _Bytes, value: int = 0) -> int:
     """Return the CRC-32 of ``data``, continued from ``value``, as `zlib.crc32` does, but many times as fast."""
 
 def join_crc32(beginning: int, rest: int, length: int) -> int:
-    """Return the CRC-32 of bytes, given that of their beginning and that of the ``length`` bytes after it."""
+    """Return the CRC-32 of bytes, given the CRC-32 of their beginning and of the ``length`` bytes after it."""
 
 def crc32_pieces(pieces: Sequence[_Bytes]) -> tuple[list[int], int]:
     """Return the CRC-32 of each of several pieces, and of all of them one after another."""

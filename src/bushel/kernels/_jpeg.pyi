@@ -64,7 +64,7 @@ def decode_jpeg(
         grey: Decode only the luma of a colour JPEG, which is faster.
         libjpeg: Decode with libjpeg-turbo in any case.
         max_pixels: Refuse larger images. The default is Pillow's limit.
-        refused: A list to which 0 is appended if the seek table is not that of the image.
+        refused: A list to which 0 is appended if the seek table does not belong to the image.
 
     Returns:
         uint8[height, width, 3] (RGB), or uint8[height, width] for a grey JPEG or with ``grey``. CMYK and YCCK are
@@ -234,7 +234,7 @@ def jpeg_seek_ranges(
         box: Left, top, right and bottom, in pixels; right and bottom are exclusive.
 
     Returns:
-        Ranges (offset, length), ascending and not adjacent. None if the table is not that of the image.
+        Ranges (offset, length), ascending and not adjacent. None if the table does not belong to the image.
 
     Raises:
         JpegError: As in `jpeg_header`.

@@ -32,7 +32,7 @@ def pack_rows(sizes: NDArray[np.uint32], capacity: int) -> tuple[NDArray[np.int6
         capacity: The largest sum of the sizes in a row, 1 to 2**31 - 1.
 
     Returns:
-        int64[n], the items of the first row in ascending order, then those of the second one, …; and
+        int64[n], the items of the first row in ascending order, then the items of the second one, …; and
         int64[rows], the number of items up to the end of each row.
 
     Raises:

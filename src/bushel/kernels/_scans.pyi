@@ -131,7 +131,7 @@ class Inflater:
             behind it are not used.
 
         Raises:
-            ValueError: The bytes are no deflate, or end within the stream and are the last ones. The object cannot be
+            ValueError: The bytes are not deflate, or are the last ones and end within the stream. The object cannot be
                 used after that.
         """
     @property
@@ -254,7 +254,7 @@ class RiegeliChunks:
 def scan_riegeli(file: MappedFile, position: int, end: int, most: int) -> RiegeliChunks:
     """Read the headers of the chunks of an ArrayRecord file, up to one that is not as chunks usually are.
 
-    Such a chunk is transposed or damaged, and the caller finds out which. What is found lies in the file. The records
+    Such a chunk is transposed or damaged, and the caller finds out which. All ranges lie in the file. The records
     of a chunk that is not compressed have as many bytes as it says.
 
     Args:
@@ -300,7 +300,7 @@ class TfrecordScanner:
 
     Args:
         examples: Whether to read the features of records that are `tf.train.Example`.
-        checksums: Whether to compare the checksums of the data; those of lengths are compared always.
+        checksums: Whether to compare the checksums of the data; checksums of lengths are always compared.
     """
 
     def __init__(self, examples: bool = True, checksums: bool = False) -> None: ...

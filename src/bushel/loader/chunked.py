@@ -77,7 +77,7 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
 
 @dataclass(slots=True)
 class _Counted:
-    """What is counted of an epoch.
+    """The counts of an epoch.
 
     Attributes:
         total: Its tokens.
@@ -160,7 +160,7 @@ class Chunked:
         return self._windows + 1 - len(counted.tail), counted.tail
 
     def _counted(self, epoch: int) -> _Counted:
-        """Return what is counted of an epoch. Epochs that have as many tokens as others need no count of all."""
+        """Return the counts of an epoch. Epochs that have as many tokens as others need no count of all."""
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept

@@ -98,7 +98,7 @@ class Tuning:
 
     @property
     def share(self) -> float:
-        """The share now: that of the device in the rate of both."""
+        """The share of the device in the rate of both, now."""
         if self._fixed is not None:
             return self._fixed
         with self._lock:

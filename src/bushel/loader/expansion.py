@@ -119,7 +119,7 @@ def bytes_to_find(dataset: Any, fields: Any) -> int:
 
 def blocks_of_state(version: str, own: Any) -> Any:
     """Return an order of blocks with the size and window that a state names; any other order as it is."""
-    if (base := getattr(own, "base", None)) is not None:  # of packs or chunks, whose version ends with that of the base
+    if (base := getattr(own, "base", None)) is not None:  # packs or chunks: their version ends with the base's
         return replace(own, base=blocks_of_state(version.partition(";")[2].rpartition(")/")[0], base))
     named = _BLOCKS.fullmatch(version)
     if named is None or not isinstance(own, Blocks):

@@ -58,7 +58,7 @@ def run_groups(
     """Gather batches, in threads or in the consumer's own thread (`workers=0`).
 
     The numbers of `factory` and the fields that are `listed` are all fields of the batches, and `kind` makes them; None
-    for a row per sample. The other arguments are those of `run_batches`.
+    for a row per sample. The other arguments are as in `run_batches`.
     """
     numbers = factory.numbers if listed is None else factory.numbers or listed.numbers
     if numbers is None:

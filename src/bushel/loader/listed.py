@@ -30,7 +30,7 @@ _POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in 
 class ListedFields:
     """Makes the fields of some batches at a time. Threads share it.
 
-    What it cannot make is left to the ordinary way, which finds out what is wrong.
+    Samples that it cannot make are left to the ordinary way, which reports their errors.
 
     Args:
         lists: Reads the fields.
@@ -64,7 +64,7 @@ class ListedFields:
         Args:
             samples: int64[n], positions in the dataset.
             names: The fields.
-            clock: Adds up seconds; the caller counts those of this call as ones of the storage.
+            clock: Adds up seconds; the caller counts the seconds of this call as time of the storage.
 
         Returns:
             The decoded values by field; None if a sample cannot be read.

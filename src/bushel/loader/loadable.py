@@ -174,7 +174,7 @@ def describe(dataset: Loadable, sample: int, failure: Failure, error: Exception,
         sample: Position of the sample in the dataset.
         failure: What took its place.
         error: The exception.
-        first: The first field that is read, whose location stands for that of the sample if no field is known.
+        first: The first field that is read, whose location stands for the sample if no field is known.
     """
     file, offset = getattr(error, "file", None), getattr(error, "offset", None)
     if file is None:

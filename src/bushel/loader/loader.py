@@ -282,8 +282,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         Args:
             state: The state.
             allow_removed: Whether to go on in the order of the state if samples were removed from the dataset since
-                (docs/removal.md). They are left out as those of `exclude=` are; with `on_error="replace"` others take
-                their places.
+                (docs/removal.md). They are left out like the samples of `exclude=`; with `on_error="replace"` others
+                take their places.
 
         Raises:
             StateError: The state belongs to another dataset or another order, or is not a state; or samples were
@@ -332,7 +332,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             epoch: The epoch; None for that of the next `for`, or of the one that runs.
 
         Returns:
-            The keys of the batch, in its order; of packs and chunks, those of each row.
+            The keys of the batch, in its order; for packs and chunks, the keys of each row.
 
         Raises:
             IndexError: There is no such step or rank.
@@ -348,7 +348,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def shares(self, step: int, rank: int | None = None, epoch: int | None = None) -> dict[str, int]:
         """Return how many samples of a step come from each dataset of a mixture, without reading data.
 
-        Arguments are those of `who`. Of packs and chunks, documents are counted, and a part of one counts as one.
+        The arguments are as in `who`. In packs and chunks, documents are counted, and a part of one counts as one.
 
         Returns:
             A number for each name; empty for a dataset that is not a mixture with names.
@@ -391,7 +391,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
         It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are.
 
-        Arguments are those of `who`; without a step, it is the first one of the epoch.
+        The arguments are as in `who`; without a step, it is the first one of the epoch.
 
         Raises:
             ValueError: Without arguments: the next `for` has no batch.

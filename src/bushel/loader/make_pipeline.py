@@ -81,7 +81,7 @@ def _device(options: LoaderOptions, transforms: SampleTransforms, sources: Sourc
     if options.decode != "device":
         return None
     if sources is not None and sources.transforms:
-        raise ValueError('decode="device" needs one list of transforms: leave out those of datasets of the mixture')
+        raise ValueError('decode="device" needs one list of transforms: leave out the transforms of single datasets')
     from bushel.loader.device_options import device_step_of
 
     return device_step_of(options, transforms)

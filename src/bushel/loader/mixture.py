@@ -30,7 +30,7 @@ class Source(Struct, frozen=True):
     Attributes:
         name: Its name; of one in a mixture that is mixed again, the names of both, as `text/web`.
         start: Number of samples of the mixture's dataset before its own.
-        transforms: Its transforms, instead of those of the loader; None if it has none of its own.
+        transforms: Its transforms, instead of the loader's; None if it has none of its own.
     """
 
     name: str
@@ -104,8 +104,8 @@ def mix(
             on, such as `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has the
             weight 0.
         ramp: Whether weights change evenly from one pair of the schedule to the next, instead of at once.
-        transforms: Name to transforms, as `Loader(transforms=...)` takes them, for the samples of that dataset instead
-            of those of the loader.
+        transforms: Name to transforms, as `Loader(transforms=...)` takes them, for the samples of that dataset, instead
+            of the loader's.
         seed: Seed of the order and of random transforms, 0 to 2**64 - 1.
         until: End of an epoch: `"first"` for the end of the first dataset to be read completely; `"all"` for the time
             when all datasets were read completely, the smaller ones more than once; or a number of samples. The next

@@ -111,7 +111,7 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
             order = MegatronChunks(Megatron(None if third == "one pass" else int(third)), *parameters, seed)
     if order.version != state.version:
         raise StateError(
-            f"the column {column!r} has other lengths than those of the state, which has the order {state.version!r}; "
+            f"the column {column!r} has other lengths than the state, which has the order {state.version!r}; "
             f"costs of several columns can only be asked of the loader, with who() and when()"
         )
     return order

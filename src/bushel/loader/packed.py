@@ -104,7 +104,7 @@ class Window:
 
     Attributes:
         start: Position of its first piece.
-        pieces: int64[n], the pieces of the first row, then those of the second one, …
+        pieces: int64[n], the pieces of the first row, then the pieces of the second one, …
         ends: int64[rows], the position after the last piece of each row.
     """
 
@@ -120,7 +120,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """Rows of documents. A position is that of a piece: those of a row follow each other, and the rows of a window.
+    """Rows of documents. A position counts pieces: the pieces of a row follow each other, and the rows of a window.
 
     Attributes:
         base: The order in which pieces are divided into windows.

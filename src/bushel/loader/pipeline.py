@@ -385,7 +385,7 @@ class Pipeline(Struct, frozen=True):
             batch = self.device.collated(samples, self.collate, stacked)
         else:
             batch = collate(samples, self.collate, stacked)
-        if names:  # fields that were gathered, which samples lack, get their place among those of the first sample
+        if names:  # fields that were gathered, which samples lack, get their place among the fields of the first sample
             first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
             both = {**batch, **stacked}
             batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}

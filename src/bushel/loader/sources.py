@@ -29,7 +29,7 @@ class Sources(Struct, frozen=True, eq=False):
     Attributes:
         names: Their names.
         starts: int64[datasets], the number of samples of the mixture's dataset before each.
-        transforms: The transforms of each; empty if all have those of the loader.
+        transforms: The transforms of each; empty if all have the transforms of the loader.
     """
 
     names: tuple[str, ...]
@@ -80,7 +80,7 @@ class Sources(Struct, frozen=True, eq=False):
             start = end
 
     def all_transforms(self, made: SampleTransforms) -> SampleTransforms:
-        """Return a value that has the fields of all transforms, for what is asked of batches of all datasets."""
+        """Return a value that has the fields of all transforms, for questions about batches of all datasets."""
         if not self.transforms:
             return made
         fields = tuple(field for own in (made, *self.transforms) for field in own.fields)

@@ -44,7 +44,7 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
 
 
 def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]]:
-    """Return the keys of a batch's samples; of packs and chunks, those of each row."""
+    """Return the keys of a batch's samples; for packs and chunks, the keys of each row."""
     own = [keys[sample] for sample in batch.samples.tolist()]
     if batch.rows is None:
         return own

@@ -271,7 +271,7 @@ class ImageFolder(_MediaFolder):
 
     Args:
         root: The folder.
-        suffixes: Suffixes of the files to use; by default those of images.
+        suffixes: Suffixes of the files to use; by default all suffixes of images.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
 
@@ -290,7 +290,7 @@ class AudioFolder(_MediaFolder):
 
     Args:
         root: The folder.
-        suffixes: Suffixes of the files to use, which must be of one kind; by default those of sounds.
+        suffixes: Suffixes of the files to use, which must be of one kind; by default all suffixes of sounds.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: What the attribute `listing` was in another process; by default the folder is listed.
 

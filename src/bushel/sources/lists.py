@@ -135,7 +135,7 @@ class ListFile(FileSource):
         return {KEY: str(line.index), "image": image, "label": label}
 
     def origin(self, position: int) -> str:
-        """Return the image's path, or that of the list if the line has none."""
+        """Return the image's path, or the path of the list if the line has none."""
         try:
             return str(self._files(position)[0])
         except FormatError as error:

@@ -123,5 +123,5 @@ def drop_tree(folder: Path) -> None:
     """Remove a folder with all that is in it, as far as possible. No error says what was left."""
     import shutil  # which imports the modules of all kinds of archives
 
-    with suppress(OSError):  # `ignore_errors` lets those of fstat pass, such as ESTALE of a network's file system
+    with suppress(OSError):  # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network
         shutil.rmtree(folder, ignore_errors=True)

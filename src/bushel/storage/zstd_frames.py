@@ -80,7 +80,7 @@ def frames_between(file: File, ends: I64, number: int = 0) -> Blocks:
     Args:
         file: The file.
         ends: int64[frames + 1], where each frame begins, and where the last one ends; inside the file, in order.
-        number: The number of the file among those of the shard.
+        number: The number of the file among the files of the shard.
 
     Raises:
         FormatError: The file is damaged, or a frame ends elsewhere.

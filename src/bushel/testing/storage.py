@@ -74,7 +74,7 @@ def _check_reads(files: list[File], contents: list[bytes], rng: random.Random) -
     expect_equal(read_many(files, extents), expected, "a batch of extents")
     buffer, ends = gather(files, extents)
     joined = b"".join(value or b"" for value in expected)
-    expect(buffer.tobytes() == joined, "gathered bytes differ from those of the files")
+    expect(buffer.tobytes() == joined, "gathered bytes differ from the files")
     expect_equal(np.diff(ends).tolist(), [len(value or b"") for value in expected], "lengths of gathered extents")
     for at, content in enumerate(contents):
         expect_equal(files[at].size, len(content), f"size of file {at}")

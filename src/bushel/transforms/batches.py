@@ -115,7 +115,7 @@ class MixUp(_Mixing):
 
 @dataclass(frozen=True, slots=True)
 class CutMix(_Mixing):
-    """Replace a box of each image by that of the sample before it (Yun et al., 2019), as torchvision does.
+    """Replace a box of each image by the same box of the sample before it (Yun et al., 2019), as torchvision does.
 
     Labels become float32 of shape (samples, classes), by the areas.
 

@@ -238,7 +238,7 @@ def decode_into(
         out: C-contiguous output with a row for each image, of shape `plan.array_shape` and dtype `plan.dtype`. Grey
             images fill three channels; alpha is dropped if the output has no channel for it.
         reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times larger than the result,
-            as Pillow does. None turns this off; the result then equals that of the single transforms within one level.
+            as Pillow does. None turns this off; the result is then within one level of the single transforms'.
         reading: Options for decoding. A damaged JPEG is an error unless `tolerant` is set.
         seek_tables: The seek table of each image, empty or None for an image without one.
         refused: A list that grows by an element for each image whose seek table is not its own.

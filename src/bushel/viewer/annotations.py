@@ -14,7 +14,7 @@ __all__ = ["FORMS", "Form", "Shape", "box_numbers", "guessed_form", "shapes_of"]
 F64 = npt.NDArray[np.float64]
 
 FORMS = ("xyxy", "xywh", "cxcywh")
-"""What the four numbers of a box may be; the same words as those of `bushel.transforms.Boxes`."""
+"""The meanings of the four numbers of a box, in the words of `bushel.transforms.Boxes`."""
 _BOX = ("bbox", "box", "bboxes", "boxes")
 _CLASS = ("category_name", "class_name", "label_name", "name", "category", "categories", "category_id", "category_ids")
 _CLASSES = (*_CLASS, "label", "labels", "class", "classes", "class_id")

@@ -89,7 +89,7 @@ def rows_of_batch(
     for number in range(min(most, len(keys))):
         pictures, values = [], []
         for name, value in batch.items():
-            if name in _OWN or (tokens is not None and hasattr(value, "shape")):  # tokens, and what is packed alike
+            if name in _OWN or (tokens is not None and hasattr(value, "shape")):  # tokens, and arrays packed alike
                 continue
             own = value_at(value, number)
             if isinstance(own, np.ndarray) and own.ndim >= 2 and _drawable(own):
@@ -112,7 +112,7 @@ def rows_of_batch(
 
 
 def value_at(value: Any, number: int) -> Any:
-    """Return the value of a row of a batch, arrays as those of NumPy: a field is an array, a tensor or a list."""
+    """Return the value of a row of a batch, arrays as NumPy arrays: a field is an array, a tensor or a list."""
     own = value[number]
     if isinstance(own, np.ndarray | list | tuple | str | bytes | Mapping) or own is None:
         return own

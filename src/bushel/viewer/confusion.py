@@ -29,7 +29,7 @@ class Confusion:
 
     Attributes:
         classes: The classes of the matrix, ascending.
-        counts: int64[classes, classes]: by the class of the first column, then that of the second.
+        counts: int64[classes, classes]: by the class of the first column, then of the second.
         samples: Samples that have both values, in all classes.
         equal: Samples of these whose values are equal.
         hidden: Number of classes that the matrix leaves out.

@@ -20,7 +20,7 @@ class Extent:
 
     Attributes:
         file: Path of the file that holds the first byte; None if the bytes are in the index.
-        offset: Offset in the file in bytes; of a compressed block, that of the block.
+        offset: Offset in the file in bytes, or offset of the compressed block.
         length: Number of bytes of the value.
         crc32: CRC-32 of the value on record, or None.
         codec: Codec of the stored bytes.
@@ -107,7 +107,7 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
 
 
 def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Sequence[int]:
-    """Return those of the rows of a sequence's elements that a window has; all of a sample that is no window."""
+    """Return the rows of the elements that a window has; all rows if the sample is not a window."""
     own = elements_of_window(dataset, position).get(name)
     return rows if own is None else [rows[element] for element in own.tolist()]
 

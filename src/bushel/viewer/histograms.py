@@ -57,7 +57,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a histogram.
+    """The parameters of a histogram.
 
     Attributes:
         labels: Names of classes by number.

@@ -44,7 +44,7 @@ class MapPages:
         self._site = site
 
     def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, without that of the lasso."""
+        """Return the handlers by path, without the handler of the lasso."""
         return {
             "/d/{d:int}/map": self.page,
             "/api/{d:int}/map": self.status,

@@ -13,7 +13,7 @@ from bushel.viewer.measures import MEASURES
 __all__ = ["HASH", "Fences", "Measures", "fences_of", "near_duplicates"]
 
 HASH = "hash"
-"""Name of the column of hashes, beside those of the measures."""
+"""Name of the column of hashes, beside the columns of the measures."""
 _FLAT = 1.0
 """Pictures with less entropy look alike to a perceptual hash, whatever they show."""
 _BANDS = 4
@@ -55,7 +55,7 @@ class Measures:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the measures, and that of the hashes if there are any."""
+        """The names of the measures, and of the hashes if there are any."""
         return [*self.values, HASH] if self.hashed.any() else list(self.values)
 
     def add(self, position: int, measures: dict[str, float], hash_: int | None) -> None:

@@ -93,7 +93,7 @@ class QualityPages:
 
 
 def _alike(shown: Shown, measures: Measures) -> str | None:
-    """Return the field of a dataset with the kind of these values, that of the same name if possible, else None."""
+    """Return the field of a dataset with the kind of these values, of the same name if possible, else None."""
     names = [each.name for each in shown.measured if each.kind == measures.kind]
     return measures.field if measures.field in names else next(iter(names), None)
 

@@ -113,7 +113,7 @@ def keys_of(dataset: Dataset, positions: Sequence[int]) -> list[str]:
 
 
 def window_text(dataset: Dataset, position: int) -> str:
-    """Return which elements of its sample a window has, such as `frames 12 to 19 (8)`; empty if it is no window."""
+    """Return which elements of its sample a window has, such as `frames 12 to 19 (8)`; empty if it is not a window."""
     parts = []
     for name, elements in elements_of_window(dataset, position).items():
         parts.append(f"{name} {elements[0]} to {elements[-1]} ({len(elements)})" if len(elements) else f"{name}: none")

@@ -197,7 +197,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
     decoded = get_codec(value.extent.codec).decode(data)
     if kind == "array" and view.field.name in elements_of_window(shown.dataset, position):
         decoded = shown.dataset[position, [view.field.name]][view.field.name]
-        view.note = "the elements of this window; the bytes below are those of the whole value"
+        view.note = "the elements of this window; the bytes below belong to the whole value"
     if isinstance(decoded, str):
         view.shape, view.content = "text", plain_text(decoded[:_TEXT])
         view.note = f"{len(decoded):,} characters"

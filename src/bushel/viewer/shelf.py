@@ -117,7 +117,7 @@ class Shown:
 
     @cached_property
     def notices(self) -> Sequence[str]:
-        """What is wrong with the whole dataset: missing samples or parts, and shards whose structure is damaged."""
+        """Problems of the whole dataset: missing samples or parts, and shards whose structure is damaged."""
         found = []
         incomplete = reader_of(self.dataset).incomplete
         if incomplete is not None:
@@ -217,7 +217,7 @@ class Shelf:
         """
         found = shown.field(name)
         if found not in shown.measured:
-            raise KeyError(f"the values of {name!r} cannot be measured: they are no pictures, sounds, texts or arrays")
+            raise KeyError(f"the values of {name!r} cannot be measured: they are not pictures, sounds, texts or arrays")
         empty = Measures.empty(name, found.kind, len(shown.dataset))
         return self.measures.setdefault((shown.number, name), empty)
 

@@ -1,4 +1,4 @@
-"""Tagging samples from the grid, and exporting what is tagged or filtered."""
+"""Tagging samples from the grid, and exporting tagged or filtered samples."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TagPages:
         self._site = site
 
     def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, without those of changes."""
+        """Return the handlers by path, without the handlers of changes."""
         return {"/api/{d:int}/tags": self.tags, "/api/{d:int}/export": self.export}
 
     def tags(self, request: Any) -> Any:
@@ -66,7 +66,7 @@ class TagPages:
         return self.tags(request)
 
     def save_view(self, request: Any) -> Any:
-        """Save what is listed as a view of the dataset, beside its data, by the parameter `name`.
+        """Save the listed samples as a view of the dataset, beside its data, by the parameter `name`.
 
         The answer has the number of its samples, and the command that makes a dataset of it.
         """

@@ -105,7 +105,7 @@ class Tags:
             self.version += 1
 
     def restore(self, kept: Mapping[str, Iterable[Any]]) -> None:
-        """Set the tags to those of a file: names to keys, or to positions of samples without keys."""
+        """Set the tags to the contents of a file: names to keys, or to positions of samples without keys."""
         for name, members in kept.items():
             found, lost = [], []
             for member in members:
@@ -169,7 +169,7 @@ class TagFile:
                     tags[name].restore(members)
 
     def save(self) -> None:
-        """Write all tags, atomically. Those of datasets that this viewer does not show stay as they are.
+        """Write all tags, atomically. Tags of datasets that this viewer does not show stay as they are.
 
         Raises:
             OSError: The file cannot be written.

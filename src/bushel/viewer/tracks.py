@@ -119,7 +119,7 @@ def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, An
 
 
 def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, Any]:
-    """Return an array (steps, channels) as a track; what is not finite is None."""
+    """Return an array (steps, channels) as a track; numbers that are not finite are None."""
     count = len(array) if count is None else count
     thin = array[:: max(1, -(-len(array) // _DRAWN)), :_CHANNELS].astype(np.float64)
     rows = [[float(f"{each:.5g}") if np.isfinite(each) else None for each in row] for row in thin.tolist()]

@@ -1,4 +1,4 @@
-"""Vectors of samples, such as embeddings: reading them, their two main directions, what a lasso holds, what is near."""
+"""Vectors of samples, such as embeddings: reading and projecting them, and finding vectors in a lasso or nearby."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Vectors:
 
 
 def _fitted(made: F32, known: npt.NDArray[np.bool_]) -> F32:
-    """Return places of all vectors on the map, from -1 to 1, given those of the known ones."""
+    """Return places of all vectors on the map, from -1 to 1, given the places of the known ones."""
     places = np.full((len(known), 2), np.nan, np.float32)
     places[known] = made
     if len(made):
@@ -237,7 +237,7 @@ def inside(points: F32, polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool
 
 
 def similarities(values: F32, number: int) -> npt.NDArray[np.float64]:
-    """Return the cosine between one vector and each; NaN for missing vectors, and those of length 0."""
+    """Return the cosine between one vector and each; NaN for missing vectors, and for vectors of length 0."""
     lengths = np.sqrt(np.einsum("ij,ij->i", values, values, dtype=np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):
         found: npt.NDArray[np.float64] = (values @ values[number]) / (lengths * lengths[number])

@@ -149,8 +149,8 @@ class FileReader:
 
     Threads may share it, a forked process may continue to use it, and a pickled copy opens the files again.
     `check_data` compares records with their checksums; the header is always checked. A damaged file is a
-    `DamagedFileError`. Records that `bushel remove` removed are passed over: `n` and the numbers are those of the
-    others, while `get_offsets` and `get_checksums` tell of the whole file.
+    `DamagedFileError`. Records that `bushel remove` removed are passed over: `n` and the numbers count the other
+    records, while `get_offsets` and `get_checksums` describe the whole file.
     """
 
     def __init__(self, fname: PathLike | Sequence[PathLike], check_data: bool = True) -> None:

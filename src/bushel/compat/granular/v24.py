@@ -51,7 +51,7 @@ __all__ = [
 
 
 class _Appending(Closing):
-    """A writer that buffers what is appended until it is flushed."""
+    """A writer that buffers appended values until they are flushed."""
 
     _length: int
 
@@ -59,10 +59,10 @@ class _Appending(Closing):
         return self._length
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system: records first, and then their ends.
+        """Hand the buffered values to the operating system: records first, and then their ends.
 
         Raises:
-            MismatchError: It differs from what an interrupted writer left. None of it is written.
+            MismatchError: They differ from the values that an interrupted writer left. None of them is written.
         """
 
     def _added(self, flush: bool) -> int:
@@ -197,7 +197,7 @@ class BagReader(bag.BagReader):
             raise NoIndexError(error.message, **cast("dict[str, Any]", error.details)) from error
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a record, or those of a range. Without an `.idx`, a wrong index is a `NoIndexError`."""
+        """Return a record, or the records of a range. Without an `.idx`, a wrong index is a `NoIndexError`."""
         try:
             return super().__getitem__(index)
         except (WrongTypeError, WrongUseError) as error:

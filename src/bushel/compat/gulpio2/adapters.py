@@ -204,7 +204,7 @@ class Custom20BNCsvJpegAdapter(_CsvListed):
 
 
 class _Videos(AbstractDatasetAdapter):
-    """Videos of a folder, with their entries in a JSON file; the order is that of the names."""
+    """Videos of a folder, with their entries in a JSON file; they are sorted by name."""
 
     member: str | None = None
     vid_storage: list[str]

@@ -123,7 +123,7 @@ def activitynet(
 ) -> Table:
     """Return a source of the videos `root/<id>` or `root/v_<id>`, with any video suffix, that a JSON object lists.
 
-    The member `database` of the object has the annotations by id. The label is that of the first annotation of a video.
+    The member `database` of the object has the annotations by id. The label comes from the first annotation of a video.
     The field `annotations` has all of them, with their times.
 
     Examples:

@@ -77,7 +77,7 @@ def _options() -> argparse.ArgumentParser:
     records.add_argument("--center-crop", action="store_true", help="crop to the middle square first")
     records.add_argument("--quality", type=int, help="JPEG 1-100 (95 if not given), or PNG compression 0-9 (3)")
     records.add_argument(
-        "--num-thread", dest="num_workers", type=int, default=1, help="threads; the order is always that of the list"
+        "--num-thread", dest="num_workers", type=int, default=1, help="threads; the order of the list is always kept"
     )
     records.add_argument("--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as in the file")
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored")

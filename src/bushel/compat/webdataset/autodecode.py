@@ -50,7 +50,7 @@ FieldDecoder = Callable[[str, Any], Any]
 """A function of extension (with its dot) and data. Returns a value, None for other extensions, or a `Continue`."""
 
 pytorch_weights_only = os.environ.get("WDS_PYTORCH_WEIGHTS_ONLY", "1") != "0"
-"""Whether `.pth` files may hold only tensors. The original runs what is in the file by default."""
+"""Whether `.pth` files may hold only tensors. The original runs code in the file by default."""
 
 
 class Continue:

@@ -151,8 +151,8 @@ class StreamingOpen:
 class FileCache:
     """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `stream` and a `local_path`.
 
-    `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other arguments are those of
-    the original; `allow_commands` is that of `gopen`.
+    `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other arguments are as in
+    the original; `allow_commands` is as in `gopen`.
     """
 
     def __init__(

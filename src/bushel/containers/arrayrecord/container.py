@@ -1,7 +1,7 @@
 """ArrayRecord: chunks of Riegeli, each with a group of records, and a footer.
 
 Records are extents of the file where chunks are not compressed, and of blocks otherwise: one block for each chunk.
-docs/format-arrayrecord.md has what is read. The layout is that of https://github.com/google/array_record
+docs/format-arrayrecord.md has the rules. The layout is defined by https://github.com/google/array_record
 (`cpp/array_record_writer.cc`) and https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md.
 """
 
@@ -38,7 +38,7 @@ class _ArrayRecord:
     suffixes: tuple[str, ...] = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a file, or those of a folder."""
+        """Return the shard of a file, or the shards of a folder."""
         if not path.is_dir():
             return [Shard(path.parent, path.name, (path.name,))] if _NAME.fullmatch(path.name) else None
         names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))

@@ -1,4 +1,4 @@
-"""Checksums of ffrecord files whose records are erased: those of the records, and that of the header."""
+"""New checksums of ffrecord files whose records are erased: of the records, and of the header."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """LeRobot's datasets, version 3, read where they lie: a frame is a sample.
 
 A shard is a Parquet file with rows, and the videos that have the pictures of its rows (`table`).
-See docs/format-lerobot.md for what is read.
+docs/format-lerobot.md has the rules.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Rows:
         episodes: The episodes of the shard.
         episode: int64[rows], the episode of each row by its place in `episodes`.
         cameras: The frames of each camera.
-        errors: What is wrong with the videos.
+        errors: The errors of the videos.
     """
 
     shard: Shard
@@ -67,7 +67,7 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     """Read the rows of a shard, and the tables of packets of its videos.
 
     Raises:
-        FormatError: The rows or the metadata are damaged. What is wrong with videos is in the result.
+        FormatError: The rows or the metadata are damaged. Errors of videos are in the result.
     """
     meta = load_meta(shard.root)
     pairs = [] if meta is None else np.unique(meta.episodes.data, axis=0).tolist()
@@ -163,7 +163,7 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
     except FormatError as error:
         return error
     found = Video.of(number, file.size, packets)
-    message = "its packets do not determine its frames: two have the same time, or the first is no keyframe"
+    message = "its packets do not determine its frames: two have the same time, or the first is not a keyframe"
     return FormatError(message, file=file.path, hint=HINT) if found is None else found
 
 

@@ -1,6 +1,6 @@
 """LitData: an `index.json` names chunks, whose items have one value for each leaf of a tree.
 
-Leaves are extents of the chunk, or of its blocks if it is compressed. docs/format-litdata.md has what is read. The
+Leaves are extents of the chunk, or of its blocks if it is compressed. docs/format-litdata.md has the rules. The
 layout is that of litdata (`streaming/writer.py`, `item_loader.py`, `framed_zstd.py`, `serializers.py`).
 """
 

@@ -1,6 +1,6 @@
 """MDS, the shards of MosaicML's streaming: an `index.json` names shard files, whose samples have one value per column.
 
-Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has what is read. The layout
+Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has the rules. The layout
 is that of mosaicml-streaming (`streaming/base/format/mds`).
 """
 
@@ -56,7 +56,7 @@ class _Mds:
     file_names: tuple[str, ...] = (INDEX,)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shards that the index.json of a folder lists, or those of its streams: sub-folders that have one.
+        """Return the shards that the index.json of a folder lists, or the shards of its streams: sub-folders with one.
 
         The expanded file of a compressed shard is read if it is there, too.
         """

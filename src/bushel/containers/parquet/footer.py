@@ -108,7 +108,7 @@ class Chunk:
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """First byte and end of what is read of it."""
+        """First byte and end of the range that is read of it."""
         if self.part is None:
             return ((self.offset, self.offset + self.length),)
         data = (self.part.start, self.part.stop)
@@ -280,7 +280,7 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
 def _structs(parsed: Struct, number: int) -> list[Struct]:
     found = parsed.get(number)
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise ValueError(f"field {number} is no list of structs")
+        raise ValueError(f"field {number} is not a list of structs")
     return found
 
 

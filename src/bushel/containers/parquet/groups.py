@@ -126,7 +126,7 @@ def _cuttable(
 
 
 def _together(chunks: Iterable[Chunk]) -> tuple[tuple[int, int], ...]:
-    """Return what is read of chunks, ascending, those parts together that have only a small gap between them."""
+    """Return the ranges to read of chunks, ascending; ranges with only a small gap between them are joined."""
     found: list[tuple[int, int]] = []
     for start, stop in sorted(span for chunk in chunks for span in chunk.spans):
         if found and start <= found[-1][1] + _GAP:

@@ -77,7 +77,7 @@ class _Rows:
     Attributes:
         counts: int64[rows], elements of each.
         absent: bool[rows], the nulls.
-        present: bool[elements], the elements that are no null.
+        present: bool[elements], False for nulls.
     """
 
     counts: I64
@@ -93,7 +93,7 @@ def _chunks(footer: Footer, node: Node) -> Iterator[tuple[int, Chunk]]:
 
 
 def _kept(footer: Footer, node: Node) -> slice:
-    """Return the rows that are wanted of those of all pages that are read."""
+    """Return the wanted rows among the rows of all pages that are read."""
     for group in footer.groups:  # one, if it is a run of rows
         part = group.chunks[node.leaf].part
         if part is not None:

@@ -116,7 +116,7 @@ def _locations(data: bytes | memoryview) -> I64:
         raise ValueError("it has no list of pages")
     values = [[each.get(number) for number in (1, 2, 3)] for each in listed]
     if not all(type(value) is int and 0 <= value < 1 << 48 for three in values for value in three):
-        raise ValueError("a page has an offset, a size or a row that is no count")
+        raise ValueError("the offset, size or row of a page is not a count")
     return np.array(values, np.int64).reshape(-1, 3)
 
 

@@ -32,7 +32,7 @@ _EXPANDED = 16 << 20
 def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:
     """Return the field of a column.
 
-    Values that have no extents are `json`. The type of byte arrays is that of the feature, or that of the first value.
+    Values that have no extents are `json`. The type of byte arrays follows from the feature, or from the first value.
 
     Raises:
         FilterError, ThriftError, ValueError: The first page is damaged.
@@ -100,7 +100,7 @@ def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:
 def element_of(node: Node) -> tuple[Node | None, Node | None]:
     """Return the leaf with the values of a field, and the list that it is the element of, if any.
 
-    The leaf of a struct of bytes and path is that of the bytes. None stands for other nested values.
+    The leaf of a struct of bytes and path is the leaf of the bytes. None stands for other nested values.
     """
     if (leaf := _value_of(node)) is not None:
         return leaf, None

@@ -1,8 +1,8 @@
 """The description in an archive that Bushel wrote: names and types of its fields, and names of classes.
 
 It is a comment for the whole archive (a global PAX record), which other readers of archives pass over. Names and
-types are those of a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted: what cannot
-be used is left out, with a warning in the log, and the fields are then those of the extensions.
+types are stored as in a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted: what
+cannot be used is left out, with a warning in the log, and the fields then follow from the extensions.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ def description_in(comment: bytes, path: str) -> Description:
 
 
 def fault_in(comment: bytes, path: str) -> FormatError | None:
-    """Return what is wrong with the comment of an archive, as far as it is one of Bushel's; None if nothing is."""
+    """Return the problem of an archive's comment that Bushel wrote; None if it has no problem or is not Bushel's."""
     if not comment.startswith(_BEGIN):
         return None
     version, _, text = comment[len(_BEGIN) :].partition(b" ")
     try:
         if not version.isdigit():
-            raise FormatError(f"{version[:20]!r} is no version")
+            raise FormatError(f"{version[:20]!r} is not a version")
         if int(version) == _VERSION:
             _described(text)
     except _MALFORMED as error:

@@ -65,7 +65,7 @@ def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None
 
 
 def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
-    """Return the archives that a list of wids names, in its order; None if it is no list of wids.
+    """Return the archives that a list of wids names, in its order; None if it is not a list of wids.
 
     Raises:
         FormatError: The list is damaged, names files elsewhere, or names files that are missing or of another size.
@@ -105,7 +105,7 @@ def energon_archives(folder: AnyPath) -> list[str] | None:
     except FileNotFoundError:
         return None
     _all_there(
-        folder, found.shard_counts, str(folder / META / _INFO), "fetch what is missing, or run `energon prepare`"
+        folder, found.shard_counts, str(folder / META / _INFO), "fetch the missing files, or run `energon prepare`"
     )
     return list(found.shard_counts)
 

@@ -2,8 +2,8 @@
 
 Energon writes `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every sample,
 then the end), and the same offsets into `.nv-meta/index.sqlite` above it. Neither is trusted. A part is accepted if the
-headers in it lead exactly to the recorded beginning of the next one, so the members that are found are those of a scan
-from front to back. If they do not, a warning says so, and the archive is scanned from front to back.
+headers in it lead exactly to the recorded beginning of the next one, so it finds the same members as a scan from front
+to back. If they do not, a warning says so, and the archive is scanned from front to back.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
         return None
     path, starts = found
     if len(starts) and (starts[0] < 0 or starts[-1] > size or (np.diff(starts) <= 0).any()):
-        log_warning("%s: its offsets are not those of samples in the %d bytes of %s: %s", path, size, archive, _HINT)
+        log_warning("%s: its offsets do not fit the samples in the %d bytes of %s: %s", path, size, archive, _HINT)
         return None
     return found
 

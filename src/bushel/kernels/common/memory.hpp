@@ -40,7 +40,7 @@ public:
         return data_.get();
     }
 
-    // Free what is too large to be kept, when its contents are not needed any more.
+    // Free memory that is too large to be kept, when its contents are not needed any more.
     void shrink() {
         if (size_ <= max_kept) return;
         data_.reset();

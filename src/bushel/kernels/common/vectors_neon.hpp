@@ -87,7 +87,7 @@ inline int find_byte(Vector a, int byte) {
     return first < 16 ? first : 16 + find_byte(high(a), byte);
 }
 
-// Each addition of neighbours joins the bits of two bytes, until a byte has those of eight.
+// Each addition of neighbours joins the bits of two bytes, until a byte has the bits of eight.
 inline std::uint32_t mask_of_byte(Vector a, int byte) {
     const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
     const uint8x16_t pattern = half_of_8(byte);

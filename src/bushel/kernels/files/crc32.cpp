@@ -166,7 +166,7 @@ struct Updates {
     });
 };
 
-// The product of two polynomials modulo that of the checksum.
+// The product of two polynomials modulo the polynomial of the checksum.
 constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
     std::uint32_t product = 0;
     for (std::uint32_t bit = 0x80000000; bit; bit >>= 1) {

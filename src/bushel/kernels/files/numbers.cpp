@@ -261,7 +261,7 @@ private:
     const NumberTargets &targets_;
     std::size_t first_;
     std::vector<bool> bad_;
-    std::vector<std::int64_t> skip_;  // what is left to skip of each content that is read; empty: nothing
+    std::vector<std::int64_t> skip_;  // bytes left to skip of each content that is read; empty: nothing
     std::vector<std::uint8_t> scratch_;
 };
 

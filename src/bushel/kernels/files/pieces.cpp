@@ -16,7 +16,7 @@ bool inside(std::int64_t start, std::int64_t size, std::int64_t whole) {
     return start >= 0 && size >= 0 && start <= whole && size <= whole - start;
 }
 
-// Say what is wrong with a piece, or return null and take its bytes from those that its value lacks.
+// Return the problem of a piece, or return null and take its bytes from the bytes that its value lacks.
 const char *problem_of(const Pieces &pieces, std::size_t i, std::vector<std::int64_t> &rest) {
     const std::int64_t row = pieces.row[i];
     if (row < 0 || static_cast<std::uint64_t>(row) >= pieces.values) return " is of no value";

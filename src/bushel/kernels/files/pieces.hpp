@@ -47,8 +47,8 @@ private:
     Batch batch_;
 };
 
-// Say what is wrong with the pieces; empty if each lies inside its source and its value, and those of a value have as
-// many bytes as it has. Pieces in files are left to `check`. `total` becomes the sum of the lengths of the values.
+// Return the problem of the pieces; empty if each lies inside its source and its value, and the pieces of a value have
+// as many bytes as it has. Pieces in files are left to `check`. `total` becomes the sum of the lengths of the values.
 std::string problem(const Pieces &pieces, std::int64_t &total);
 
 // Check the pieces in files, as `check` of a batch does. The row of an ExtentError is the number of the value.

@@ -201,7 +201,7 @@ private:
 
     // Invalid if the sample has no such item.
     static nb::object item(nb::handle sample, const nb::object &name) {
-#if PY_VERSION_HEX >= 0x030D0000  // without the interpreter lock, another thread may remove what is only borrowed
+#if PY_VERSION_HEX >= 0x030D0000  // without the interpreter lock, another thread may remove a borrowed object
         PyObject *value;
         if (PyDict_GetItemRef(sample.ptr(), name.ptr(), &value) < 0) throw nb::python_error();
         return nb::steal(value);

@@ -28,7 +28,7 @@ public:
               int channels, const ImageRows &out);
 
     // Do the same with the states of a seek table, without reading bytes outside `seek_ranges`. Return
-    // false also if the table is not that of the image.
+    // false also if the table does not belong to the image.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
               const Region &region, int scale, int channels, const ImageRows &out);
 

@@ -76,7 +76,7 @@ struct JpegHeader {
     bool is_ycbcr() const;
 };
 
-// Parse a header up to and including that of the first scan. Throws JpegError.
+// Parse a header up to and including the header of the first scan. Throws JpegError.
 JpegHeader read_jpeg_header(const std::uint8_t *data, std::size_t size);
 
 }  // namespace bushel

@@ -35,7 +35,7 @@ public:
 private:
     struct Component {
         PlanePlan plan;
-        int columns, rows;           // blocks; those of the rows from the top down to the last needed one
+        int columns, rows;           // blocks; only rows from the top down to the last needed one
         std::int16_t *coefficients;  // of the needed blocks, in natural order
         std::uint64_t *nonzero;      // bits of all blocks of these rows
         InverseDct transform;

@@ -22,7 +22,7 @@ struct Band {
           bits((~std::uint64_t{0} >> (63 - scan.last)) & (~std::uint64_t{0} << scan.first)) {}
 };
 
-// Return the next entry, with its value or a value to follow; take its bits, but not those of that value.
+// Return the next entry, with its value or a value to follow; take its bits, but not the bits of that value.
 BUSHEL_VECTORS_INLINE HuffmanEntry take_entry(BitReader &reader, const HuffmanTable &table) {
     reader.fill();
     const HuffmanEntry entry = next_code(reader, table);
@@ -116,7 +116,7 @@ private:
 };
 
 // Read the next bit of the band of a block, and the coefficients whose first bit this is. `eob_run` is the number of
-// blocks that end here, this one included, and is set to that of the next block. Return false for what no encoder
+// blocks that end here, this one included, and is set to the number of the next block. Return false for what no encoder
 // writes. The coefficients of a block that is not needed are left as they are.
 template <bool Needed>
 BUSHEL_VECTORS_INLINE bool refine_ac(BitReader &reader, const HuffmanTable &table, const Band &band,

@@ -29,10 +29,10 @@ public:
     // and if a state does not fit the data. Then another scan has to begin.
     bool read();
 
-    // The row of MCUs that `read` decodes next; the end of those of the plan after the last one.
+    // The row of MCUs that `read` decodes next; after the last one, the end of the planned rows.
     int next_row() const { return next_row_; }
 
-    // The samples that the last `read` decoded, and those of the row of MCUs before them.
+    // The samples that the last `read` decoded, and the samples of the row of MCUs before them.
     Planes &planes() { return planes_; }
 
     // Return the words of a seek table with states `pixels` apart, or more; empty if there is no room for it, if the

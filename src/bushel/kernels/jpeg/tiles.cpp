@@ -129,7 +129,7 @@ Region splice(const std::uint8_t *data, const JpegHeader &header, const SegmentW
         const std::size_t *offsets =
             segments + static_cast<std::size_t>(row) * static_cast<std::size_t>(grid.segments_across());
         const std::size_t start = out.size();
-        // Each segment is copied with the marker after it, whose number is then that of the new sequence.
+        // Each segment is copied with the marker after it, whose number then follows the new sequence.
         append(out, data + offsets[window.first], data + offsets[window.last]);
         for (int segment = window.first; segment < window.last; ++segment, ++number) {
             const std::size_t end = offsets[segment + 1] - offsets[window.first] + start;

@@ -1,4 +1,4 @@
-// Records of CSV, cell by cell: the reference for fast_lines.cpp, which leaves to it what is unusual.
+// Records of CSV, cell by cell: the reference for fast_lines.cpp, which leaves unusual cells to it.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

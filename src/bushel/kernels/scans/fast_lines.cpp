@@ -217,7 +217,7 @@ struct FastLines {
         return at;
     }
 
-    // Scan a cell of CSV in quotes, whose first byte is at `at`, and return what is behind it; nullptr if it is unusual.
+    // Scan a cell of CSV in quotes, whose first byte is at `at`, and return its end; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE static const std::uint8_t *quoted(const std::uint8_t *at, const std::uint8_t *end, Value &found,
                                                             std::int64_t &line_ends) {
         found = {nullptr, at, 0, ValueKind::quoted, 0};

@@ -27,7 +27,7 @@ constexpr std::ptrdiff_t most_digits = 19;  // of a number that fits 64 bits, wh
 
 inline bool is_digit(std::uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
-// Take digits, up to the first byte that is no digit, and return where that is. Numbers of 2^64 and more wrap.
+// Take digits, up to the first byte that is not a digit, and return its address. Numbers of 2^64 and more wrap.
 inline const std::uint8_t *take_digits(const std::uint8_t *at, const std::uint8_t *end, std::uint64_t &value) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     for (; end - at >= 8; at += 8) {  // eight at a time: pairs of digits become a number, then pairs of these

@@ -1,4 +1,4 @@
-// Lines of JSON, byte by byte: the reference for fast_lines.cpp, which leaves to it what is unusual.
+// Lines of JSON, byte by byte: the reference for fast_lines.cpp, which leaves unusual lines to it.
 #include "scans/lines.hpp"
 
 #include <algorithm>

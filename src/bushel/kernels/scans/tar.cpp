@@ -183,7 +183,7 @@ void TarScan::read_name_or_pax(const std::uint8_t *block, std::int64_t length, s
     need_ = block_size;
 }
 
-// Parse records "LENGTH KEY=VALUE\n"; LENGTH is that of the whole record. An empty value removes an earlier one.
+// Parse records "LENGTH KEY=VALUE\n"; LENGTH counts the whole record. An empty value removes an earlier one.
 bool TarScan::read_pax(const std::uint8_t *data, std::int64_t length, Overrides &into) {
     const char *here = reinterpret_cast<const char *>(data);
     const char *const end = here + length;

@@ -1,4 +1,4 @@
-// The framing is that of tensorflow/core/lib/io/record_writer.h, the messages are those of
+// The framing is defined by tensorflow/core/lib/io/record_writer.h, the messages by
 // tensorflow/core/example/{example,feature}.proto, in the encoding of https://protobuf.dev/programming-guides/encoding.
 #include "scans/tfrecord.hpp"
 

@@ -177,7 +177,7 @@ def _client_options() -> ClientConfig:
         try:
             with open(certificate, "rb") as file:
                 options["root_certificate"] = file.read()
-        except OSError as error:  # a missing file is no missing object
+        except OSError as error:  # a missing local file is not a missing object
             raise ValueError(f"BUSHEL_NETWORK_CA is {certificate!r}, which cannot be read: {error.strerror}") from error
     return options
 

@@ -49,7 +49,7 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
 
 
 def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> None:
-    """Gulp with an adapter class of a module (or its file), with `arguments`, by default those of the process."""
+    """Gulp with an adapter class of a module (or its file); `arguments` are by default those that the process got."""
     kind = _load(module, class_name)
     given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
     GulpIngestor(made_by(kind, given), given["output_folder"], given["videos_per_chunk"], given["num_workers"])()

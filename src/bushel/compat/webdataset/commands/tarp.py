@@ -63,7 +63,7 @@ def _add_create(commands: Commands) -> None:
 
 
 def _add_cat(commands: Commands) -> None:
-    cat = add_command(commands, "cat", "join archives; rename, shuffle or select what is in them")
+    cat = add_command(commands, "cat", "join archives; rename, shuffle or select their samples")
     add_reading(cat)
     _add_field(cat)
     cat.add_argument("-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of N samples")
