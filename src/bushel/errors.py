@@ -251,8 +251,8 @@ def needed_by(what: str, install: str) -> Iterator[None]:
     """Say in an error of the body, which imports packages, what needs the package that is missing.
 
     Args:
-        what: What needs it: the subject of the message.
-        install: What to give to `pip install`.
+        what: The feature that needs it: the subject of the message.
+        install: The argument of `pip install`.
 
     Raises:
         MissingPackageError: A package is not installed.

@@ -1,4 +1,4 @@
-"""What a loader reads from a dataset: the stored samples of batches, and numbers straight into their arrays.
+"""The reads of a loader: the stored samples of batches, and numbers straight into their arrays.
 
 A `NumberReader` collects where the numbers of a field lie, with the extents of the shards, in a table for the kernel
 `NumberTable`, which checks each value against it and copies the numbers. It grows as samples of other shards, or values

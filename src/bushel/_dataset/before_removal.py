@@ -22,7 +22,7 @@ class BeforeRemoval:
     Attributes:
         dataset: The dataset with these samples.
         removed: int64[n], their positions in it.
-        reason: What happened since, for an error.
+        reason: The change since then, for an error.
     """
 
     dataset: Dataset

@@ -110,7 +110,7 @@ def column_name(field: str, columns: Container[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What all row groups have in common.
+    """The properties that all row groups share.
 
     Attributes:
         head: The metadata.

@@ -42,7 +42,7 @@ class Info:
         expected: Number of samples that an incomplete dataset should have, if known.
         expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
             order; 0 if nothing is compressed. Only shards whose tables are open are counted.
-        joins: What was joined, if datasets were: a `Joined` for each that was joined to the first one.
+        joins: A `Joined` for each dataset that was joined to the first one.
         removed: Number of samples that were removed (docs/removal.md), which the other counts of samples leave out.
         unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
 
@@ -157,7 +157,7 @@ def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
     """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest.
 
     Args:
-        path: What was opened.
+        path: The path that was opened.
         shards: The shards that are read.
     """
     folder = as_path(path) if isinstance(path, str) else None

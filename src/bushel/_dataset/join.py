@@ -47,7 +47,7 @@ def join(
     Args:
         first: The first dataset, or all of them.
         others: The datasets that are joined to it.
-        on: What partners have in common. `key`: the keys are equal. (The samples of JSON lines, CSV and Parquet have
+        on: The property that partners share. `key`: the keys are equal. (The samples of JSON lines, CSV and Parquet have
             none; where such a dataset has a field `key`, that is meant, and otherwise the position.) Another name is
             that of a field or column of texts or whole numbers: if both datasets have it, the values are equal; if one
             has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
@@ -146,7 +146,7 @@ def _joined(
         first: The dataset.
         named: Its samples with the fields that it had before anything was joined to it.
         other: The other dataset.
-        on: What partners have in common, in each of the two.
+        on: The property by which samples are partners, in each of the two.
         how: As for `join`.
         names: The new names of fields of the other one.
     """

@@ -1,4 +1,4 @@
-"""What samples are named by when datasets are joined: their keys, or the values of a field or column."""
+"""The names by which samples are joined: their keys, or the values of a field or column."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class NumberField(Struct):
         axes: The number of axes that values must have; None for any.
         dtype: Type of the gathered numbers. A `NumberReader` finds it out.
         shape: Shape of a value; of a ragged one, with any first length.
-        value: What a value is that is read in the ordinary way.
+        value: Kind of the values that the ordinary way of reading returns.
     """
 
     name: str

@@ -28,7 +28,7 @@ def with_partners(
         other: The other dataset.
         partners: int64[n], for each sample of the whole first dataset the position of its partner in the whole other
             one; -1 for none.
-        joined: What was joined.
+        joined: The description of the join.
         names: The fields of the first dataset that the view has.
         others: The fields of the other dataset that it has, with their new names.
     """

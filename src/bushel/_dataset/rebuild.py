@@ -27,7 +27,7 @@ class Indexing:
 
     Attributes:
         options: What the user declares about the data, and whether checksums are wanted.
-        contents: What to find by reading values, beside what the old table has, which is found again.
+        contents: The contents to find by reading values, beside the contents of the old table, which are found again.
         labels: Names of classes for shards that have none.
         force: Whether to index shards whose table fits, and to accept other checksums than those on record.
         digests: Whether to find the SHA-256 of each file, beside those that the old table has, which are found again.
@@ -115,7 +115,7 @@ class RebuildIndex:
 
     Attributes:
         container: Name of the container.
-        wanted: What the index should hold.
+        wanted: The contents of the new index.
     """
 
     container: str

@@ -19,7 +19,7 @@ _CHUNK = 1024
 
 
 class Divisible(Protocol):
-    """What dividing asks of a dataset."""
+    """The part of a dataset that dividing uses."""
 
     def __len__(self) -> int: ...
 

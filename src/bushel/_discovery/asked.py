@@ -1,4 +1,4 @@
-"""What the caller of `bushel.open` asks for: types of fields, which files alone cannot name if they run code; an index.
+"""The choices of the caller of `bushel.open`: types of fields, which files cannot name if they run code; an index.
 
 Every table that a dataset is read with passes through `Asked.table`, wherever it comes from.
 """

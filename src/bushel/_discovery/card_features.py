@@ -1,4 +1,4 @@
-"""What a repository of the Hub says of the fields of its files: names of classes, and columns that hold images.
+"""The features of fields in the card of a repository of the Hub: names of classes, and columns that hold images.
 
 It stands in `dataset_info.json`, and in the front matter of README.md (`dataset_info:`). Pure: no I/O.
 """

@@ -67,7 +67,7 @@ def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
     So they are there when the folder has been listed.
 
     Args:
-        paths: What was opened.
+        paths: The paths that were opened.
     """
     first = paths[0]
     if len(paths) > 1:

@@ -31,11 +31,11 @@ _METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What to open.
+    """The files to open.
 
     Attributes:
         source: The files of a split, or the folder that has only these; or the source, if it is not a repository.
-        features: What the repository says of fields.
+        features: The features of fields in the repository's card.
     """
 
     source: Any

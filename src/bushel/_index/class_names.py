@@ -138,7 +138,7 @@ def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, t
     """Return the names of several shards or datasets as one.
 
     Args:
-        each: What has the names, for errors, and the names.
+        each: A description of the owner of the names, for errors, and the names.
         fields: The fields. Others are left out.
 
     Raises:

@@ -68,8 +68,8 @@ class ColumnOf(Struct, frozen=True):
     Attributes:
         name: Name of the column.
         field: The field.
-        part: What follows the field's name and a dot; empty for the value itself.
-        reading: What has to be read for it.
+        part: The text after the field's name and a dot; empty for the value itself.
+        reading: The part of a value that has to be read for it.
     """
 
     name: str

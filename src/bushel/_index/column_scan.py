@@ -75,7 +75,7 @@ class ColumnRequest:
         """Parse the columns of a user: names, in a list or a text with commas, and `auto`; None for the usual ones.
 
         Args:
-            columns: What the user gives.
+            columns: The argument `columns=` of the user.
             fields: The fields; empty if they are not known yet.
 
         Raises:

@@ -87,7 +87,7 @@ class Column(Struct, frozen=True):
     """The values of one column in one shard.
 
     Attributes:
-        kind: What they are.
+        kind: The kind of the values.
         values: The numbers or truth values, of the dtype in `NUMBERS`; None for texts.
         missing: bool[samples], or None if every sample has a value.
         codes: uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample.

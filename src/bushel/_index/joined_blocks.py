@@ -25,7 +25,7 @@ class JoinedBlocks:
         size: Bytes of the block file so far.
         held: Bytes so far that the tables of the shards hold.
         filters: Names of the filters, with their numbers.
-        parts: What was added, as block files that follow one another.
+        parts: The added blocks, as block files that follow one another.
     """
 
     files: list[FileStamp] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a table has of the insides of JPEGs: where segments and decoder states lie, for crops that are read in part."""
+"""Places of segments and decoder states in JPEGs, for crops that are read in part."""
 
 from __future__ import annotations
 

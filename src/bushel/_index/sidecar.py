@@ -69,7 +69,7 @@ VERSION = 1
 
 VERSION_OF_BLOCKS = 2
 _INLINE, _FRAGMENTS = "__inline__", ".fragments"
-"""What older versions had in the place of block files: see `sidecars_1`."""
+"""The arrays of older versions in the place of block files: see `sidecars_1`."""
 
 _HINT = "delete it: the index will be built again"
 _DTYPES = {

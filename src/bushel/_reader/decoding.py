@@ -42,7 +42,7 @@ KNOWN_TYPES = (int, float, str)
 
 
 class Source(Protocol):
-    """What decoding asks the reader of the stored bytes: `Reader`, which describes these members."""
+    """The part of `Reader` that decoding uses; `Reader` describes these members."""
 
     shards: Sequence[OpenShard]
     row_forms: dict[tuple[int, str], RowForms]

@@ -272,7 +272,7 @@ def _parse(data: bytes, size: int) -> tuple[_Header, int, int]:
 
 
 def lookup_of(rows: ShardRows) -> Lookup:
-    """Return what finds samples by key: the reader of windows itself, a table of hashes for all others."""
+    """Return the finder of samples by key: the reader of windows itself, a table of hashes for all others."""
     return rows if isinstance(rows, Lookup) else key_lookup(rows.counted, rows.starts)
 
 

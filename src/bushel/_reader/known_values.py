@@ -70,7 +70,7 @@ def complete(values: Sequence[Any]) -> bool:
 
 
 class KnownFields:
-    """Tells which fields need not be read.
+    """Decides which fields need not be read.
 
     Args:
         verifies: Returns, given the number of a shard, whether bytes are compared with checksums: then all fields are

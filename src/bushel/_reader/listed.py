@@ -1,4 +1,4 @@
-"""What lists the shards of a folder: the manifest, and the list of shards, by which very many of them open."""
+"""The lists of the shards of a folder: the manifest, and the list of shards, by which very many of them open."""
 
 from __future__ import annotations
 

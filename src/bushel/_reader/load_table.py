@@ -22,7 +22,7 @@ _AT_ONCE, _SECTION_BYTES = 32, 512 << 20
 
 
 class Loadable(Protocol):
-    """What loading asks of a shard: `OpenShard`, which describes these members."""
+    """The part of `OpenShard` that loading uses; `OpenShard` describes these members."""
 
     @property
     def section(self) -> Section | None: ...

@@ -52,7 +52,7 @@ class Reader(ShardRows):
         checks: Which shards that means.
         pool: The open files.
         incomplete: The state of the dataset if its writer has not finished.
-        joins: What was joined, if datasets were.
+        joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
         row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.

@@ -54,7 +54,7 @@ class Remaining(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, total: int, removed: I64, calls: npt.NDArray[np.uint32], by: tuple[Call, ...]) -> Remaining:
-        """Return what remains without these samples."""
+        """Return the selection without these samples."""
         return cls(total, removed, calls, by, removed - np.arange(len(removed), dtype=np.int64))
 
     def __len__(self) -> int:

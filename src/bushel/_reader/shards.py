@@ -62,7 +62,7 @@ class OpenShard(Struct):
         stored: Whether the index is in a sidecar, so that a copy in another process can map it again.
         labels: Field to the names of its classes.
         damage: The damage of the shard, if its structure is damaged.
-        asked: What the caller says about the fields.
+        asked: The fields that the caller declares.
         section: The part of the shard that it is; None for a whole shard.
     """
 

@@ -17,10 +17,10 @@ Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 @public()
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What became of the samples of two datasets that were joined.
+    """The numbers of matched and unmatched samples of two datasets that were joined.
 
     Attributes:
-        on: What names the partner of a sample: see `join`.
+        on: The property that names the partner of a sample: see `join`.
         how: `inner` or `left`.
         matched: Number of samples of the first dataset that have a partner in the second.
         lone: Number of samples without a partner, in the first dataset and in the second.

@@ -54,7 +54,7 @@ _SLIPS = {
     r"&&|\|\|": "write and, or",
     r"<>": "write != for unequal",
 }
-"""What people write by mistake, and what they mean."""
+"""Common mistakes, and what was meant."""
 _CALL = "column"
 """The function that takes a name which is not a Python name: `column("seg-map.width") > 3`."""
 

@@ -1,1 +1,1 @@
-"""What runs the rest: orders, the one parallel map, processes, progress, tasks on engines, calls of the system."""
+"""Shared machinery: orders, the one parallel map, processes, progress, tasks on engines, calls of the system."""

@@ -1,4 +1,4 @@
-"""What Bushel logs, under the name `bushel`. `logging` is imported when there is something to log: that takes 3 ms."""
+"""Logging under the name `bushel`. `logging` is imported when there is something to log: that takes 3 ms."""
 
 from __future__ import annotations
 

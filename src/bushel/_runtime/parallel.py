@@ -59,7 +59,7 @@ def parallel_map(
         name: Prefix of the threads' names.
 
     Raises:
-        BaseException: What `work` or `items` raised, in its place among the results.
+        BaseException: The error that `work` or `items` raised, in its place among the results.
         RuntimeError: The process was forked since the first result: the threads are in the parent process.
 
     Examples:
@@ -117,7 +117,7 @@ def for_each(
         stop: Set before running work is waited for, so that long work can check it and end early.
 
     Raises:
-        BaseException: What `work` raised first.
+        BaseException: The first error that `work` raised.
     """
     threads = spare.take()
     tasks = _Tasks(
@@ -158,7 +158,7 @@ def map_all(work: Callable[[T], U], items: Sequence[T], *, workers: int, name: s
         name: Prefix of the threads' names.
 
     Raises:
-        BaseException: What `work` raised, for the first such item.
+        BaseException: The error that `work` raised for the first item that failed.
 
     Examples:
         >>> bushel.loader.map_all(len, ["a", "bb", "ccc"], workers=2)

@@ -38,7 +38,7 @@ def pickle_for_worker(job: Any, content: str) -> bytes:
 
     Args:
         job: Any object.
-        content: What the job contains of the user's, for the error: "the source and the transforms".
+        content: The objects of the user in the job, for the error: "the source and the transforms".
 
     Raises:
         TypeError: Something in it cannot be pickled; the error names it.

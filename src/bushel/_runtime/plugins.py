@@ -1,4 +1,4 @@
-"""What other packages add to Bushel by entry points: found when it is needed, and imported when it is used."""
+"""Entry points by which other packages extend Bushel: found when one is needed, and imported when it is used."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Progress:
     Attributes:
         done: Number of units that are finished.
         total: Number of units of the whole run; None if it is unknown, as for a stream.
-        unit: What `done` and `total` count.
+        unit: The unit of `done` and `total`.
         samples: Number of samples processed so far; 0 where they are not counted.
         bytes: Bytes written, or, by `verify`, bytes read so far, or, by `index`, size of the shards that were read.
         errors: Number of bad samples, or of problems, found so far.
@@ -110,7 +110,7 @@ def shows_progress(task: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let `progress=True` of a function show a bar while it runs.
 
     Args:
-        task: What the function does, such as "packing".
+        task: A name of the work, such as "packing".
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

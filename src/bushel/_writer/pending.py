@@ -23,7 +23,7 @@ class PendingSamples:
     A sample is checked and encoded when it is added, so that writing it later can fail only as writing to a file can.
 
     Args:
-        limits: What samples the shard writer's `extend` takes.
+        limits: The samples that the shard writer's `extend` takes.
         layout: How samples are stored.
         builder: The index of the samples that are written.
         numbered: Whether a sample without a key gets its position as its key.

@@ -26,7 +26,7 @@ class ShardPlan:
         container: The container.
         layout: How samples are stored.
         labels: Names of classes, which the index gets.
-        contents: What the index gets beside extents.
+        contents: The contents of the index beside extents.
         before: Number of samples of the dataset before those that are being appended; None if it is a new one.
     """
 

@@ -37,7 +37,7 @@ class ShardInProgress:
     """A shard that is being written: a container's shard writer with staged files, a journal and an index builder.
 
     Args:
-        plan: What the shard is made of.
+        plan: The layout and contents of the shard.
         staging: The staged files.
         builder: The index of the samples in them.
         journal: The journal beside them.
@@ -82,7 +82,7 @@ class ShardInProgress:
         """Start a new shard.
 
         Args:
-            plan: What the shard is made of.
+            plan: The layout and contents of the shard.
             sync: Whether to wait for the disk.
             replace: Whether an upload may replace existing objects.
 
@@ -105,7 +105,7 @@ class ShardInProgress:
 
         Args:
             last: The shard. What its index holds beside extents is kept.
-            plan: What the shard is made of when samples are added.
+            plan: The layout and contents of the shard when samples are added.
             sync: Whether to wait for the disk.
         """
         staging = Staging(plan.shard.root, plan.staging_name, sync=sync)

@@ -1,4 +1,4 @@
-"""What only people know of a dataset: title, description, licence, and who made it."""
+"""Facts of a dataset that only people know: title, description, licence, and who made it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What only people know of a dataset.
+    """Facts of a dataset that only people know.
 
     Attributes:
         title: Its name.
-        description: What it is, in one or more sentences.
+        description: A description in one or more sentences.
         license: Licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
         url: The page of the dataset.
         creators: Names of those who made it.

@@ -53,7 +53,7 @@ class Croissant:
 
     Attributes:
         json: The metadata.
-        notes: What it leaves out, and why, in words.
+        notes: The fields that it leaves out, and why.
     """
 
     json: dict[str, Any]
@@ -70,7 +70,7 @@ def croissant_of(splits: Sequence[Split], about: About, publisher: Publisher, ta
 
     Args:
         splits: The datasets.
-        about: What the caller says of them.
+        about: The description by the caller.
         publisher: Where the files are for a consumer.
         tables: The exported index of each split; none if there are no such files.
 

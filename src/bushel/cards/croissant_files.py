@@ -40,7 +40,7 @@ class Publisher:
 
     Attributes:
         folder: The folder of the metadata: paths of files are relative to it.
-        base_url: What stands before these paths; None for the paths alone.
+        base_url: The prefix of these paths; None for the paths alone.
         tick: Called with the number of bytes that were read since the last call.
     """
 

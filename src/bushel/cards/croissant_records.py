@@ -46,7 +46,7 @@ _KEY_OF_MEMBER = r"((?:.*/)?[^/.]+)\..*$"
 
 @dataclass(slots=True)
 class Values:
-    """What describes the values in files.
+    """The description of the values in files.
 
     Attributes:
         file_sets: Sets of files, or of members of archives.
@@ -149,7 +149,7 @@ def value_sets(
 
     Args:
         dataset: The dataset.
-        prefix: What stands before the names of record sets.
+        prefix: The prefix of the names of record sets.
         files: The objects of its files.
         publisher: Where the files are.
         table: The `@id` of the exported index, if there is one: records then have the columns, too.

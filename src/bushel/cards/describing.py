@@ -57,13 +57,13 @@ def card(
             as `NAME.parquet` (`Dataset.export_index`), unless that would lie among the data.
         croissant: Whether to return Croissant, not Markdown.
         title: The name of the dataset. Default: that of its folder.
-        description: What it is, for people.
+        description: A description for people.
         license: Its licence: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
         url: Its page.
         creators: Names of those who made it.
         license_column: The column that has the licence of each sample. Default: one that is called so.
         source_column: The column that has the source of each sample, such as a URL. Default: one that is called so.
-        base_url: What stands before paths of files in Croissant, for data that are published there.
+        base_url: The prefix of paths of files in Croissant, for data that are published there.
         index: As for `bushel.open`.
         progress: True for a bar in a terminal or notebook; or a function that is called with the bytes that were read.
 

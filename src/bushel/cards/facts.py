@@ -1,4 +1,4 @@
-"""The facts of a dataset that a card tells, from its index and the lists beside it. No data file is read."""
+"""The facts on the card of a dataset, from its index and the lists beside it. No data file is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Split:
 
     Attributes:
         name: Its name; empty if there is only one.
-        source: What was opened.
+        source: The path that was opened.
         dataset: The dataset.
     """
 
@@ -72,7 +72,7 @@ class Facts:
         name: Name of the split; empty if there is only one.
         dataset: The dataset.
         fields: Number and sizes of the values of each field.
-        classes: Field to the names of its classes, with the number of samples of each; None where no column tells.
+        classes: Field to the names of its classes, with the number of samples of each; None without a column.
         columns: Ranges and frequent values of the columns.
         licenses: The licences of samples, by a column.
         sources: The sources of samples, by a column.

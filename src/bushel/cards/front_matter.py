@@ -27,7 +27,7 @@ def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> 
 
     Args:
         splits: The splits.
-        about: What the caller says of the dataset.
+        about: The description of the dataset by the caller.
         folder: The folder of the card, to which the paths of files are relative; None if it is not known.
     """
     fields: dict[str, Any] = {"pretty_name": about.title}

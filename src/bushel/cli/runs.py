@@ -169,7 +169,7 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         target: Path of the dataset.
         done: The result.
         parts: The parts of the run.
-        shown: What the command prints.
+        shown: The choice of what the command prints.
     """
     from dataclasses import asdict
 

@@ -81,7 +81,7 @@ def command(
 
 
 class _Order(Protocol):
-    """What answers which samples a step has, and which steps a sample."""
+    """An object that knows the samples of a step, and the steps of a sample."""
 
     @property
     def epoch(self) -> int: ...

@@ -191,7 +191,7 @@ def open_image(data: Buffer) -> Image.Image:
 
     Raises:
         MissingPackageError: Its format needs a package that is not installed.
-        Exception: What Pillow raises for a damaged file; it documents no set of errors.
+        Exception: An error of Pillow for a damaged file; it documents no set of errors.
     """
     from PIL import Image
 

@@ -74,7 +74,7 @@ def decode_png(data: Buffer, header: PngHeader) -> npt.NDArray[np.uint8 | np.uin
 
     Args:
         data: The image.
-        header: What `png_header` returned for it.
+        header: The result of `png_header` for it.
 
     Returns:
         uint8 H×W of grey, H×W×2 with alpha, H×W×3 or H×W×4 of colours and palettes; uint16 H×W of 16-bit grey.

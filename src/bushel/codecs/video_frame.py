@@ -26,7 +26,7 @@ from bushel.errors import CodecError, SpecError
 __all__ = ["FACTORIES", "PACKET"]
 
 PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
-"""What the table has of a packet."""
+"""The entry of a packet in the table."""
 
 Pixels = npt.NDArray[np.uint8]
 

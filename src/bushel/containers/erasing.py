@@ -1,4 +1,4 @@
-"""What takes the place of values that are erased, so that the tool that wrote a file still reads the others."""
+"""The bytes that replace erased values, so that the tool that wrote a file still reads the others."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class _Expanded:
 
 
 def _reading(file: LineFile) -> tuple[Callable[[int, int], bytes | memoryview], int]:
-    """Return what reads a file from front to back, and how many bytes are scanned at a time."""
+    """Return a reader of a file from front to back, and the number of bytes that are scanned at a time."""
     if isinstance(file.lines, BlockFile):
         return _Expanded(file, file.lines).read, _CHUNK_OF_REQUEST
     if isinstance(file.lines, MappedFile):

@@ -28,7 +28,7 @@ Scanned: TypeAlias = tuple[
     int,
     int,
 ]
-"""What `LineScanner.values` returns: the first sample; offset, length, kind and number of each value; the kinds, and
+"""The result of `LineScanner.values`: the first sample; offset, length, kind and number of each value; the kinds, and
 the least and the greatest integer."""
 
 _STEP = 1 << 16

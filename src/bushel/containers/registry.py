@@ -345,7 +345,7 @@ def _ending(suffix: str) -> str:
     return suffix[max(suffix.rfind("."), 0) :]
 
 
-# What others add
+# Containers of other packages
 
 
 def _registration_of(container: Container) -> _Registration:

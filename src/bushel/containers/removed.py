@@ -1,4 +1,4 @@
-"""What was removed from shards, by the lists in their folders."""
+"""The samples that were removed from shards, by the lists in their folders."""
 
 from __future__ import annotations
 

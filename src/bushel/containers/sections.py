@@ -28,7 +28,7 @@ class Section:
         samples: Number of samples.
         start: First byte of the file that belongs to it.
         stop: End of its bytes.
-        details: What the container needs to index it; it can be pickled.
+        details: Data that the container needs to index it; they can be pickled.
         spans: First byte and end of each part that is needed, ascending; empty if that is all from `start` to `stop`.
         fields: The fields of its table; empty for all.
     """

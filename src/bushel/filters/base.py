@@ -1,4 +1,4 @@
-"""What a filter is, and the error of all of them."""
+"""The filter protocol and its error."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
     """Return a reader of the source's columns; None if samples have to be changed, checked or encoded in parallel.
 
     Args:
-        encoder: What would encode the samples one by one. It has the source.
+        encoder: The encoder of single samples. It has the source.
     """
     source = encoder.source
     if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.rewriting:

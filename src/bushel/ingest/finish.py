@@ -52,7 +52,7 @@ class TakenKeysError(StateError):
     """Parts have keys that earlier parts have, and must be written again without these samples.
 
     Args:
-        message: What to do.
+        message: The advice.
         parts: Numbers of the parts.
         first: The error of the first such sample, as one machine would raise it.
     """

@@ -191,7 +191,7 @@ class PackJob:
         starts: Index of the first item of each part in the order, followed by the number of items.
         prepared: The source.
         writing: How a part is written. The first part gets the empty folders.
-        workers: What encodes samples.
+        workers: The threads or processes that encode samples.
         encode: Encodes a batch, in workers that are running; None to start them for each part.
     """
 

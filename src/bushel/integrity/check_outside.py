@@ -1,4 +1,4 @@
-"""What a shard has outside its values, against its index: names of fields and classes, its first and last bytes."""
+"""Compare a shard outside its values with its index: names of fields and classes, its first and last bytes."""
 
 from __future__ import annotations
 

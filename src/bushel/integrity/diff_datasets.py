@@ -1,4 +1,4 @@
-"""What differs between two datasets: samples that only one has, and fields whose values changed."""
+"""Compare two datasets: samples that only one has, and fields whose values changed."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class FieldDiff:
 @public()
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two datasets, the left and the right one.
+    """The differences of two datasets, the left and the right one.
 
     Attributes:
         samples: Number of samples on the left and on the right.
-        by: What samples are matched by: `key`, or `position` if a dataset has no keys.
+        by: How samples are matched: by `key`, or by `position` if a dataset has no keys.
         removed: int64[n], positions on the left of samples that the right lacks.
         added: int64[n], positions on the right of samples that the left lacks.
         pairs: Positions of the samples that both have, two int64[n], ascending on the left.
-        fields: What became of each field that both have.
+        fields: The change of each field that both have.
         removed_fields: Fields that only the left has, with their types.
         added_fields: Fields that only the right has, with their types.
 

@@ -35,14 +35,14 @@ __all__ = ["ErasedShard", "erase_in_shard", "overwritten"]
 
 @dataclass(frozen=True, slots=True)
 class ErasedShard:
-    """What was overwritten in a shard.
+    """The values that were overwritten in a shard.
 
     Attributes:
         shard: The shard.
         index: Its table now.
         whole: bool[samples that were asked for], whether every value of each is overwritten.
         bytes: Number of bytes that were overwritten.
-        left: What could not be overwritten, in words, with the number of values.
+        left: The reasons why values could not be overwritten, with the number of values.
     """
 
     shard: Shard

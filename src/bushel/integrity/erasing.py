@@ -38,7 +38,7 @@ _OWN = ("auto", "memory", "require")
 @public()
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What `bushel.erase` did.
+    """The result of `bushel.erase`.
 
     Attributes:
         samples: Number of samples of which every value is overwritten now.

@@ -60,7 +60,7 @@ class Problem:
         key: Key of the sample, or None.
         field: Name of the field, or None.
         kind: Kind of the problem.
-        message: What was expected and what was found.
+        message: The expected and the found value, in words.
 
     Examples:
         >>> shard = Path("train/shard-000000.tar")

@@ -52,7 +52,7 @@ class RepairResult:
             more: the number of samples in a damaged part of a tar is unknown.
         checked: Whether every byte that was written has been compared with a checksum. Otherwise a sample counts as
             whole if its extents are valid.
-        problems: What was damaged, left out or renamed.
+        problems: Everything that was damaged, left out or renamed.
         more: Number of problems that are not listed.
 
     Examples:

@@ -63,7 +63,7 @@ def frame_tar(
         header: 512 bytes, the header of a member. Name, size and checksum in it are replaced.
         keys: Text of the keys.
         key_offsets: int64[n + 1].
-        suffixes: What follows the key in the names of each column.
+        suffixes: The text after the key in the names of each column.
         columns: Data and offsets of each column.
 
     Returns:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     Item = TypeVar("Item", default=Batch)
-    """What a loader yields: a dict of fields, unless a function makes something else of it."""
+    """A batch: a dict of fields, unless a function makes something else of it."""
 else:  # the default of a type is for type checkers only
     Item = typing.TypeVar("Item")
 

@@ -48,7 +48,7 @@ class Gathered(Struct, frozen=True):
 
     Attributes:
         field: The field.
-        batch: What the batch has: an array, or the dict of `Ragged`.
+        batch: The field in the batch: an array, or the dict of `Ragged`.
         rows: The array that the values are in.
         starts: Where each value begins in `rows`; None for a row per value.
         lengths: The lengths of the values along the first axis of `rows`, if `starts` are given.

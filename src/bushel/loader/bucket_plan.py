@@ -47,7 +47,7 @@ class BucketPlan(Struct, frozen=True):
     """Whether all epochs have equally many steps."""
 
     unit: ClassVar[str] = "samples"
-    """What positions count."""
+    """The unit of positions."""
 
     def __post_init__(self) -> None:
         check_plan(self.rank, self.world_size, self.pad, drop_last=self.drop_last)

@@ -45,7 +45,7 @@ class ChunkPlan(Struct, frozen=True):
     pad: Pad = None
 
     unit: ClassVar[str] = "rows"
-    """What positions count."""
+    """The unit of positions."""
 
     @property
     def is_even(self) -> bool:

@@ -155,7 +155,7 @@ def collate(
         rules: A mapping of fields to rules: `"list"`, `"stack"` (arrays that do not stack are an error; the elements
             of sequences are stacked, too, and bytes of one length become an array of uint8), a `Padded`, a `Ragged`,
             or a function of the list of values.
-        stacked: What the batch has of the fields that are collated already.
+        stacked: The fields of the batch that are collated already.
 
     Returns:
         A dict of fields to arrays of shape (len(samples), ...) or lists. `__key__` is a list of str.

@@ -50,7 +50,7 @@ def check_decode(options: LoaderOptions) -> None:
 
 
 def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> DeviceStep | None:
-    """Return what decodes on a device; None if the CPU decodes everything.
+    """Return the step that decodes on a device; None if the CPU decodes everything.
 
     Raises:
         ValueError: No image field has transforms that a decoder can do.

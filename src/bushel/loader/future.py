@@ -42,8 +42,8 @@ def accept_future(state: LoaderState, own: Any) -> LoaderState:
     drawn = state.epoch * old.samples + consumed
     if (place := parting(old, replace(order, seed=state.seed), drawn)) is not None:
         raise StateError(
-            f"the mixture differs from the state's from sample {place} on, and {drawn} were drawn: its past must stay the "
-            f"same. The state has the schedule {_said(old)}, and the loader {_said(order)}"
+            f"the mixture differs from the state's from sample {place} on, and {drawn} were drawn: its past must stay "
+            f"the same. The state has the schedule {_said(old)}, and the loader {_said(order)}"
         )
     return replace(state, version=own.version)
 

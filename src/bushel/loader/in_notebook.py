@@ -15,7 +15,7 @@ def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
 
     Args:
         loader: The `Loader`.
-        sizes: What its batches are.
+        sizes: The sizes of its batches, in words.
         order: Version of its order.
         consumed: How much of the epoch was given to the trainer.
     """

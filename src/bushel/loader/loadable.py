@@ -172,7 +172,7 @@ def describe(dataset: Loadable, sample: int, failure: Failure, error: Exception,
     Args:
         dataset: The dataset with the sample.
         sample: Position of the sample in the dataset.
-        failure: What took its place.
+        failure: The failure in its place.
         error: The exception.
         first: The first field that is read, whose location stands for the sample if no field is known.
     """

@@ -77,7 +77,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
 
 
 def _device(options: LoaderOptions, transforms: SampleTransforms, sources: Sources | None) -> DeviceStep | None:
-    """Return what decodes on a device; None if the CPU decodes everything."""
+    """Return the step that decodes on a device; None if the CPU decodes everything."""
     if options.decode != "device":
         return None
     if sources is not None and sources.transforms:

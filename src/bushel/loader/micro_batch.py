@@ -130,7 +130,7 @@ class MicroBatch:
         arrays: The arrays of the batch; None if it has none.
         dataset: The dataset, for errors and warnings.
         refused: Grows by an element for each such image.
-        device: What decodes images on a device; None if the CPU decodes all.
+        device: Decodes images on a device; None if the CPU decodes all.
     """
 
     samples: list[Sample | Failure]

@@ -23,7 +23,7 @@ __all__ = ["Drawn", "decoded_and_moved", "draw_together"]
 
 
 class Drawn(Struct, frozen=True):
-    """What was drawn for one sample.
+    """The random geometry of one sample.
 
     Attributes:
         geometry: The geometry that can be fused into decoding.

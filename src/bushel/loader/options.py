@@ -107,7 +107,7 @@ class OrderOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RowOptions:
-    """What makes documents share the rows of the batches of a `Loader`."""
+    """The options by which documents share the rows of the batches of a `Loader`."""
 
     pack_by: str | Mapping[str, float] | None = None
     pack_tokens: int | None = None
@@ -119,7 +119,7 @@ class RowOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DeviceOptions:
-    """What decodes the images of a `Loader` with `decode="device"`."""
+    """The options of a `Loader` with `decode="device"`."""
 
     decoder: DeviceDecoder | None = None
     share: float | None = None

@@ -29,7 +29,7 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 
 Longer = Literal["error", "cut", "split"]
-"""What to do with documents that are longer than a row."""
+"""Treatment of documents that are longer than a row."""
 
 _ROWS = 512  # of a window, about: the last ones of each are not full
 _LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds

@@ -115,14 +115,14 @@ class Pipeline(Struct, frozen=True):
         transforms: The transforms of samples.
         collate: How samples become a batch.
         batch_transform: Function that is applied to each batch, or None.
-        on_error: What to do with bad samples.
+        on_error: Treatment of bad samples.
         excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
         batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
         keys: Whether batches and samples have keys.
         shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
         sources: The named datasets of a mixture, whose samples say where they come from.
         windows: The random windows of fields; None if there are none.
-        device: What decodes images on a device; None if the CPU decodes all.
+        device: Decodes images on a device; None if the CPU decodes all.
     """
 
     source: Source

@@ -90,7 +90,7 @@ class Plan(Struct, frozen=True):
     """Whether all epochs have equally many steps."""
 
     unit: ClassVar[str] = "samples"
-    """What positions count."""
+    """The unit of positions."""
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:

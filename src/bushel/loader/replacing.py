@@ -1,4 +1,4 @@
-"""What happens when a batch has bad samples: they are found one by one, and others take their place."""
+"""Replacement of bad samples in a batch: they are found one by one, and others take their place."""
 
 from __future__ import annotations
 

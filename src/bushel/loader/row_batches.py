@@ -19,7 +19,7 @@ __all__ = ["NAMES", "collate_rows"]
 I64 = npt.NDArray[np.int64]
 
 NAMES = ("positions", "documents", "cu_seqlens")
-"""What a batch has besides the fields of its samples."""
+"""The entries of a batch besides the fields of its samples."""
 
 
 class _Piece(Struct, frozen=True):

@@ -95,7 +95,7 @@ class Iteration(Struct, frozen=True):
         pipeline: The work that makes batches.
         report: Records bad samples.
         clock: Adds up times.
-        output: What batches are converted to.
+        output: The form to which batches are converted.
     """
 
     pipeline: Pipeline

@@ -131,7 +131,7 @@ def relative_to(root: AnyPath, what: str) -> Iterator[None]:
 
     Args:
         root: The folder.
-        what: What the folder is, such as "the folder of the list".
+        what: A name of the folder, such as "the folder of the list".
     """
     try:
         yield

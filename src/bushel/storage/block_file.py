@@ -32,7 +32,7 @@ class BlockFile:
         blocks: Its blocks, which were checked.
         file: Returns the open real file of a number in `blocks.file`.
         mtime_ns: Modification time, 0 if unknown.
-        files: Returns those of several numbers, if it has very many that are not kept open.
+        files: Returns the real files of several numbers, if there are very many that are not kept open.
 
     Attributes:
         path, blocks, file, mtime_ns: As given.

@@ -34,7 +34,7 @@ _HINT = "run `bushel index --force` on the dataset"
 
 
 class Side(Struct, frozen=True):
-    """What filters need besides the stored bytes of each block.
+    """The inputs of filters besides the stored bytes of each block.
 
     Attributes:
         offsets: int64[blocks + 1] or uint64[blocks + 1]; the side input of block `i` is `data[offsets[i]:offsets[i +
@@ -98,9 +98,9 @@ class Blocks(Struct, frozen=True):
     def place(self, position: int) -> tuple[int, int] | None:
         """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
 
-        The offset is that of the byte itself in a block that is kept as it is, otherwise that of the block. A
-        position at the end is one after the last byte. For bytes that the table puts before those of a file, as before
-        the packets of a frame, it is where these begin.
+        In a block that is stored as it is, it is the offset of the byte itself, otherwise the offset of the block. A
+        position at the end is one after the last byte. For bytes that the table puts before the bytes of a file, such
+        as the table before the packets of a frame, it is where these begin.
         """
         if not len(self):
             return None

@@ -27,7 +27,7 @@ _VARIABLE = "BUSHEL_BLOCK_CACHE"
 
 
 class Claim(Struct, frozen=True):
-    """What a reader gets of the blocks that it needs.
+    """The blocks that a reader needs: kept ones, and others that it has to expand.
 
     Attributes:
         found: Blocks that are kept.

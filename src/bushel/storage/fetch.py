@@ -49,7 +49,7 @@ class Held(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a batch needs of real files besides the pieces that are copied from mapped files.
+    """The ranges of real files that a batch needs besides the pieces that are copied from mapped files.
 
     Attributes:
         extents: The extents: of pieces in other files, and then of the stored bytes of blocks.
@@ -138,7 +138,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
 
     Args:
         pieces: The pieces of a batch.
-        held: What need not be requested.
+        held: Bytes that need not be requested.
 
     Returns:
         The bytes of the pieces in files that are not mapped, by their number; and the expanded blocks of

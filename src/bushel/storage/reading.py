@@ -28,8 +28,8 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
 
     Args:
         files: The files to which the numbers in `extents.file` refer.
-        extents: What to read. Values with a `crc32` are compared with it.
-        held: What need not be requested.
+        extents: The extents to read. Values with a `crc32` are compared with it.
+        held: Bytes that need not be requested.
 
     Returns:
         The bytes of each extent in order, None for one of length -1.
@@ -76,7 +76,7 @@ class _Batch(Struct, frozen=True):
 
     Attributes:
         pieces: The pieces.
-        extents: What they are pieces of.
+        extents: The extents that they are pieces of.
         far: The bytes of pieces in files that are not mapped, by the number of the piece.
         expanded: The blocks of `pieces.packed`.
     """

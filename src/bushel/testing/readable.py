@@ -68,7 +68,7 @@ class Readable:
 
     Attributes:
         container: Its name.
-        golden: What it reads.
+        golden: A path that it reads.
         folder: An empty folder.
 
     Examples:

@@ -17,7 +17,7 @@ Mixed = tuple[npt.NDArray[Any], float]
 
 @dataclass(frozen=True, slots=True)
 class _Mixing:
-    """What both have in common.
+    """Shared part of both.
 
     Attributes:
         image: The field of images: an array of shape (samples, ...).

@@ -62,7 +62,7 @@ class RandomErasing:
         p: Probability.
         scale: Bounds of the box's area, as a share of the image's area.
         ratio: Bounds of height / width. Its logarithm is uniform between them.
-        value: What the box is filled with: a number, one for each channel, or `"random"`: a random value of each
+        value: The contents of the box: a number, one for each channel, or `"random"`: a random value of each
             pixel and channel, uniform over all levels for uint8 and normal for floats.
 
     Examples:

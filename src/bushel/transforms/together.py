@@ -1,4 +1,4 @@
-"""What moves with an image: masks, boxes and points of the same sample get the geometry that was drawn for it.
+"""Masks, boxes and points that move with an image: they get the geometry that was drawn for it.
 
 `transforms={("image", Mask("mask"), Boxes("boxes"), Points("keypoints")): [RandomResizedCrop(512)]}` names an image
 field first. Its geometry is drawn once per sample; the fields after it, and further image fields, follow.
@@ -81,7 +81,7 @@ class Boxes:
 
     Attributes:
         field: The field: numbers (boxes, 4), an array or a list of lists. It becomes a float32 array.
-        format: What the four numbers are: `"xyxy"`, `"xywh"` or `"cxcywh"`.
+        format: The meaning of the four numbers: `"xyxy"`, `"xywh"` or `"cxcywh"`.
         relative: Whether they are fractions of the image's width and height. If not, they are pixels.
         rows: Fields with an entry for each box, arrays or lists, such as `("classes",)`: entries of dropped boxes are
             dropped, too.

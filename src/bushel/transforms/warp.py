@@ -34,7 +34,7 @@ Fill = int | tuple[int, ...]
 """Level of the pixels that have no source: one for all channels, or one for each."""
 
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
-"""What padding consists of, as in `numpy.pad`."""
+"""The contents of padding, as in `numpy.pad`."""
 
 F64 = npt.NDArray[np.float64]
 

@@ -20,7 +20,7 @@ Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 
 _OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
-"""What batches have besides fields."""
+"""The entries of batches besides fields."""
 _LINE = 160
 _TOKENS = 48
 """Tokens of a document that are shown."""

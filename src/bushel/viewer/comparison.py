@@ -94,7 +94,7 @@ class Pair:
             `left`, `right` (only that side has the sample), `missing` (one of two values is missing) or `unreadable`.
         sizes: Bytes of both values; -1 for a missing one.
         texts: Both values as a line of text, where they are not shown as pictures.
-        difference: What differs, if both values were decoded.
+        difference: The difference, if both values were decoded.
     """
 
     key: str
@@ -130,7 +130,7 @@ class Comparison:
     Attributes:
         left: The left field.
         right: The right field.
-        diff: What `bushel.diff` found about two datasets; None for two fields of one.
+        diff: The result of `bushel.diff` for two datasets; None for two fields of one.
     """
 
     left: Side

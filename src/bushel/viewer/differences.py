@@ -31,7 +31,7 @@ Run = tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs between two values.
+    """The difference of two values.
 
     Attributes:
         note: A few words; may be empty.

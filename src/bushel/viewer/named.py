@@ -1,4 +1,4 @@
-"""What the caller of a viewer names, such as `my_training:augment`: transforms, loaders, a tokenizer."""
+"""Objects that the caller of a viewer names, such as `my_training:augment`: transforms, loaders, a tokenizer."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ def _imported(name: str, example: str) -> Any:
 
 
 def _called(found: Any) -> Any:
-    """Return what a function without arguments returns, and anything else as it is."""
+    """Call a function without arguments, and return its result; return anything else as it is."""
     return found() if inspect.isfunction(found) and not inspect.signature(found).parameters else found

@@ -32,5 +32,5 @@ class PlayPages:
         return self._site.page(request, "play.html", shown, here="samples", position=position, key=key)
 
     def tracks(self, request: Any) -> Any:
-        """What plays, as JSON."""
+        """Return the values that play together, as JSON."""
         return as_json_answer(tracks_of(self._site.shown(request), request.path_params["position"]))

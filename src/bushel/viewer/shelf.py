@@ -94,7 +94,7 @@ class Shown:
     Attributes:
         number: Its number in URLs.
         name: Its name on pages.
-        source: What `bushel.verify` is given to check it.
+        source: The argument of `bushel.verify` that checks it.
         dataset: The dataset.
         expression: A Python expression for it.
     """

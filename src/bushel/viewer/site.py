@@ -38,7 +38,7 @@ class Site:
     Attributes:
         shelf: The datasets.
         decoding: Bounds the number of pictures that are made at once: more than the processors only cost memory.
-        overlays: What annotates the pictures of each dataset, by its number and whether forms are settled.
+        overlays: The annotations of the pictures of each dataset, by its number and whether forms are settled.
         version: Part of the URLs of pictures, scripts and styles, which browsers keep.
     """
 

@@ -1,4 +1,4 @@
-"""What plays along one play head: the elements of a sample, or the samples of an episode."""
+"""Values that play together: the elements of a sample, or the samples of an episode."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def episode_of(shown: Shown, position: int) -> range | None:
 
 
 def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
-    """Return what plays together with a sample, as JSON values.
+    """Return the values that play together with a sample, as JSON values.
 
     Returns:
         `steps`, `rate` (steps in a second), `first` (the position of the first step; None without an episode), `start`

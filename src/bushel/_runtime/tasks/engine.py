@@ -69,8 +69,8 @@ class Finished:
 
     Attributes:
         attempt: Which one.
-        result: What the task returned; None after an error.
-        error: What it raised; `LostWorkerError` if its worker died.
+        result: The result of the task; None after an error.
+        error: The error that it raised; `LostWorkerError` if its worker died.
 
     Examples:
         >>> from bushel.engines import Attempt, Finished

@@ -46,7 +46,7 @@ class NoDatasetError(FileNotFoundError, AssertionError):
 
 
 class NoFolderError(NoDatasetError, NotADirectoryError):
-    """What should be the folder of a dataset is a file."""
+    """The path of a dataset is a file, not a folder."""
 
 
 class Closing:

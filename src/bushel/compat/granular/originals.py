@@ -16,7 +16,7 @@ from bushel.errors import CodecError
 __all__ = ["AS_IN_THE_ORIGINAL", "BAGS", "GRANULAR", "Coder", "Pair", "as_original", "is_direct"]
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
-"""What encodes and what decodes."""
+"""The encoder and the decoder."""
 
 
 def _always(data: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What MXNet's im2rec does to each image, as transforms."""
+"""The steps of MXNet's im2rec for each image, as transforms."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bushel.errors import CodecError
 __all__ = ["decode_buffer", "encode_buffer", "load", "read", "save", "write"]
 
 _CHUNK = struct.Struct("<8sq")
-"""What a chunk begins with: `~TenBin~`, and its length without padding."""
+"""The header of a chunk: `~TenBin~`, and its length without padding."""
 _ALIGNMENT = 64
 _PIECE = 1 << 20
 _INFO = slice(8, 16)

@@ -27,7 +27,7 @@ DTYPES = (*_WHOLE, Type.FLOAT)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a record batch has of a column or of a child of one.
+    """The part of a column, or of a child of one, in a record batch.
 
     Attributes:
         file: The file.

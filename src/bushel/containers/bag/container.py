@@ -60,7 +60,7 @@ _RECORD = "record"
 
 
 class Bag(Struct, frozen=True):
-    """What reads and writes Granular datasets: all of the container but `recover`."""
+    """Reads and writes Granular datasets: all of the container but `recover`."""
 
     name: str = "bag"
     suffixes: tuple[str, ...] = (".bag",)

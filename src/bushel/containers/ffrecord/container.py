@@ -59,7 +59,7 @@ class _Header(Struct, frozen=True):
 
 
 class FFRecord(Struct, frozen=True):
-    """What reads and writes FFRecord files: all of the container but `recover`."""
+    """Reads and writes FFRecord files: all of the container but `recover`."""
 
     name: str = "ffrecord"
     suffixes: tuple[str, ...] = (".ffr",)

@@ -1,4 +1,4 @@
-"""What an erased value of a gulp item becomes: zeros for a frame, and empty JSON of the same length for metadata."""
+"""The bytes that replace an erased value of a gulp item: zeros for a frame, empty JSON of its length for metadata."""
 
 from __future__ import annotations
 

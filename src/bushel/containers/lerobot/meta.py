@@ -33,7 +33,7 @@ class _Feature(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """What Bushel needs of info.json."""
+    """The part of info.json that Bushel needs."""
 
     codebase_version: str
     fps: float

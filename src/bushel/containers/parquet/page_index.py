@@ -27,7 +27,7 @@ _HINT = "the page index is damaged: write or download the file again, or run `bu
 _MOST_INDEX = 8 << 20
 """Bytes that are read for the indexes of a file. They take some 10 bytes a page."""
 _MOST_BYTES = 1.125
-"""What all runs of a row group may take together, in its own bytes: pages that two of them have are fetched twice."""
+"""Largest size of all runs of a row group, in its own bytes: pages that two of them have are fetched twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What an erased value of a record becomes: zeros, but for the bytes by which image records are recognised."""
+"""The bytes that replace an erased value of a record: zeros, but for the mark of an image record."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _COMPRESSIONS = {
     b"\xfd7zXZ\0": ("xz", "expand it: `unxz` does"),
     b"PK\3\4": ("zip", "rename it, so that its name ends in .zip"),
 }
-"""What compressed files begin with: the name of the compression, and what to do."""
+"""First bytes of compressed files: the name of the compression, and advice."""
 _LONGEST_MAGIC = 6
 _LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK
 """Bytes of a comment that the scanner takes, with its header and padding."""

@@ -24,7 +24,7 @@ from bushel.storage import AnyPath, File, open_file
 __all__ = ["members_of", "recorded_starts"]
 
 SUFFIX = ".idx"
-"""What Energon adds to the name of an archive."""
+"""The suffix that Energon adds to the name of an archive."""
 _DATABASE, _INFO = "index.sqlite", ".info.json"
 _HINT = "run `energon prepare` again, or delete the index"
 _BLOCK = 512

@@ -10,7 +10,7 @@
 
 namespace bushel {
 
-// What follows the header of a stored value, and what becomes of it.
+// The data after the header of a stored value, and their destination.
 enum class NumberKind {
     bytes,             // copied as they are
     signed_integer,    // little-endian, at most 8 bytes: int64

@@ -264,7 +264,7 @@ private:
         }
     }
 
-    // What may let other threads in comes first, so that no thread sees a part of a sample.
+    // Calls that may let other threads in come first, so that no thread sees a part of a sample.
     int store(ForFields<nb::object> &values, const nb::object &key, nb::handle known) {
         ForFields<Contents> contents(values.size());
         for (std::size_t field = 0; field < values.size(); ++field) {

@@ -18,7 +18,7 @@ struct Values {
     std::size_t length(std::size_t row) const { return static_cast<std::size_t>(offsets[row + 1] - offsets[row]); }
 };
 
-// What was made of all samples, and where each one ends. The bytes are not zeroed before they are written.
+// The bytes of all samples, and the end of each one. The bytes are not zeroed before they are written.
 struct Framed {
     void allocate(std::size_t count) {
         bytes.reset(new std::uint8_t[count]);

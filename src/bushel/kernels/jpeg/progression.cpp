@@ -78,7 +78,7 @@ private:
         return offset < size_ && data_[offset] == EOI;
     }
 
-    // Take a segment that is not the header of a scan. Before the first scan, `header_` tells whether it is regular.
+    // Take a segment that is not the header of a scan. Before the first scan, `header_` decides whether it is regular.
     bool take(const JpegSegment &segment, bool between_scans) {
         const std::uint8_t *payload = data_ + segment.payload;
         if (segment.marker == DHT) return huffman_.take(payload, segment.size);

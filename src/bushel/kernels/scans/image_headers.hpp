@@ -1,4 +1,4 @@
-// What the headers of images tell: size, channels, orientation. Nothing is decoded.
+// The headers of images: size, channels, orientation. Nothing is decoded.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -60,7 +60,7 @@ private:
     std::unique_ptr<std::uint8_t[]> kind_;
 };
 
-// What the kinds and the integers of a field are.
+// The kinds and the integers of a field.
 struct FieldFacts {
     std::uint32_t kinds = 0;  // the bit of each kind that occurs
     std::int64_t least = 0, most = 0;  // of the integers that fit int64

@@ -16,7 +16,7 @@ constexpr std::uint64_t max_length = std::uint64_t{1} << 46;
 constexpr int max_varint = 10;
 constexpr std::uint8_t bytes_kind = 1, floats_kind = 2;
 
-// What a record is if it is not an Example.
+// The reason why a record is not an Example.
 struct NotExampleError {
     const char *reason;
 };

@@ -115,7 +115,7 @@ class RemoteFile(StoredObject):
 
     @property
     def identity(self) -> Hashable:
-        """What two open files have in common if any range of either can be asked of the other."""
+        """The identity of its bytes: two open files with the same one can read each other's ranges."""
         return self.path
 
     @classmethod

@@ -32,14 +32,14 @@ _FIRST_PATIENCE = 1.0
 _SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
 """Seconds of failures of a request before a warning, and from one warning of the process to the next."""
 _NO_FOLDER = "Not a directory (os error 20)"
-"""What obstore says of `a/b` in a store that is a folder, if `a` is a file: there is no such object."""
+"""The error of obstore for `a/b` in a store that is a folder, if `a` is a file: there is no such object."""
 _LONG_NAME = "File name too long (os error 36)"
-"""What it says of a name that no file in such a store can have; HTTP servers answer with the status 414."""
+"""Its error for a name that no file in such a store can have; HTTP servers answer with the status 414."""
 _NO_RANGES = "Received non-partial response when range requested"
 _NO_ACCOUNT = "Account must be specified"
 _BAD_CERTIFICATE = "InvalidCertificate("
 _FINAL = (_NO_FOLDER, _LONG_NAME, _NO_RANGES, _NO_ACCOUNT)
-"""What obstore says of requests that fail in the same way each time, in errors that do not say so by their class."""
+"""Errors of obstore for requests that fail in the same way each time, which their class does not show."""
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or AWS_SKIP_SIGNATURE=true"
@@ -73,7 +73,7 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
 
     Raises:
         OSError: See `translated`; `ConnectionError` after `BUSHEL_NETWORK_PATIENCE` seconds of failures.
-        BushelError: What `request` raised.
+        BushelError: The error that `request` raised.
     """
     begin = time.monotonic()
     pause, attempts = FIRST_PAUSE, 0
