@@ -1,6 +1,6 @@
 """Writing named arrays as a safetensors file piece by piece, for tables that are too large to copy in memory.
 
-The bytes are those of `safetensors.numpy.save` (https://github.com/huggingface/safetensors): 8 bytes of length, a
+`safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors): 8 bytes of length, a
 header of JSON, and the arrays, ordered by type and name.
 """
 

@@ -37,7 +37,8 @@ class RunPlan(msgspec.Struct, frozen=True):
         container: Name of the container of the target.
         samples: Number of items of the source.
         starts: Index of the first item of each part in the order of the run, followed by `samples`.
-        arguments: The inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and options.
+        arguments: The inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and
+            options.
         listing: CRC-32 of the listing of the source that lies beside the plan; None if the source is not a folder.
         version: Version of this layout.
     """
