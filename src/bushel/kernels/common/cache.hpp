@@ -14,7 +14,7 @@ inline void load_line(const void *address) {
 }
 
 // The same, for a line that is copied a little later: into the second level. The first level waits for few lines at a
-// time, and those of the copy that runs are among them: random rows of 8 KB then take a third less time on an AMD EPYC.
+// time, and the running copy takes some of them: random rows of 8 KB then take a third less time on an AMD EPYC.
 inline void load_line_for_later(const void *address) {
     __builtin_prefetch(address, 0, 2);
     __asm__ volatile("" : : "r"(address));
