@@ -122,6 +122,7 @@ def measure(url: str, repeats: int, pid: int) -> dict[str, Any]:
         "60 rows": statistics.median(rows),
         "filter by key": seconds(lambda: browser.get("/api/0/rows?q=00777&count=60")),
         "histogram": seconds(lambda: browser.get("/api/0/histogram?column=label")),
+        "sort": seconds(lambda: browser.get("/api/0/rows?sort=-label&count=60")),
     }
 
 

@@ -60,13 +60,20 @@ def make(name: str) -> None:
     """
     folder, recipe = ENVIRONMENTS / name, RECIPES / f"{name}.txt"
     shutil.rmtree(folder, ignore_errors=True)
+    packages = [line for line in recipe.read_text().splitlines() if line and not line.startswith("#")]
+    steps = [["--requirement", str(recipe)]]
+    if (published := [line for line in packages if " @ " not in line]) != packages:
+        # a package from its repository does not say what building it needs: the others are there before it
+        steps = [published, ["--no-build-isolation", *steps[0]]]
     uv = shutil.which("uv")
     if uv is not None:
         _run([uv, "venv", "--quiet", "--python", PYTHON, str(folder)])
-        _run([uv, "pip", "install", "--quiet", "--python", str(python_of(name)), "--requirement", str(recipe)])
+        install = [uv, "pip", "install", "--quiet", "--python", str(python_of(name))]
     else:
         _run([_interpreter(), "-m", "venv", str(folder)])
-        _run([str(python_of(name)), "-m", "pip", "install", "--quiet", "--requirement", str(recipe)])
+        install = [str(python_of(name)), "-m", "pip", "install", "--quiet"]
+    for step in steps:
+        _run([*install, *step])
     (folder / STAMP).write_text(fingerprint(name))
 
 

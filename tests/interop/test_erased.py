@@ -96,3 +96,17 @@ def test_mxnet(original: Callable[[str], Original], tmp_path: Path, spec: dict[s
     before = run("read_mxnet.py", path, *options)
     erase(path)
     compare(before, run("read_mxnet.py", path, *options), ["data"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"), [({"text": "utf8"}, ["--folders"]), ({"image": "jpg", "label": "int"}, [])]
+)
+def test_ffrecord(
+    original: Callable[[str], Original], tmp_path: Path, spec: dict[str, str], options: list[str]
+) -> None:
+    """FFRecord compares the checksums of the header and of each record that it reads."""
+    run = original("ffrecord")
+    path = write(tmp_path / "data", spec, container="ffrecord")
+    before = run("read_ffrecord.py", path, *options)
+    erase(path)
+    compare(before, run("read_ffrecord.py", path, *options), ["data"])

@@ -33,8 +33,11 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
     Returns:
         0 if no block has to be expanded.
     """
+    known = list(tables)
+    if not any(table.blocks for table in known):
+        return 0.0
     returned = expanded = packed = 0
-    for table in tables:
+    for table in known:
         sums = [_sums(one) for one in table.blocks]
         packed += sum(int(one[-1]) for one in sums)
         for field in table.fields.values():

@@ -72,7 +72,8 @@ def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknow
         unknown: Number of samples without checksum, for the result.
     """
     order = np.lexsort((positions, crc32, length))
-    same = (crc32[order][1:] == crc32[order][:-1]) & (length[order][1:] == length[order][:-1])
+    sums, sizes = crc32[order], length[order]
+    same = (sums[1:] == sums[:-1]) & (sizes[1:] == sizes[:-1])
     borders = np.flatnonzero(np.concatenate([[True], ~same, [True]])) if len(order) else np.zeros(1, np.int64)
     counts = np.diff(borders)
     large = np.flatnonzero(counts > 1)
@@ -81,7 +82,7 @@ def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknow
     starts = np.zeros(len(ranked) + 1, np.int64)
     np.cumsum(counts[ranked], out=starts[1:])
     found = positions[np.concatenate(members)] if members else np.zeros(0, np.int64)
-    return Groups(found, starts, length[order[borders[ranked]]], len(positions), unknown)
+    return Groups(found, starts, sizes[borders[ranked]], len(positions), unknown)
 
 
 def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, I64, int]:
@@ -90,10 +91,9 @@ def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, 
     Samples without the field are left out. Only the index is read.
     """
     dataset = shown.dataset
-    sums: list[npt.NDArray[np.uint32]] = []
-    lengths: list[I64] = []
-    places: list[I64] = []
-    unknown = 0
+    sums = np.empty(len(dataset), np.uint32)
+    lengths, places = np.empty((2, len(dataset)), np.int64)
+    known = unknown = 0
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
         for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
@@ -102,15 +102,15 @@ def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, 
             if column is None:
                 continue
             there = column.length[group.rows] >= 0
+            count = int(np.count_nonzero(there))
             if column.crc32 is None:
-                unknown += int(there.sum())
+                unknown += count
                 continue
-            sums.append(column.crc32[group.rows][there])
-            lengths.append(column.length[group.rows][there])
-            places.append(own[there])
-    if not places:
-        return np.zeros(0, np.uint32), np.zeros(0, np.int64), np.zeros(0, np.int64), unknown
-    return np.concatenate(sums), np.concatenate(lengths), np.concatenate(places), unknown
+            part = slice(known, known + count)
+            sums[part], lengths[part] = column.crc32[group.rows][there], column.length[group.rows][there]
+            places[part] = own[there]
+            known += count
+    return sums[:known], lengths[:known], places[:known], unknown
 
 
 class DuplicatePages:
@@ -166,11 +166,11 @@ def _on_page(found: Groups, page: int) -> range:
 
 
 def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:
-    positions = found.positions[found.starts[at] : found.starts[at + 1]].tolist()
-    listed, length = positions[:_TILES], int(found.lengths[at])
+    first, last = found.starts[at : at + 2].tolist()
+    listed, length = found.positions[first : min(last, first + _TILES)].tolist(), int(found.lengths[at])
     return {
         "rows": rows_of(shown, listed, [name]),
-        "count": len(positions),
+        "count": last - first,
         "bytes": length,
         "equal": _equal(shown, name, listed) if length * len(listed) <= _COMPARED else None,
     }

@@ -28,6 +28,8 @@ _TAIL = 0.01
 _FAR = 4
 """Outliers are put into one interval if all values span this many times what most of them do."""
 _SAMPLED = 200_000
+_COUNTED = 1 << 18
+"""Number of values that are counted at a time."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -114,12 +116,12 @@ def histogram_of(
         asked: How it is drawn.
     """
     values = drawable(values)
-    there = np.ones(len(values), np.bool_) if missing is None else ~missing
-    if values.dtype.kind == "f":
-        there &= np.isfinite(values)
-    chosen = there if selected is None else there[selected]
-    every, own = values[there], values[there] if selected is None else values[selected][chosen]
-    lost = int(len(chosen) - np.count_nonzero(chosen))
+    there = _there(values, missing)
+    every = values if there is None else values[there]
+    own, lost = every, len(values) - len(every)
+    if selected is not None:
+        own = values[selected] if there is None else values[selected[there[selected]]]
+        lost = len(selected) - len(own)
     name = condition_name(column)
     if values.dtype.kind == "O":
         return _of_texts(name, Counter(every.tolist()), Counter(own.tolist()), lost, asked.find)
@@ -128,6 +130,15 @@ def histogram_of(
         if classes is not None:
             return _of_classes(name, (classes, counts), own, lost, asked)
     return Histogram("numbers", bins_of(name, every, own, logarithmic=asked.logarithmic), lost)
+
+
+def _there(values: npt.NDArray[Any], missing: Bools | None) -> Bools | None:
+    """Return which samples have a value that can be drawn; None if all have, of which no copies are needed then."""
+    there = None if missing is None else ~missing
+    if values.dtype.kind == "f":
+        finite = np.isfinite(values)
+        there = finite if there is None else there & finite
+    return None if there is None or bool(there.all()) else there
 
 
 def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, find: str) -> Histogram:
@@ -144,7 +155,7 @@ def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, 
 def _of_classes(
     name: str, known: tuple[npt.NDArray[Any], npt.NDArray[np.int64]], own: npt.NDArray[Any], lost: int, asked: Asked
 ) -> Histogram:
-    counted = dict(zip(*(part.tolist() for part in np.unique(own, return_counts=True)), strict=True))
+    counted = dict(zip(*(part.tolist() for part in _counted(own)), strict=True))
     unique = Counter(asked.labels)
     bins: list[Bin] = []
     more = 0
@@ -169,10 +180,22 @@ def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArr
     dense = least >= 0 and greatest < min(_MANY_CLASSES, len(values))
     if not named and not dense and len(np.unique(values[:10_000])) > _CLASSES:  # the usual case, without sorting all
         return none
-    classes, counts = np.unique(values, return_counts=True)
+    classes, counts = _counted(values)
     few_gaps = dense and 2 * len(classes) > greatest - least and 2 * len(classes) <= len(values)
     few_gaps = few_gaps and int(counts.min()) * 50 > int(counts.mean())  # counts of objects thin out, classes do not
     return (classes, counts) if named or len(classes) <= _CLASSES or few_gaps else none
+
+
+def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return the different values, ascending, and how many there are of each."""
+    least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, -1)
+    if values.dtype.kind == "b" or not 0 <= greatest - least < _MANY_CLASSES:
+        return np.unique(values, return_counts=True)
+    total = np.zeros(greatest - least + 1, np.int64)
+    for first in range(0, len(values), _COUNTED):  # without a sorted copy of all
+        total += np.bincount(values[first : first + _COUNTED] - least, minlength=len(total))
+    found = np.flatnonzero(total)
+    return (found + least).astype(values.dtype), total[found]
 
 
 def _named(value: Any, labels: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ __all__ = ["keys_with"]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 """Bytes of keys that are searched at a time."""
 
 _LOWER = np.arange(256, dtype=np.uint8)

@@ -17,6 +17,8 @@ from bushel.viewer.shelf import Shelf, Shown
 
 __all__ = ["Query", "Selection", "select"]
 
+Bools = npt.NDArray[np.bool_]
+
 _CHUNK = 1 << 14
 _PARAMETERS = ("q", "where", "sort", "tag")
 
@@ -116,26 +118,30 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> npt.NDArray[np.int64
         own = tags.untagged() if query.tag == "-" else tags.positions(query.tag)
         found = own if found is None else np.intersect1d(found, own, assume_unique=True)
     if query.sort:
-        found = np.arange(len(dataset), dtype=np.int64) if found is None else found
-        found = found[_sorted(*shelf.column(shown, query.sort.removeprefix("-")), found, query.sort.startswith("-"))]
+        values, missing = shelf.column(shown, query.sort.removeprefix("-"))
+        found = _sorted(values, missing, found, reverse=query.sort.startswith("-"))
     return np.zeros(0, np.int64) if found is None else found
 
 
 def _sorted(
-    values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, rows: npt.NDArray[np.int64], reverse: bool
+    values: npt.NDArray[Any], missing: Bools | None, rows: npt.NDArray[np.int64] | None, *, reverse: bool
 ) -> npt.NDArray[np.int64]:
-    """Return the order of some rows by their values. Equal values keep their order; missing ones come last."""
-    own = values[rows]
-    lost = np.zeros(len(rows), np.bool_) if missing is None else missing[rows]
+    """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
+    own = values if rows is None else values[rows]
+    lost = missing if missing is None or rows is None else missing[rows]
     if own.dtype.kind in "fO":
-        lost = lost | (own != own)  # not a number
-    there = np.flatnonzero(~lost)
-    chosen = own[there]
+        unordered = own != own  # not a number
+        lost = unordered if lost is None else lost | unordered
+    there = None if lost is None or not lost.any() else np.flatnonzero(~lost)
+    chosen = own if there is None else own[there]
     if reverse:  # of the reversed rows, so that equal values keep their order
-        order = (len(chosen) - 1 - np.argsort(chosen[::-1], kind="stable"))[::-1]
+        order = np.argsort(chosen[::-1], kind="stable")[::-1]
+        np.subtract(len(chosen) - 1, order, out=order)
     else:
         order = np.argsort(chosen, kind="stable")
-    return np.concatenate([there[order], np.flatnonzero(lost)])
+    if there is not None and lost is not None:
+        order = np.concatenate([there[order], np.flatnonzero(lost)])
+    return order if rows is None else rows[order]
 
 
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> npt.NDArray[np.int64]:
