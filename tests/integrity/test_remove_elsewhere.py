@@ -29,6 +29,72 @@ def test_granular(tmp_path: Path) -> None:
             assert reader[2:5]["label"] == KEPT[2:5]
 
 
+@pytest.mark.parametrize("generation", ["B", "C"])
+def test_a_bag_of_granular(tmp_path: Path, generation: str) -> None:
+    from bushel.compat.granular import BagReader
+
+    spec = {"label": "int", "words": "utf8[]"} if generation == "B" else {"label": "int", "words": "utf8"}
+    words = [[f"{number}-{each}" for each in range(number % 3)] for number in range(COUNT)]
+    with bushel.Writer(tmp_path / "data", spec, container="bag", generation=generation, shard_samples=10) as writer:
+        for number in range(COUNT):
+            own = words[number] if generation == "B" else str(number)
+            writer.append({"label": number, "words": own}, key=f"k{number:02}")
+    folders = [tmp_path / "data/000000", tmp_path / "data/000001"]
+
+    def records(name: str) -> list[bytes]:
+        return [record for folder in folders for record in BagReader(folder / name)]
+
+    every = records("label.bag")
+    assert len(every) == COUNT
+    refs = len(records("refs.bag")) if generation == "B" else 0
+    bushel.remove(tmp_path / "data", keys=keys(GONE), reason="opt-out")
+    assert records("label.bag") == [every[number] for number in KEPT]
+    assert [key.decode() for key in records("__key__.bag")] == keys(KEPT)
+    if generation == "B":
+        assert [word.decode() for word in records("words.bag")] == [word for each in KEPT for word in words[each]]
+        assert len(records("refs.bag")) == refs - len(GONE)
+    for options in ({}, {"cache_index": False}, {"cache_data": True}):
+        with BagReader(folders[0] / "label.bag", **options) as reader:
+            assert len(reader) == 7  # 0, 3 and 4 are removed
+            assert [reader[0], reader[1:4], reader.copy()[6]] == [every[1], [every[2], every[5], every[6]], every[9]]
+            with pytest.raises(IndexError):
+                reader[7]
+    bushel.restore(tmp_path / "data")
+    assert records("label.bag") == every
+
+
+def test_a_bag_whose_records_samples_share(tmp_path: Path) -> None:
+    """A record stays as long as a sample that is left refers to it."""
+    import msgpack
+
+    from bushel.compat.granular import BagReader, BagWriter
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "spec.json").write_text('{"label": "int"}')
+    for name, records in (
+        ("label.bag", [bytes([number]) * 8 for number in range(3)]),
+        ("refs.bag", [msgpack.packb([number]) for number in (0, 1, 1, 2, 2)]),
+    ):
+        with BagWriter(folder / name) as writer:
+            for record in records:
+                writer.append(record)
+    bushel.index(folder)
+    bushel.remove(folder, positions=[0, 1, 3], reason="opt-out")
+    assert list(BagReader(folder / "label.bag")) == [bytes([1]) * 8, bytes([2]) * 8]
+
+
+def test_a_bag_that_is_a_dataset_of_its_own(tmp_path: Path) -> None:
+    from bushel.compat.granular import BagReader, BagWriter
+
+    with BagWriter(tmp_path / "one.bag") as writer:
+        for number in range(5):
+            writer.append(b"%d" % number)
+    bushel.index(tmp_path / "one.bag")
+    bushel.remove(tmp_path / "one.bag", positions=[1, 4], reason="opt-out")
+    assert list(BagReader(tmp_path / "one.bag")) == [b"0", b"2", b"3"]
+
+
 def test_wids(tmp_path: Path) -> None:
     from bushel.compat.webdataset import wids
 

@@ -22,6 +22,7 @@ from bushel.compat.granular.base import (
     WrongTypeError,
     WrongUseError,
 )
+from bushel.compat.granular.kept_records import kept_records
 from bushel.compat.granular.paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
 from bushel.containers import FieldExtents, ReadOptions, get_container
 from bushel.containers.bag import encode_table
@@ -156,6 +157,7 @@ class BagWriter(Closing):
 class BagReader(Closing):
     """Reads one bag file of any generation, or bytes that hold one.
 
+    Records of samples that `bushel remove` removed are passed over: the numbers are those of the others.
     `cache_index` keeps the table in memory, rather than mapped from a temporary file, and `cache_data` the records.
     `index` is the `.idx` file of generation C, by default the one beside the bag, if it exists.
     """
@@ -170,7 +172,9 @@ class BagReader(Closing):
             paths += [table] if (table := with_suffix(paths[0], ".idx")).exists() else []
         with raised_as(DamagedError):
             found = get_container("bag").index(files_as_shard(*paths), ReadOptions())
-        [column] = found.fields.values()
+            [column] = found.fields.values()
+            if (kept := kept_records(paths[0], column.rows)) is not None:
+                column = replace(column, offset=column.offset[kept], length=column.length[kept])
         if not cache_index:
             column = replace(column, offset=mapped(column.offset), length=mapped(column.length))
         self._pool = FilePool()

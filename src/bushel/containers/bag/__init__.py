@@ -1,13 +1,14 @@
 """Granular datasets (bag files), generations A, B and C.
 
-`plan_layout` chooses the files of a dataset, and `encode_table` writes the table of a bag.
+`plan_layout` chooses the files of a dataset, and `encode_table` writes the table of a bag. `read_spec` and `read_refs`
+read the fields of a dataset, and which records its samples refer to.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel.containers.bag.container import Bag
+from bushel.containers.bag.container import Bag, read_refs, read_spec
 from bushel.containers.bag.tables import encode_table
 from bushel.containers.bag.writer import plan_layout
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions, Shard
     from bushel.containers.recovery import Fault, Recovered
 
-__all__ = ["CONTAINER", "encode_table", "plan_layout"]
+__all__ = ["CONTAINER", "encode_table", "plan_layout", "read_refs", "read_spec"]
 
 
 class _Bag(Bag, frozen=True):

@@ -44,6 +44,7 @@ __all__ = [
     "file_column",
     "known_codec",
     "open_member",
+    "read_refs",
     "read_spec",
     "sample_keys",
     "stamps",
@@ -338,12 +339,9 @@ def _columns_with_refs(
 ) -> tuple[dict[str, FieldExtents], int]:
     """Return the columns of generations A and B."""
     path = files[-2].path
-    entries = inline_table(files[-2])
-    refs = decode_refs(
-        files[-2].read(0, int(entries.offsets[-1])), entries.offsets, [field.sequence for field in spec.values()], path
-    )
+    entries, refs = read_refs(spec, files[-2])
     columns = {}
-    for (name, field), ref in zip(spec.items(), refs, strict=True):
+    for name, field in spec.items():
         file = files[number[name]]
         table = inline_table(file)
         if table.records and not entries.records:
@@ -353,8 +351,20 @@ def _columns_with_refs(
                 hint="the file was emptied, or the writer failed at its first sample",
             )
         codec = stored_codec(known_codec(field.codec), entries.generation)
-        columns[name] = column_of_records(field, codec, number[name], table, ref, path)
+        columns[name] = column_of_records(field, codec, number[name], table, refs[name], path)
     return columns, entries.records
+
+
+def read_refs(spec: Mapping[str, Field], file: File) -> tuple[Table, dict[str, Refs]]:
+    """Return the table of `refs.bag`, which has a record for each sample, and which records they refer to by field.
+
+    Raises:
+        FormatError: The file is damaged.
+    """
+    entries = inline_table(file)
+    data = file.read(0, int(entries.offsets[-1]))
+    found = decode_refs(data, entries.offsets, [field.sequence for field in spec.values()], file.path)
+    return entries, dict(zip(spec, found, strict=True))
 
 
 def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> FieldExtents:
