@@ -7,6 +7,7 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset.errors import UnevenBatchError
 from bushel.compat.webdataset.pytorch import is_tensor
+from bushel.compat.webdataset.tariterators import removed_keys
 from bushel.compat.webdataset.utils import PipelineStage
 from bushel.loader import in_batches, shuffle_buffer
 
@@ -182,6 +184,12 @@ class Cached(PipelineStage):
         self.cached = kept
 
 
+def _is_removed(sample: Any, removed: Callable[[str], frozenset[str]]) -> bool:
+    """Return whether a sample of a shard was removed from it, given the removed keys of shards by URL."""
+    url, key = (sample.get("__url__"), sample.get("__key__")) if isinstance(sample, dict) else (None, None)
+    return isinstance(url, str) and isinstance(key, str) and key in removed(url)
+
+
 class LMDBCached(PipelineStage):
     """A stage that keeps all samples in an LMDB database, which later runs of the program find again.
 
@@ -204,10 +212,15 @@ class LMDBCached(PipelineStage):
                 txn.put(key.encode(), self.pickler.dumps(sample))
 
     def run(self, source: Iterable[Any]) -> Iterator[Any]:
-        """Yield the samples of the database if it is complete, else of the source."""
+        """Yield the samples of the database if it is complete, else of the source.
+
+        Samples that `bushel remove` removed from their local shards since are passed over.
+        """
         if self.is_complete():
+            removed = lru_cache(maxsize=None)(removed_keys)
             with self.db.begin(write=False) as txn:
-                yield from (self.pickler.loads(value) for key, value in txn.cursor() if key != b"_")
+                samples = (self.pickler.loads(value) for key, value in txn.cursor() if key != b"_")
+                yield from (sample for sample in samples if not _is_removed(sample, removed))
             return
         waiting: list[tuple[str, Any]] = []
         for number, sample in enumerate(source):

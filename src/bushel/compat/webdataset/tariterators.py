@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+import numpy as np
+
 import bushel
 from bushel import Dataset
 from bushel.compat.errors import raised_as
@@ -26,6 +28,7 @@ __all__ = [
     "group_by_keys",
     "local_path_of",
     "member_contents",
+    "removed_keys",
     "tar_file_expander",
     "tar_file_iterator",
     "tarfile_samples",
@@ -80,6 +83,24 @@ def _remaining(path: str | None) -> Dataset | None:
     if removed_in(Shard(place.parent, place.name, (place.name,))) is None:
         return None
     return bushel.open([place], container="tar", damaged="raise")
+
+
+def removed_keys(url: str) -> frozenset[str]:
+    """Return the keys that `bushel remove` removed from a shard; none of one that is not a local file.
+
+    Raises:
+        FormatError: The list of removed samples is damaged, or the shard is.
+    """
+    path = local_path_of(url)
+    if path is None or (remaining := _remaining(path)) is None:
+        return frozenset()
+    place = Path(path)
+    with remaining:
+        removed = removed_in(Shard(place.parent, place.name, (place.name,)))
+        keys = remaining.shards[0].index.keys
+        if removed is None or keys is None:  # taken back just now
+            return frozenset()
+        return frozenset(key for key in keys.take(np.flatnonzero(removed.rows)) if key not in remaining)
 
 
 def _kept(
