@@ -55,3 +55,17 @@ def test_cells_list_their_samples(tmp_path: Path) -> None:
 def test_without_predictions_there_is_no_page_in_the_menu(tmp_path: Path) -> None:
     with client_of(write(tmp_path / "data")) as client:
         assert "/confusion" not in client.get("/d/0").text
+
+
+def test_the_labels_are_a_column_of_the_same_kind(tmp_path: Path) -> None:
+    spec = {"caption": "utf8", "size": "int", "truth": "int", "prediction": "int"}
+    with bushel.Writer(tmp_path / "data", spec, container="bag") as writer:
+        for number in range(12):
+            writer.append({"caption": "a", "size": number, "truth": number % 3, "prediction": number % 2})
+    bushel.index(tmp_path / "data", columns=list(spec)).close()
+    with client_of(tmp_path / "data") as client:
+        chosen = re.findall(r"<option[^>]*selected[^>]*>([^<]*)", client.get("/d/0/confusion").text)
+        assert [name.strip() for name in chosen] == ["truth", "prediction"]
+        wrong = client.get("/d/0/confusion?first=caption")
+        assert wrong.status_code == 400
+        assert "choose two columns of one kind: caption has texts and prediction has numbers" in wrong.text

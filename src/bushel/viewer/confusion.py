@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +87,15 @@ class ConfusionPages:
         shown, parameters = self._site.shown(request), request.query_params
         names = [name for name in column_choices(shown) if name in shown.dataset.spec]
         second = parameters.get("second") or predicted_column(names) or next(iter(names), "")
-        first = parameters.get("first") or next((name for name in names if name != second), second)
+        first = parameters.get("first") or _labels_of(shown, names, second)
         for name in (first, second):
             if name not in names:
                 listed = ", ".join(names) or "none; `bushel index --columns auto` makes columns"
                 raise KeyError(f"there is no column of classes {name!r}: the columns are {listed}")
         (labels, lost), (predictions, gone) = (self._site.shelf.column(shown, name) for name in (first, second))
+        if _is_text(shown, first) != _is_text(shown, second):
+            kinds = (f"{name} has {'texts' if _is_text(shown, name) else 'numbers'}" for name in (first, second))
+            raise ValueError(f"choose two columns of one kind: {' and '.join(kinds)}")
         known = np.ones(len(shown.dataset), np.bool_)
         for missing in (lost, gone):
             if missing is not None:
@@ -110,6 +114,17 @@ class ConfusionPages:
             rows=_rows(found, first, second),
             worst=_worst(shown, found, first, second),
         )
+
+
+def _is_text(shown: Shown, name: str) -> bool:
+    return shown.field(name).kind != "number"
+
+
+def _labels_of(shown: Shown, names: Sequence[str], predicted: str) -> str:
+    """Return the column whose classes are predicted: of the same kind, and named as labels are if there are several."""
+    own = [name for name in names if name != predicted and _is_text(shown, name) == _is_text(shown, predicted)]
+    named = (name for name in own if re.search("label|class|target|truth|category", name.lower()))
+    return next(named, next(iter(own), predicted))
 
 
 def _cell(found: Confusion, first: str, second: str, row: int, column: int) -> tuple[int, str]:
