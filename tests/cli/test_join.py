@@ -62,7 +62,7 @@ def test_several_datasets_are_joined_with_new_names(here: Path) -> None:
 def test_errors_say_what_to_do(here: Path) -> None:
     assert "--rename cls=cls_2" in fails("join", "texts.tar", "same.csv", "--on", "key=id")
     assert "did you mean 'kind'?" in fails("join", "texts.tar", "labels.csv", "--on", "key=kinds")
-    assert "expected inner or left" in fails(*JOIN, "--how", "outer")
+    assert "is not one of 'inner', 'left'" in fails(*JOIN, "--how", "outer")
     assert "leave --how left out" in fails(*JOIN, "--how", "left", "--save-view", "some")
     assert "it is for --out" in fails(*JOIN, "-c", "tar")
     assert "Missing argument" in fails("join", "texts.tar")

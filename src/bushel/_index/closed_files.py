@@ -28,9 +28,9 @@ def closed_files(
         file_of: Returns the open file of a number, for a file that is large, or whose time is unknown.
         numbers: The numbers of the files.
     """
-    forget = getattr(stamps, "forget", None)
+    forget = None
     if isinstance(stamps, FileStamps):
-        rows = np.array(numbers, np.int64)
+        forget, rows = stamps.forget, np.array(numbers, np.int64)
         sizes, times = stamps.sizes[rows].tolist(), stamps.times[rows].tolist()
     else:
         sizes, times = [stamps[number].size for number in numbers], [stamps[number].mtime_ns for number in numbers]

@@ -238,48 +238,23 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
     arrays, header = _parse(data, str(path))
     named = [] if header.columns is msgspec.UNSET else header.columns
     if not header.crc32 and header.columns is not msgspec.UNSET:
-        raise FormatError("the index is damaged: its header lacks the CRC-32", file=str(path), offset=8, hint=_HINT)
+        raise _damaged("the index is damaged: its header lacks the CRC-32", path)
     if header.crc32 and (check or len(data) <= ALWAYS_CHECKED):  # older versions wrote none
         _compare(data, header.crc32, path)
-    samples = header.samples
-    keys = None
-    if "__key__.offsets" in arrays.named:
-        keys = Keys(
-            arrays.get("__key__.text", np.uint8),
-            arrays.get("__key__.offsets", np.int64, samples + 1),
-            arrays.get("__key__.hashes", np.uint64, samples),
-            arrays.get("__key__.order", np.int64, samples),
-        )
+    samples, keys, files = header.samples, _keys(arrays, header.samples), _files(header, path)
     if samples and keys is None and not header.fields:
-        raise FormatError(
-            f"the index has {samples} samples, but no field and no key", file=str(path), offset=8, hint=_HINT
-        )
+        raise _damaged(f"the index has {samples} samples, but no field and no key", path)
     try:
         fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
     except SpecError as error:
-        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
+        raise _damaged(f"not an index: {error}", path) from error
     columns = {entry.name: _column(arrays, entry, fields[entry.name], samples) for entry in header.fields}
     filters = [] if header.filters is msgspec.UNSET else header.filters
     first = -1 if header.version == VERSION else 0
     for entry in header.fields:
-        if not first <= entry.file < len(header.files) + len(filters):
-            raise FormatError(
-                f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(header.files)} files",
-                file=str(path),
-                hint=_HINT,
-            )
-    stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
-    if len(stamps) != len(header.files):
-        raise FormatError(
-            f"the index has {len(stamps)} stamps for {len(header.files)} files", file=str(path), offset=8, hint=_HINT
-        )
-    digests = [None] * len(stamps) if header.sha256 is msgspec.UNSET else header.sha256
-    if len(digests) != len(stamps):
-        raise FormatError(
-            f"the index has {len(digests)} SHA-256 for {len(stamps)} files", file=str(path), offset=8, hint=_HINT
-        )
-    facts = zip(header.files, stamps, digests, strict=True)
-    files = tuple(FileStamp(*file, stamp, own) for file, stamp, own in facts)
+        if not first <= entry.file < len(files) + len(filters):
+            message = f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(files)} files"
+            raise _damaged(message, path)
     labels = _labels(header.labels, path)
     values = {entry.name: _values(arrays, entry, samples) for entry in named}
     blocks: tuple[Blocks, ...] = ()
@@ -296,6 +271,32 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
     return index
 
 
+def _damaged(message: str, path: AnyPath | str) -> FormatError:
+    return FormatError(message, file=str(path), offset=8, hint=_HINT)
+
+
+def _keys(arrays: _Arrays, samples: int) -> Keys | None:
+    if "__key__.offsets" not in arrays.named:
+        return None
+    return Keys(
+        arrays.get("__key__.text", np.uint8),
+        arrays.get("__key__.offsets", np.int64, samples + 1),
+        arrays.get("__key__.hashes", np.uint64, samples),
+        arrays.get("__key__.order", np.int64, samples),
+    )
+
+
+def _files(header: Header, path: AnyPath) -> tuple[FileStamp, ...]:
+    stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
+    if len(stamps) != len(header.files):
+        raise _damaged(f"the index has {len(stamps)} stamps for {len(header.files)} files", path)
+    digests = [None] * len(stamps) if header.sha256 is msgspec.UNSET else header.sha256
+    if len(digests) != len(stamps):
+        raise _damaged(f"the index has {len(digests)} SHA-256 for {len(stamps)} files", path)
+    facts = zip(header.files, stamps, digests, strict=True)
+    return tuple(FileStamp(*file, stamp, own) for file, stamp, own in facts)
+
+
 def _values(arrays: _Arrays, entry: HeaderColumn, samples: int) -> Column:
     """Return a column. Only types and lengths are checked."""
     from bushel._index.columns import NUMBERS, Column
@@ -307,7 +308,7 @@ def _values(arrays: _Arrays, entry: HeaderColumn, samples: int) -> Column:
         return Column(cast("Kind", entry.kind), arrays.get(f"{name}.values", dtype, samples), missing, types=types)
     if entry.kind != "text":
         message = f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
-        raise FormatError(message, file=arrays.path, offset=8, hint=_HINT)
+        raise _damaged(message, arrays.path)
     codes = arrays.optional(f"{name}.codes", np.uint32, samples)
     offsets = arrays.get(f"{name}.offsets", np.int64, samples + 1 if codes is None else None)
     if not len(offsets):
@@ -398,7 +399,7 @@ def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
     try:
         return check_labels(labels) if labels else {}
     except SpecError as error:
-        raise FormatError(f"not an index: {error}", file=str(path), offset=8, hint=_HINT) from error
+        raise _damaged(f"not an index: {error}", path) from error
 
 
 @lru_cache(maxsize=64)
@@ -420,7 +421,7 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
         entries = msgspec.json.decode(data[8 : 8 + length])
         header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"not an index: {error}", file=path, offset=8, hint=_HINT) from error
+        raise _damaged(f"not an index: {error}", path) from error
     if header.version not in (VERSION, VERSION_OF_BLOCKS):
         known = f"{VERSION} and {VERSION_OF_BLOCKS}"
         raise FormatError(f"version {header.version} of an index; this Bushel knows {known}", file=path, hint=_HINT)
@@ -435,7 +436,7 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
                 raise ValueError(f"bytes {first} to {last} of {len(body)}")  # noqa: TRY301 - one of several ways to fail
             arrays[name] = np.frombuffer(body[first:last], dtype).reshape(shape)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise FormatError(f"array {name!r}: {error}", file=path, offset=8, hint=_HINT) from error
+            raise _damaged(f"array {name!r}: {error}", path) from error
     return _Arrays(path, arrays), header
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -69,19 +69,22 @@ def command(
         result = {"bound": found.bound, "share": found.share, "stats": asdict(found.stats), "advice": found.advice}
         print_json({"path": path, "batch": batch, **speeds, **result})
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("", title=f"{path}, batches of {batch}", title_justify="left")
-    for heading in ("samples/s", "MB/s"):
-        table.add_column(heading, justify="right")
-    for name, label in (("storage", "storage alone"), ("decode", "decoding alone"), ("whole", "the loader")):
-        rate = rates[name]
-        table.add_row(label, f"{rate.samples_per_second:,.0f}", f"{rate.bytes_per_second / 1e6:,.1f}")
-    console = Console(highlight=False)
-    console.print(table)
+    _print_rates(f"{path}, batches of {batch}", rates)
     stats = found.stats
     seconds_of = {name: getattr(stats, name) for name in ("storage", "decode", "transform", "collate", "waiting")}
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in seconds_of.items())
     print_text(f"in {stats.seconds:.2f} s of loading, the time of all threads was: {spent}")
     print_text(found.advice)
+
+
+def _print_rates(title: str, rates: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", title=title, title_justify="left")
+    for heading in ("samples/s", "MB/s"):
+        table.add_column(heading, justify="right")
+    for name, label in (("storage", "storage alone"), ("decode", "decoding alone"), ("whole", "the loader")):
+        rate = rates[name]
+        table.add_row(label, f"{rate.samples_per_second:,.0f}", f"{rate.bytes_per_second / 1e6:,.1f}")
+    Console(highlight=False).print(table)

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import OnePath, Quiet
 
 __all__ = ["command"]
+
+
+class AboutOptions(Struct, frozen=True):
+    """Options for facts that the dataset does not have."""
+
+    title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: that of its folder]")] = None
+    description: Annotated[str | None, Option("--description", help="What it is, in a few sentences.")] = None
+    license: Annotated[
+        str | None, Option("--license", help="Its licence: an identifier of SPDX, such as cc-by-4.0, or a URL.")
+    ] = None
+    url: Annotated[str | None, Option("--url", help="Its page.")] = None
+    creator: Annotated[list[str] | None, Option("--creator", help="Who made it; may be repeated.")] = None
+    license_column: Annotated[
+        str | None, Option("--license-column", help="Column with the licence of each sample, such as meta.license.")
+    ] = None
+    source_column: Annotated[
+        str | None, Option("--source-column", help="Column with the source of each sample, such as meta.url.")
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.card`."""
+        given = asdict(self)
+        return {**given, "creators": given.pop("creator") or ()}
 
 
 def command(
@@ -20,19 +45,7 @@ def command(
         str | None,
         Option("--output", "-o", help="File to write, such as README.md. With --croissant, the index lies beside it."),
     ] = None,
-    title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: that of its folder]")] = None,
-    description: Annotated[str | None, Option("--description", help="What it is, in a few sentences.")] = None,
-    license: Annotated[
-        str | None, Option("--license", help="Its licence: an identifier of SPDX, such as cc-by-4.0, or a URL.")
-    ] = None,
-    url: Annotated[str | None, Option("--url", help="Its page.")] = None,
-    creator: Annotated[list[str] | None, Option("--creator", help="Who made it; may be repeated.")] = None,
-    license_column: Annotated[
-        str | None, Option("--license-column", help="Column with the licence of each sample, such as meta.license.")
-    ] = None,
-    source_column: Annotated[
-        str | None, Option("--source-column", help="Column with the source of each sample, such as meta.url.")
-    ] = None,
+    about: AboutOptions,
     base_url: Annotated[
         str | None, Option("--base-url", help="What stands before paths of files in Croissant: https://data.org/sets")
     ] = None,
@@ -65,13 +78,7 @@ def command(
             path,
             output,
             croissant=croissant,
-            title=title,
-            description=description,
-            license=license,
-            url=url,
-            creators=creator or (),
-            license_column=license_column,
-            source_column=source_column,
+            **about.arguments(),
             base_url=base_url,
             index=place,
             progress=progress,

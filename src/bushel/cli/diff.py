@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -10,10 +11,8 @@ from bushel.cli.command import Argument, Option
 from bushel.cli.options import OutputOptions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from bushel import Dataset
+    from bushel.integrity.diff_datasets import Diff
 
 __all__ = ["command"]
 
@@ -42,23 +41,11 @@ def command(
     """
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar
-    from bushel.integrity.diff_datasets import keys_of
 
     with bushel.open(left) as one, bushel.open(right) as other:
         with progress_bar("comparing", quiet=shown.quiet) as progress:
             found = bushel.diff(one, other, values=values, progress=progress)
-
-        def keys(dataset: Dataset, positions: npt.NDArray[np.int64]) -> list[str]:
-            return list(keys_of(dataset, positions if all_keys else positions[:_LISTED]))
-
-        kinds: list[tuple[str, Any, Dataset]] = [("removed", found.removed, one), ("added", found.added, other)]
-        for name, field in found.fields.items():
-            kinds += [
-                (f"{name}: changed", field.changed, one),
-                (f"{name}: other bytes, same value", field.same_value, one),
-                (f"{name}: not known", field.unknown, one),
-            ]
-        rows = [(what, len(positions), keys(dataset, positions)) for what, positions, dataset in kinds]
+        rows = list(_rows(found, one, other, None if all_keys else _LISTED))
     if shown.as_json:
         print_json(
             {
@@ -70,17 +57,11 @@ def command(
                 "matched": len(found.pairs[0]),
                 "removed_fields": found.removed_fields,
                 "added_fields": found.added_fields,
-                "differences": [{"what": what, "samples": number, "keys": own} for what, number, own in rows if number],
+                "differences": [{"what": what, "samples": number, "keys": keys} for what, number, keys in rows],
             }
         )
         raise click.exceptions.Exit(0 if found.same else 1)
-    for what, number, own in rows:
-        if number:
-            more = ", …" if number > len(own) else ""
-            print_text(f"{what}: {count(number, 'sample')}: {', '.join(own)}{more}")
-    for what, fields in (("only on the left", found.removed_fields), ("only on the right", found.added_fields)):
-        if fields:
-            print_text(f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}")
+    _print_rows(rows, found)
     if not shown.quiet:
         print_text(
             f"{left} has {count(found.samples[0], 'sample')}, {right} {found.samples[1]:,}; "
@@ -89,3 +70,30 @@ def command(
         if not values and any(len(field.unknown) for field in found.fields.values()):
             print_text("--values reads what the indexes cannot compare; `bushel index` records checksums.")
     raise click.exceptions.Exit(0 if found.same else 1)
+
+
+def _rows(found: Diff, one: Dataset, other: Dataset, most: int | None) -> Iterator[tuple[str, int, list[str]]]:
+    """Yield each kind of difference that there is, the number of its samples, and up to `most` of their keys."""
+    from bushel.integrity.diff_datasets import keys_of
+
+    kinds: list[tuple[str, Any, Dataset]] = [("removed", found.removed, one), ("added", found.added, other)]
+    for name, field in found.fields.items():
+        kinds += [
+            (f"{name}: changed", field.changed, one),
+            (f"{name}: other bytes, same value", field.same_value, one),
+            (f"{name}: not known", field.unknown, one),
+        ]
+    for what, positions, dataset in kinds:
+        if len(positions):
+            yield what, len(positions), list(keys_of(dataset, positions[:most]))
+
+
+def _print_rows(rows: Iterable[tuple[str, int, list[str]]], found: Diff) -> None:
+    from bushel.cli.output import count, print_text
+
+    for what, number, keys in rows:
+        more = ", …" if number > len(keys) else ""
+        print_text(f"{what}: {count(number, 'sample')}: {', '.join(keys)}{more}")
+    for what, fields in (("only on the left", found.removed_fields), ("only on the right", found.added_fields)):
+        if fields:
+            print_text(f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}")

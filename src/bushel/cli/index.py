@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, EngineOfShards, OutputOptions, Path, Pickle, Workers, pairs
 
 if TYPE_CHECKING:
-    from bushel import Info
+    from bushel import Dataset, Info
 
 __all__ = ["command"]
+
+
+class ContentOptions(Struct, frozen=True):
+    """Options for the contents of the index."""
+
+    checksums: Annotated[
+        bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field, which reads all data.")
+    ] = True
+    segments: Annotated[
+        bool,
+        Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes."),
+    ] = False
+    frames: Annotated[
+        bool,
+        Option("--frames", help="Record where the packets of video clips are, so that frames are read without others."),
+    ] = False
+    seek: Annotated[
+        bool,
+        Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
+    ] = False
+    columns: Annotated[
+        str | None,
+        Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
+    ] = None
+    sha256: Annotated[
+        str | None,
+        Option(
+            "--sha256",
+            help="Record the SHA-256 of: values, files, or values,files. `bushel verify` compares them.",
+            values=lambda: ("values", "files", "values,files"),
+        ),
+    ] = None
+    keys: Annotated[
+        bool,
+        Option(
+            "--keys", help="Write the key file, by which a key of very many samples is found without a table in memory."
+        ),
+    ] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.index`."""
+        return {**asdict(self), "columns": self.columns or (), "sha256": self.sha256 or ()}
 
 
 def command(
@@ -20,39 +64,7 @@ def command(
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not contain; may be repeated.")
     ] = None,
-    checksums: Annotated[
-        bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field, which reads all data.")
-    ] = True,
-    segments: Annotated[
-        bool,
-        Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes."),
-    ] = False,
-    frames: Annotated[
-        bool,
-        Option("--frames", help="Record where the packets of video clips are, so that frames are read without others."),
-    ] = False,
-    seek: Annotated[
-        bool,
-        Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
-    ] = False,
-    columns: Annotated[
-        str | None,
-        Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
-    ] = None,
-    sha256: Annotated[
-        str | None,
-        Option(
-            "--sha256",
-            help="Record the SHA-256 of: values, files, or values,files. `bushel verify` compares them.",
-            values=lambda: ("values", "files", "values,files"),
-        ),
-    ] = None,
-    keys: Annotated[
-        bool,
-        Option(
-            "--keys", help="Write the key file, by which a key of very many samples is found without a table in memory."
-        ),
-    ] = False,
+    contents: ContentOptions,
     index: Annotated[
         str | None,
         Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
@@ -97,13 +109,7 @@ def command(
             chosen.files(path),
             container=chosen.container,
             spec=pairs(spec, "--spec") or None,
-            checksums=checksums,
-            segments=segments,
-            frames=frames,
-            seek=seek,
-            columns=columns or (),
-            sha256=sha256 or (),
-            keys=keys,
+            **contents.arguments(),
             index=index,
             force=force,
             workers=workers,
@@ -115,25 +121,27 @@ def command(
     if export is not None:
         dataset.export_index(export)
     if shown.as_json:
-        info = dataset.info
-        print_json(
-            {
-                "path": path,
-                "container": info.container,
-                "shards": info.shards,
-                "samples": info.samples,
-                "bytes": info.bytes,
-                "bytes_read": read,
-                "checksums": info.checksums,
-                "columns": list(dataset.columns),
-                "seconds": seconds,
-                "exported": export,
-            }
-        )
+        print_json(_facts(path, dataset, read, seconds, export))
     elif not shown.quiet:
         _tell(path, dataset.info, read, seconds)
         if export is not None:
             print_text(f"{export}: the index of {count(len(dataset), 'sample')}")
+
+
+def _facts(path: str, dataset: Dataset, read: int, seconds: float, export: str | None) -> dict[str, Any]:
+    info = dataset.info
+    return {
+        "path": path,
+        "container": info.container,
+        "shards": info.shards,
+        "samples": info.samples,
+        "bytes": info.bytes,
+        "bytes_read": read,
+        "checksums": info.checksums,
+        "columns": list(dataset.columns),
+        "seconds": seconds,
+        "exported": export,
+    }
 
 
 def _tell(path: str, info: Info, read: int, seconds: float) -> None:

@@ -29,11 +29,9 @@ def command(
         ),
     ] = "key",
     how: Annotated[
-        str,
+        Literal["inner", "left"],
         Option(
-            "--how",
-            help="inner: leave out samples without a partner; left: keep all samples of the first dataset.",
-            values=lambda: ("inner", "left"),
+            "--how", help="inner: leave out samples without a partner; left: keep all samples of the first dataset."
         ),
     ] = "inner",
     rename: Annotated[
@@ -62,15 +60,13 @@ def command(
       bushel join photos/ labels.csv --on key=id --save-view labelled
       bushel join captions.jsonl photos.tar --on image --out pairs.tar
     """
-    if how not in ("inner", "left"):
-        raise click.BadParameter(f"{how!r}: expected inner or left", param_hint="--how")
     if save_view is not None and how != "inner":
         raise click.BadParameter("it saves samples that have partners: leave --how left out", param_hint="--save-view")
     if container is not None and out is None:
         raise click.BadParameter("it is for --out", param_hint="--container")
     import bushel
     from bushel._dataset.join import samples_in
-    from bushel.cli.output import count, print_json, print_text, progress_bar, say
+    from bushel.cli.output import print_json, print_text, progress_bar, say
 
     own, equals, their = on.partition("=")
     others = list(others) if isinstance(others, Several) else [cast("str", others)]
@@ -78,7 +74,7 @@ def command(
     joined = bushel.join(
         opened,
         on=(own, their) if equals else on,
-        how=cast('Literal["inner", "left"]', how),
+        how=how,
         names=pairs(rename, "--rename"),
     )
     if save_view is not None:
@@ -91,20 +87,23 @@ def command(
             bushel.convert(joined, out, container=container, progress=report)
     found = joined.info.joins
     if shown.as_json:
-        said = {
-            "samples": len(joined),
-            "fields": dict(joined.spec),
-        }
-        print_json({"paths": [first, *others], **said, "joins": [asdict(each) for each in found]})
+        said = {"paths": [first, *others], "samples": len(joined), "fields": dict(joined.spec)}
+        print_json({**said, "joins": [asdict(each) for each in found]})
     elif not shown.quiet and keys != "-":
-        print_text(f"{count(len(joined), 'sample')} with {', '.join(joined.spec)}")
-        for path, each in zip(others, found, strict=True):
-            print_text(f"{path}: {count(each.matched, 'sample')} of {first} matched by {each.on}")
-            if each.misses:
-                print_text(f"  {each.misses}")
+        _tell(first, others, joined)
         if out is not None:
             print_text(f"written to {out}")
     raise click.exceptions.Exit(0 if any(each.matched for each in found) else 1)
+
+
+def _tell(first: str, others: list[str], joined: Dataset) -> None:
+    from bushel.cli.output import count, print_text
+
+    print_text(f"{count(len(joined), 'sample')} with {', '.join(joined.spec)}")
+    for path, each in zip(others, joined.info.joins, strict=True):
+        print_text(f"{path}: {count(each.matched, 'sample')} of {first} matched by {each.on}")
+        if each.misses:
+            print_text(f"  {each.misses}")
 
 
 def _write_keys(joined: Dataset, path: str) -> None:

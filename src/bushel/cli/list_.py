@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
@@ -44,7 +45,7 @@ def command(
     Example:
       bushel list lists/train photos/ --recursive --train-ratio 0.9
     """
-    from bushel.cli.output import count, print_json, print_text, say
+    from bushel.cli.output import print_json
     from bushel.compat.mxnet.lists import (
         IM2REC_SUFFIXES,
         ListPlan,
@@ -63,13 +64,19 @@ def command(
         hint = "" if recursive else ": --recursive descends into its subfolders"
         raise FileNotFoundError(f"no image found in {root}{hint}")
     paths = write_lists(prefix, lists)
+    counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
     if shown.as_json:
-        counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
         print_json({"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out})
     elif not shown.quiet:
-        for path, lines in zip(paths, lists.values(), strict=True):
-            print_text(f"{path}: {count(len(lines), 'image')}")
-        for number, name in enumerate(names):
-            print_text(f"class {number}: {name}")
-        if left_out:
-            say(f"note: passed over {count(left_out, 'image')} outside the class folders", quiet=False)
+        _tell(counts, names, left_out)
+
+
+def _tell(counts: Mapping[str, int], names: Sequence[str], left_out: int) -> None:
+    from bushel.cli.output import count, print_text, say
+
+    for path, images in counts.items():
+        print_text(f"{path}: {count(images, 'image')}")
+    for number, name in enumerate(names):
+        print_text(f"class {number}: {name}")
+    if left_out:
+        say(f"note: passed over {count(left_out, 'image')} outside the class folders", quiet=False)

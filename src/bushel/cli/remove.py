@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import OnePath, OutputOptions
 
@@ -21,18 +22,30 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class ChoiceOptions(Struct, frozen=True):
+    """Options that choose the samples to remove."""
+
+    keys: Annotated[
+        str | None, Option("--keys", help="Remove samples with the keys in a file, one per line; - for standard input.")
+    ] = None
+    where: Annotated[
+        str | None, Option("--where", help="Remove samples for which this is true, such as \"label == 'dog'\".")
+    ] = None
+    position: Annotated[
+        list[int] | None, Option("--position", help="Remove the sample at this position; may be repeated.")
+    ] = None
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the options that are given."""
+        values = {"--keys": self.keys is not None, "--where": self.where is not None, "--position": self.position}
+        return [name for name, value in values.items() if value]
+
+
 def command(
     path: OnePath,
     *,
-    keys: Annotated[
-        str | None, Option("--keys", help="Remove samples with the keys in a file, one per line; - for standard input.")
-    ] = None,
-    where: Annotated[
-        str | None, Option("--where", help="Remove samples for which this is true, such as \"label == 'dog'\".")
-    ] = None,
-    position: Annotated[
-        list[int] | None, Option("--position", help="Remove the sample at this position; may be repeated.")
-    ] = None,
+    choice: ChoiceOptions,
     reason: Annotated[str | None, Option("--reason", help="Why: kept in the list, and shown in errors.")] = None,
     ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
     listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False,
@@ -65,15 +78,7 @@ def command(
       bushel remove train/ --keys opt-out.txt --reason "opt-out of May" --erase
       bushel remove train/ --erase
     """
-    chosen = [keys is not None, where is not None, bool(position)]
-    if sum([*chosen, listed, undo]) != 1 and not (erase and not any([*chosen, listed, undo])):
-        raise click.BadParameter(
-            "give exactly one of --keys, --where, --position, --list and --undo; or --erase", param_hint="--keys"
-        )
-    if erase and (listed or undo):
-        raise click.BadParameter("it does not go with --list and --undo", param_hint="--erase")
-    if call is not None and (any(chosen) or not (undo or erase)):
-        raise click.BadParameter("it goes with --undo, or with --erase alone", param_hint="--call")
+    _check_choice([*choice.given, *(["--list"] if listed else []), *(["--undo"] if undo else [])], call, erase=erase)
     import bushel
     from bushel.cli.output import count, print_json, print_text
 
@@ -91,23 +96,13 @@ def command(
         done = bushel.restore(path, call=call, index=place)
         facts = asdict(done)
         what.append(f"{count(done.samples, 'sample')} restored, removed on {_day(done)} ({done.reason})")
-    elif any(chosen):
-        if not reason:
-            raise click.BadParameter('say why, such as --reason "opt-out"', param_hint="--reason")
-        done = bushel.remove(
-            path,
-            keys=None if keys is None else _lines(keys, str(path)),
-            where=where,
-            positions=position or None,
-            reason=reason,
-            ignore_missing=ignore_missing,
-            index=place,
-        )
+    elif choice.given:
+        done = _removed(path, choice, reason, place, ignore_missing=ignore_missing)
         facts = asdict(done)
         what.append(f"{count(done.samples, 'sample')} removed")
         call = done.call
     erased = None
-    if erase and (not any(chosen) or facts["samples"]):
+    if erase and (not choice.given or facts["samples"]):
         erased = bushel.erase(path, call=call, index=place)
         facts |= {"erasure": asdict(erased)}
         what += _said(erased)
@@ -117,6 +112,48 @@ def command(
         print_text("\n".join(f"{path}: {line}" for line in what))
     if erased is not None and erased.partly:
         raise click.exceptions.Exit(1)
+
+
+def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
+    """Check that the options go together.
+
+    Args:
+        given: The options that choose what to do.
+        call: The option `--call`.
+        erase: Whether `--erase` is given.
+
+    Raises:
+        BadParameter: They do not.
+    """
+    if len(given) != 1 and (given or not erase):
+        raise click.BadParameter(
+            "give exactly one of --keys, --where, --position, --list and --undo; or --erase", param_hint="--keys"
+        )
+    if erase and given in (["--list"], ["--undo"]):
+        raise click.BadParameter("it does not go with --list and --undo", param_hint="--erase")
+    if call is not None and given != ["--undo"] and (given or not erase):
+        raise click.BadParameter("it goes with --undo, or with --erase alone", param_hint="--call")
+
+
+def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool) -> Removal:
+    """Remove the chosen samples.
+
+    Raises:
+        BadParameter: There is no reason, or the file of keys cannot be read.
+    """
+    import bushel
+
+    if not reason:
+        raise click.BadParameter('say why, such as --reason "opt-out"', param_hint="--reason")
+    return bushel.remove(
+        path,
+        keys=None if choice.keys is None else _lines(choice.keys, str(path)),
+        where=choice.where,
+        positions=choice.position or None,
+        reason=reason,
+        ignore_missing=ignore_missing,
+        index=index,
+    )
 
 
 def _said(erased: Erasure) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -23,6 +23,9 @@ from bushel.cli.options import (
     Workers,
     new_containers,
 )
+
+if TYPE_CHECKING:
+    from bushel import RepairResult
 
 __all__ = ["command"]
 
@@ -59,7 +62,7 @@ def command(
       bushel repair s3://bucket/train/ s3://bucket/fixed/ --engine ray
     """
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress_bar, resumable
+    from bushel.cli.output import print_json, print_text, progress_bar, resumable
 
     with resumable(target), progress_bar("repairing", quiet=shown.quiet) as progress:
         done = bushel.repair(
@@ -84,9 +87,15 @@ def command(
     for problem in done.problems:
         print_text(str(problem))
     if not shown.quiet:
-        more = f" ({done.more:,} more problems are not listed)" if done.more else ""
-        lost = "lost" if done.checked else "known to be lost"
-        print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
-        if not done.checked:
-            print_text("Some values have no checksum and may be damaged: --decode checks that they decode.")
+        _tell(target, done)
     raise click.exceptions.Exit(0 if done.ok else 1)
+
+
+def _tell(target: str, done: RepairResult) -> None:
+    from bushel.cli.output import count, print_text
+
+    more = f" ({done.more:,} more problems are not listed)" if done.more else ""
+    lost = "lost" if done.checked else "known to be lost"
+    print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
+    if not done.checked:
+        print_text("Some values have no checksum and may be damaged: --decode checks that they decode.")

@@ -59,12 +59,7 @@ def command(
     from bushel.cli.output import count, print_json, print_text, resumable
     from bushel.ingest import split
 
-    try:
-        parts = {name: _share(share) for name, share in pairs(shares, "SHARES").items()}
-    except ValueError as error:
-        raise click.BadParameter(
-            f"a share must be a number, such as train=0.9 or train=200, or rest: {error}", param_hint="SHARES"
-        ) from None
+    parts = _parse_shares(shares)
     with resumable(target):
         done = split(
             source,
@@ -82,6 +77,20 @@ def command(
     elif not shown.quiet:
         for name, one in done.items():
             print_text(f"{target.rstrip('/')}/{name}: {count(one.samples, 'sample')} written as {one.container}")
+
+
+def _parse_shares(shares: list[str]) -> dict[str, float | None]:
+    """Return the share of each new dataset, None for the rest.
+
+    Raises:
+        BadParameter: A share is malformed.
+    """
+    try:
+        return {name: _share(share) for name, share in pairs(shares, "SHARES").items()}
+    except ValueError as error:
+        raise click.BadParameter(
+            f"a share must be a number, such as train=0.9 or train=200, or rest: {error}", param_hint="SHARES"
+        ) from None
 
 
 def _share(text: str) -> float | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, EngineOfShards, MaxProblems, OutputOptions, Path, Pickle, Workers
+
+if TYPE_CHECKING:
+    from bushel import VerifyResult
 
 __all__ = ["command"]
 
@@ -50,7 +53,7 @@ def command(
         raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
     import bushel
     from bushel.cli.messages import with_options
-    from bushel.cli.output import count, print_json, print_text, progress_bar, size
+    from bushel.cli.output import print_json, print_text, progress_bar
 
     with progress_bar("verifying", quiet=shown.quiet) as progress:
         found = bushel.verify(
@@ -76,13 +79,19 @@ def command(
     for problem in found.problems:
         print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
     if not shown.quiet:
-        unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
-        erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
-        digests = f"; {found.digests:,} SHA-256 compared" if found.digests else ""
-        print_text(
-            f"{path}: {found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
-            f"{size(found.bytes_checked)} compared with checksums{digests}{erased}"
-        )
+        print_text(f"{path}: {_summary(found)}")
         if checksums and found.ok and found.verdict != "ok":
             print_text("`bushel index` records the checksums of bytes that have none.")
     raise click.exceptions.Exit(0 if found.ok else 1)
+
+
+def _summary(found: VerifyResult) -> str:
+    from bushel.cli.output import count, size
+
+    unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
+    erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
+    digests = f"; {found.digests:,} SHA-256 compared" if found.digests else ""
+    return (
+        f"{found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
+        f"{size(found.bytes_checked)} compared with checksums{digests}{erased}"
+    )

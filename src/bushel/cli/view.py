@@ -2,15 +2,105 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import Kind, Pickle, View, pairs
+
+if TYPE_CHECKING:
+    from bushel.viewer.shelf import Shelf
 
 __all__ = ["command"]
 
 _MOST = 8
 """Largest number of datasets in one viewer."""
+
+
+class AddressOptions(Struct, frozen=True):
+    """Options for the address of the viewer."""
+
+    port: Annotated[
+        int | None, Option("--port", "-p", min=0, max=65535, help="Port; 0 for any free one, the default.")
+    ] = None
+    host: Annotated[
+        str | None,
+        Option("--host", help="Address to listen on, so that other machines can look. [default: this machine only]"),
+    ] = None
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True
+    token_file: Annotated[
+        str | None,
+        Option(
+            "--token-file",
+            help="Keep the token of the URL in FILE, which is made if it is missing. With the same --port, links to "
+            "pages then stay valid when the viewer is started again.",
+        ),
+    ] = None
+
+
+class PageOptions(Struct, frozen=True):
+    """Options for what the pages show."""
+
+    transforms: Annotated[
+        list[str] | None,
+        Option(
+            "--transforms",
+            help="MODULE:NAME of a transform, a list of them, or a function that returns one; the training page shows "
+            "what they do. May be repeated.",
+        ),
+    ] = None
+    tags: Annotated[
+        str | None,
+        Option(
+            "--tags", help="Keep the tags that samples are given in the browser in this file. It is made if missing."
+        ),
+    ] = None
+    overlay: Annotated[
+        list[str] | None,
+        Option(
+            "--overlay",
+            help="FIELD=FORM: how a field annotates pictures, where its name and values do not say: xyxy, xywh or "
+            "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May be repeated.",
+        ),
+    ] = None
+    embeddings: Annotated[
+        list[str] | None,
+        Option(
+            "--embeddings",
+            help="A .npy file with an array (samples, numbers): a vector for each sample, of which the viewer draws a "
+            "map. May be repeated.",
+        ),
+    ] = None
+    loader: Annotated[
+        list[str] | None,
+        Option(
+            "--loader",
+            help="MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows its batches, as "
+            "training gets them, of any rank and step. May be repeated.",
+        ),
+    ] = None
+    tokenizer: Annotated[
+        str | None,
+        Option(
+            "--tokenizer",
+            help="Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function of tokens.",
+        ),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `make_shelf`."""
+        from bushel.viewer.named import loader_named, tokenizer_named, transforms_named
+
+        return {
+            "transforms": {name: transforms_named(name) for name in self.transforms or ()},
+            "tags": None if self.tags is None else Path(self.tags).expanduser(),
+            "overlays": pairs(self.overlay, "--overlay"),
+            "embeddings": [Path(file).expanduser() for file in self.embeddings or ()],
+            "loaders": {name: loader_named(name) for name in self.loader or ()},
+            "tokenizer": None if self.tokenizer is None else tokenizer_named(self.tokenizer),
+        }
 
 
 def command(
@@ -23,67 +113,9 @@ def command(
             several=True,
         ),
     ],
-    port: Annotated[
-        int | None, Option("--port", "-p", min=0, max=65535, help="Port; 0 for any free one, the default.")
-    ] = None,
-    host: Annotated[
-        str | None,
-        Option("--host", help="Address to listen on, so that other machines can look. [default: this machine only]"),
-    ] = None,
-    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
-    transforms: Annotated[
-        list[str] | None,
-        Option(
-            "--transforms",
-            help="MODULE:NAME of a transform, a list of them, or a function that returns one; the training page shows "
-            "what they do. May be repeated.",
-        ),
-    ] = None,
-    token_file: Annotated[
-        str | None,
-        Option(
-            "--token-file",
-            help="Keep the token of the URL in FILE, which is made if it is missing. With the same --port, links to "
-            "pages then stay valid when the viewer is started again.",
-        ),
-    ] = None,
-    tags: Annotated[
-        str | None,
-        Option(
-            "--tags", help="Keep the tags that samples are given in the browser in this file. It is made if missing."
-        ),
-    ] = None,
-    overlay: Annotated[
-        list[str] | None,
-        Option(
-            "--overlay",
-            help="FIELD=FORM: how a field annotates pictures, where its name and values do not say: xyxy, xywh or "
-            "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May be repeated.",
-        ),
-    ] = None,
-    embeddings: Annotated[
-        list[str] | None,
-        Option(
-            "--embeddings",
-            help="A .npy file with an array (samples, numbers): a vector for each sample, of which the viewer draws a "
-            "map. May be repeated.",
-        ),
-    ] = None,
-    loader: Annotated[
-        list[str] | None,
-        Option(
-            "--loader",
-            help="MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows its batches, as "
-            "training gets them, of any rank and step. May be repeated.",
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        Option(
-            "--tokenizer",
-            help="Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function of tokens.",
-        ),
-    ] = None,
+    *,
+    address: AddressOptions,
+    pages: PageOptions,
     view: View = None,
     container: Kind = None,
     pickle: Pickle = False,
@@ -107,12 +139,8 @@ def command(
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
-    import sys
-    from pathlib import Path
-
-    from bushel.cli.output import print_text, say
+    from bushel.cli.output import say
     from bushel.viewer.guard import kept_token
-    from bushel.viewer.named import loader_named, tokenizer_named, transforms_named
     from bushel.viewer.serve import Viewer, make_shelf, require_extra
 
     require_extra()
@@ -122,36 +150,28 @@ def command(
             f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many files, quote a pattern "
             "such as 'train-*.tar', so that the shell does not expand it"
         )
-    named = {name: transforms_named(name) for name in transforms or ()}
-    kept = None if tags is None else Path(tags).expanduser()
-    declared = pairs(overlay, "--overlay")
-    shelf = make_shelf(
-        sources,
-        transforms=named,
-        tags=kept,
-        overlays=declared,
-        embeddings=[Path(file).expanduser() for file in embeddings or ()],
-        loaders={name: loader_named(name) for name in loader or ()},
-        tokenizer=None if tokenizer is None else tokenizer_named(tokenizer),
-        container=container,
-        pickle=pickle,
-        view=view,
-    )
-    token = None if token_file is None else kept_token(Path(token_file).expanduser())
-    with Viewer(shelf, host=host or "127.0.0.1", port=port or 0, token=token) as viewer:
+    shelf = make_shelf(sources, **pages.arguments(), container=container, pickle=pickle, view=view)
+    token = None if address.token_file is None else kept_token(Path(address.token_file).expanduser())
+    with Viewer(shelf, host=address.host or "127.0.0.1", port=address.port or 0, token=token) as viewer:
         viewer.ready()
-        for shown in shelf.datasets:
-            say(f"{shown.name}: {shown.dataset!r}"[:500], quiet=False)
-        print_text(viewer.url)
-        if host is not None:
-            say("other machines can open this URL; the token in it is all that protects the data", quiet=False)
-        say("Ctrl-C ends the viewer", quiet=False)
-        sys.stdout.flush()
-        if browser:
-            import webbrowser
-
-            webbrowser.open(viewer.url)
+        _say_where(shelf, viewer.url, address)
         try:
             viewer.wait()
         except KeyboardInterrupt:
             say("\nbushel: viewer ended", quiet=False)
+
+
+def _say_where(shelf: Shelf, url: str, address: AddressOptions) -> None:
+    from bushel.cli.output import print_text, say
+
+    for shown in shelf.datasets:
+        say(f"{shown.name}: {shown.dataset!r}"[:500], quiet=False)
+    print_text(url)
+    if address.host is not None:
+        say("other machines can open this URL; the token in it is all that protects the data", quiet=False)
+    say("Ctrl-C ends the viewer", quiet=False)
+    sys.stdout.flush()
+    if address.browser:
+        import webbrowser
+
+        webbrowser.open(url)

@@ -11,10 +11,38 @@ from typing import Annotated, Any, Protocol
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Json, Kind, Path
 
 __all__ = ["command"]
+
+
+class OrderOptions(Struct, frozen=True):
+    """Options of the loader that its state does not have."""
+
+    lengths: Annotated[
+        str | None, Option("--lengths", help="Of packs and chunks: the column of the lengths, such as tokens.length.")
+    ] = None
+    weights: Annotated[str | None, Option("--weights", help="The column of the loader's weights=.")] = None
+    balance: Annotated[str | None, Option("--balance", help="The column of the loader's balance=.")] = None
+    bucket_by: Annotated[str | None, Option("--bucket-by", help="The column of the loader's bucket_by=.")] = None
+    batch_tokens: Annotated[float | None, Option("--batch-tokens", help="The loader's batch_tokens=.")] = None
+    drop_last: Annotated[bool, Option("--drop-last", help="The loader has drop_last=True.")] = False
+    pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None
+
+    def check(self, batch_size: str | None) -> None:
+        """Check that the options go together.
+
+        Raises:
+            BadParameter: They do not.
+        """
+        if self.pad not in (None, "wrap"):
+            raise click.BadParameter(f"{self.pad!r}: expected wrap", param_hint="--pad")
+        if batch_size is None and self.batch_tokens is None:
+            raise click.BadParameter("give the batch size of a rank", param_hint="--batch-size")
+        if self.bucket_by is None and (self.batch_tokens is not None or ":" in str(batch_size)):
+            raise click.BadParameter("sizes of batches by length need --bucket-by", param_hint="--batch-size")
 
 
 def command(
@@ -29,15 +57,7 @@ def command(
     rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0,
     key: Annotated[str | None, Option("--key", help="Print the steps that have this sample instead.")] = None,
     epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: that of the state]")] = None,
-    lengths: Annotated[
-        str | None, Option("--lengths", help="Of packs and chunks: the column of the lengths, such as tokens.length.")
-    ] = None,
-    weights: Annotated[str | None, Option("--weights", help="The column of the loader's weights=.")] = None,
-    balance: Annotated[str | None, Option("--balance", help="The column of the loader's balance=.")] = None,
-    bucket_by: Annotated[str | None, Option("--bucket-by", help="The column of the loader's bucket_by=.")] = None,
-    batch_tokens: Annotated[float | None, Option("--batch-tokens", help="The loader's batch_tokens=.")] = None,
-    drop_last: Annotated[bool, Option("--drop-last", help="The loader has drop_last=True.")] = False,
-    pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None,
+    options: OrderOptions,
     container: Kind = None,
     as_json: Json = False,
 ) -> None:
@@ -53,26 +73,20 @@ def command(
     """
     if (step is None) == (key is None):
         raise click.BadParameter("give --step for the samples of a step, or --key for its steps", param_hint="--step")
-    if pad not in (None, "wrap"):
-        raise click.BadParameter(f"{pad!r}: expected wrap", param_hint="--pad")
-    if batch_size is None and batch_tokens is None:
-        raise click.BadParameter("give the batch size of a rank", param_hint="--batch-size")
-    if bucket_by is None and (batch_tokens is not None or ":" in str(batch_size)):
-        raise click.BadParameter("sizes of batches by length need --bucket-by", param_hint="--batch-size")
+    options.check(batch_size)
     import bushel
 
     saved = _read_state(state)
     opened = [bushel.open(one, container=container) for one in ([path] if isinstance(path, str) else path)]
     dataset = opened[0] if len(opened) == 1 else bushel.concat(opened)
-    ends: dict[str, Any] = {"drop_last": drop_last, "pad": pad}
+    ends: dict[str, Any] = {"drop_last": options.drop_last, "pad": options.pad}
     size = None if batch_size is None else _batch_size(batch_size)
-    columns = {"weights": weights, "balance": balance, "bucket_by": bucket_by}
+    columns = {"weights": options.weights, "balance": options.balance, "bucket_by": options.bucket_by}
     if any(name is not None for name in columns.values()):  # their values are not in the state
-        asked: _Order = _OfLoader.of(
-            dataset, saved, {**columns, **ends, "batch_tokens": batch_tokens}, size, world_size
-        )
+        given = {**columns, **ends, "batch_tokens": options.batch_tokens}
+        asked: _Order = _OfLoader.of(dataset, saved, given, size, world_size)
     else:
-        asked = _OfState.of(dataset, saved, {**ends, "lengths": lengths}, size, world_size)
+        asked = _OfState.of(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
     own = asked.epoch if epoch is None else epoch
     if key is not None:
         _print_steps(own, key, asked.when(key, own), as_json=as_json)

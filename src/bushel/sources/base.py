@@ -44,6 +44,7 @@ Sample = Mapping[str, Any]
 that the spec names; `pack` stores it as it is wherever the container allows that."""
 
 
+@runtime_checkable
 class Source(Protocol):
     """Samples by position.
 

@@ -87,16 +87,7 @@ def open_source(
         (12, {'image': 'jpg', 'label': 'int'})
     """
     if isinstance(source, str | os.PathLike) or is_object(source):
-        if kind is not None and kind not in KINDS:
-            raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
-        kind = kind or kind_of(source, options)
-        if kind in ("images", "videos", "sounds") and media_kind(source) == kind:  # one file, or a pattern
-            source, names = folder_of(source)
-            listing = names if listing is None else listing
-        if listing is not None and kind in _LISTED:
-            options["listing"] = listing
-        made: Source | Stream = KINDS[kind](source, **options)
-        return made
+        return _at_path(source, kind, listing, options)
     if are_paths(source):
         if (kind := kind or media_kind(source)) is None:
             return _stored(open_any(source, verify=True))
@@ -106,9 +97,7 @@ def open_source(
         raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
         return _stored(source)
-    if hasattr(source, "spec") and hasattr(source, "__len__") and hasattr(source, "__getitem__"):
-        return source  # type: ignore[no-any-return]
-    if isinstance(source, Stream):
+    if isinstance(source, Source | Stream):
         return source
     if hasattr(source, "iter_data") and hasattr(source, "__len__"):
         return Adapter(source)
@@ -123,6 +112,19 @@ def open_source(
     raise TypeError(
         f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts or a source of your own"
     )
+
+
+def _at_path(source: Any, kind: str | None, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
+    kind = kind or kind_of(source, options)
+    if kind in ("images", "videos", "sounds") and media_kind(source) == kind:  # one file, or a pattern
+        source, names = folder_of(source)
+        listing = names if listing is None else listing
+    if listing is not None and kind in _LISTED:
+        options["listing"] = listing
+    made: Source | Stream = KINDS[kind](source, **options)
+    return made
 
 
 def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
