@@ -22,7 +22,8 @@ from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, Scheduled
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.loader.bucketed import Bucketed, bucketed_order
-from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
+from bushel.loader.chunked import Chunked
+from bushel.loader.megatron import Chunks, Megatron, MegatronChunks
 from bushel.loader.packed import Packed, pieces_of
 from bushel.loader.sampling import balanced_order, weighted_order
 

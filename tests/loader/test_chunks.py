@@ -16,7 +16,8 @@ import bushel
 from bushel._runtime.order import Blocks, Exact, Order, Sequential, Weighted
 from bushel.errors import SpecError, StateError
 from bushel.loader.chunk_plan import ChunkPlan
-from bushel.loader.chunked import Chunked, Megatron, MegatronChunks, RowPieces
+from bushel.loader.chunked import Chunked, RowPieces
+from bushel.loader.megatron import Megatron, MegatronChunks
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron-order.json").read_text())
 

@@ -16,12 +16,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import ORDER_VERSION, PART, Order, check_order, check_positions
+from bushel._runtime.order import (
+    ORDER_VERSION,
+    PART,
+    Blocks,
+    Exact,
+    Order,
+    Sequential,
+    check_order,
+    check_positions,
+)
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
-__all__ = ["BLOCK", "Point", "SampleOrder", "Scheduled", "evenly", "parting", "scheduled_of", "share_block"]
+__all__ = ["BLOCK", "Point", "SampleOrder", "Scheduled", "evenly", "look_up", "parting", "scheduled_of", "share_block"]
 
 I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
 
 BLOCK = 4096
 """Number of draws of a block."""
@@ -297,6 +307,13 @@ _Piece: TypeAlias = tuple[int, int, tuple[float, ...], tuple[float, ...]]
 
 SampleOrder: TypeAlias = Order | Scheduled
 """An order of samples, of which each has one position or several."""
+
+
+def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int) -> U32:
+    """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
+    if isinstance(order, Sequential | Exact | Blocks):
+        return order.look_up(table, epoch, first, last)
+    return table[order.take(epoch, np.arange(first, last, dtype=np.int64))]
 
 
 def _pieces(

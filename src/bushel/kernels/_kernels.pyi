@@ -162,10 +162,22 @@ from bushel.kernels._numbers import (
     decode_numbers as decode_numbers,
 )
 from bushel.kernels._order import (
+    count_rows as count_rows,
+)
+from bushel.kernels._order import (
+    look_up as look_up,
+)
+from bushel.kernels._order import (
     pack_rows as pack_rows,
 )
 from bushel.kernels._order import (
     permute as permute,
+)
+from bushel.kernels._order import (
+    shuffle_mt19937 as shuffle_mt19937,
+)
+from bushel.kernels._order import (
+    window_sums as window_sums,
 )
 from bushel.kernels._png import (
     colour_png as colour_png,

@@ -24,6 +24,72 @@ def permute(
         TypeError: An array has another dtype or shape.
     """
 
+def look_up(table: NDArray[np.uint32], first: int, count: int, key: int) -> NDArray[np.uint32]:
+    """Return the entries of a table at the images of neighbouring values under the permutation that `permute` computes.
+
+    Args:
+        table: uint32[size], 1 to 2**48 entries.
+        first: The first value, 0 to size - 1.
+        count: Number of values, of which the last one is below size.
+        key: The key of the permutation of 0 to size - 1, 0 to 2**64 - 1.
+
+    Returns:
+        uint32[count].
+
+    Raises:
+        IndexError: A value is out of range.
+        TypeError: ``table`` has another dtype or shape.
+    """
+
+def window_sums(table: NDArray[np.uint32], items: NDArray[np.int32], window: int) -> NDArray[np.int64]:
+    """Return the sum of the entries of a table for each window of items.
+
+    Args:
+        table: uint32[size].
+        items: int32[n], each in 0 to size - 1.
+        window: Number of items in a window, 1 or more; the last window may have fewer.
+
+    Returns:
+        int64[windows].
+
+    Raises:
+        IndexError: An item is out of range.
+        ValueError: ``window`` is out of range.
+        TypeError: An array has another dtype or shape.
+    """
+
+def shuffle_mt19937(items: NDArray[np.int32], key: NDArray[np.uint32], position: int) -> tuple[NDArray[np.uint32], int]:
+    """Shuffle items in place exactly as NumPy's ``RandomState.shuffle`` does, which never changes (NEP 19).
+
+    Args:
+        items: int32[n], fewer than 2**32, writable and contiguous.
+        key: uint32[624], the key of the state of MT19937, as ``RandomState.get_state()`` returns it.
+        position: The position in it, 0 to 624.
+
+    Returns:
+        The key and the position afterwards.
+
+    Raises:
+        ValueError: The state has another form.
+        TypeError: An array has another dtype or shape.
+    """
+
+def count_rows(sizes: NDArray[np.uint32], window: int, capacity: int) -> NDArray[np.int64]:
+    """Return how many rows `pack_rows` makes of each window of items, without dividing the items among them.
+
+    Args:
+        sizes: uint32[n], each at most ``capacity``.
+        window: Number of items in a window, 1 or more; the last window may have fewer.
+        capacity: The largest sum of the sizes in a row, 1 to 2**31 - 1.
+
+    Returns:
+        int64[windows].
+
+    Raises:
+        ValueError: ``window`` or ``capacity`` is out of range, or a size is larger than ``capacity``.
+        TypeError: ``sizes`` has another dtype or shape.
+    """
+
 def pack_rows(sizes: NDArray[np.uint32], capacity: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide items among rows of one capacity by first fit decreasing, as docs/order.md specifies.
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from bushel._runtime.parallel import map_all, parallel_map
     from bushel._runtime.threads import Threads, cpu_count
     from bushel.loader.bad_samples import BadSample
-    from bushel.loader.chunked import Megatron
     from bushel.loader.device import DeviceDecoder, EncodedImages
     from bushel.loader.iterables import in_batches, shuffle_buffer
     from bushel.loader.loader import Loader
     from bushel.loader.map_view import MapView
+    from bushel.loader.megatron import Megatron
     from bushel.loader.mixture import Mixture, mix
     from bushel.loader.random_window import RandomWindow
     from bushel.loader.state import LoaderState
@@ -65,7 +65,7 @@ __getattr__ = lazy_names(
         "LoaderState": "loader.state",
         "LoaderStats": "loader.stats",
         "MapView": "loader.map_view",
-        "Megatron": "loader.chunked",
+        "Megatron": "loader.megatron",
         "Mixed": "_runtime.order",
         "Mixture": "loader.mixture",
         "RandomWindow": "loader.random_window",

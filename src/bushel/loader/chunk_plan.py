@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from bushel._runtime.order import Sequential
 from bushel._runtime.structs import Struct
-from bushel.loader.chunked import Chunks, RowPieces
+from bushel.loader.chunked import RowPieces
+from bushel.loader.megatron import Chunks
 from bushel.loader.plan import BatchPlan, Pad, Plan
 from bushel.loader.rows import Rows
 

@@ -6,20 +6,20 @@ Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.parallel import map_all
-from bushel._runtime.public import public
-from bushel._runtime.scheduled import SampleOrder
+from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
+from bushel.loader.kept_counts import Identity, keep_counts, kept_counts
 
-__all__ = ["Chunked", "Chunks", "Megatron", "MegatronChunks", "RowPieces", "cut"]
+__all__ = ["Chunked", "Counted", "RowPieces", "cut", "pieces_of_rows"]
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -28,7 +28,9 @@ _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
 _MOST_AT_A_TIME = 4096
 _KEPT = 2  # epochs whose counts are remembered
-_SEPARATE = 0.80  # of an epoch: a last part of Megatron's data that is smaller is not shuffled with the others
+_WORTH_KEEPING = 4096  # windows; others are counted in some milliseconds
+_HEAD, _TAIL = 0, 1  # what is kept
+_MOST_TOKENS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
 
 
 @dataclass(slots=True)
-class _Counted:
+class _Counts:
     """The counts of an epoch.
 
     Attributes:
@@ -107,7 +109,7 @@ class Chunked:
     tokens: int
     overlap: int
     checksum: int
-    _counts: list[tuple[int, _Counted]] = field(default_factory=list, init=False, repr=False)
+    _counts: list[tuple[int, _Counts]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def seed(self) -> int:
@@ -159,23 +161,43 @@ class Chunked:
             self._count_more(epoch, counted, from_end=True)
         return self._windows + 1 - len(counted.tail), counted.tail
 
-    def _counted(self, epoch: int) -> _Counted:
+    def _counted(self, epoch: int) -> _Counts:
         """Return the counts of an epoch. Epochs that have as many tokens as others need no count of all."""
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
-        found = _Counted(0, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        found = _Counts(0, self._kept(epoch, _HEAD), np.zeros(1, np.int64))
         if self.is_even:
             found.total = int(self.lengths.sum(dtype=np.int64))
         else:
             while len(found.head) <= self._windows:
                 self._count_more(epoch, found, from_end=False)
             found.total = int(found.head[-1])
-        found.tail = np.array([found.total], np.int64)
+        tail = self._kept(epoch, _TAIL)
+        found.tail = tail if tail[-1] == found.total else np.array([found.total], np.int64)
         self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
         return found
 
-    def _count_more(self, epoch: int, counted: _Counted, *, from_end: bool) -> None:
+    def _kept(self, epoch: int, which: int) -> I64:
+        """Return the counts that an earlier process has kept; those of no windows if there are none."""
+        found = None
+        if self._windows >= _WORTH_KEEPING:
+            found = kept_counts(self._identity(epoch), which, np.int64, least=0, most=_MOST_TOKENS)
+        none = found is None or not 0 < len(found) <= self._windows + 1 or (np.diff(found) < 0).any()
+        return np.zeros(1, np.int64) if found is None or none or (which == _HEAD and found[0]) else found
+
+    def keep(self, epoch: int) -> None:
+        """Keep the counts of an epoch for later processes, if there are more than are kept already."""
+        counted = self._counted(epoch)
+        if self._windows >= _WORTH_KEEPING:
+            for which, own in ((_HEAD, counted.head), (_TAIL, counted.tail)):
+                if len(own) > len(self._kept(epoch, which)):
+                    keep_counts(self._identity(epoch), which, own)
+
+    def _identity(self, epoch: int) -> Identity:
+        return self.version, self.base.samples, self.seed, epoch
+
+    def _count_more(self, epoch: int, counted: _Counts, *, from_end: bool) -> None:
         """Count the tokens of further windows, of as many as are counted, within limits. Threads may do the same."""
         known = counted.tail if from_end else counted.head
         many = min(max(_AT_A_TIME, len(known)), _MOST_AT_A_TIME, self._windows + 1 - len(known))
@@ -183,7 +205,7 @@ class Chunked:
 
         def count(start: int) -> I64:
             last = min(self.base.samples, min(start + _AT_A_TIME, first + many) * _WINDOW)
-            lengths = self.lengths[self.base.take(epoch, np.arange(start * _WINDOW, last, dtype=np.int64))]
+            lengths = look_up(self.base, self.lengths, epoch, start * _WINDOW, last)
             return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
 
         starts = range(first, first + many, _AT_A_TIME)
@@ -198,20 +220,8 @@ class Chunked:
         """Return the pieces of some rows of an epoch."""
         first = rows * (self.tokens - self.overlap)
         skipped, before = self.tokens_before(epoch, int(first.min()), int(first.max()) + self.tokens)
-        lows = np.searchsorted(before, first, side="right") - 1
-        highs = np.searchsorted(before, first + self.tokens, side="left")
-        sizes = highs - lows
-        windows = np.unique(np.repeat(highs - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum())))
-        draws = ((windows[:, None] + skipped) * _WINDOW + np.arange(_WINDOW)).reshape(-1)
-        draws = draws[draws < self.base.samples].astype(np.int64)
-        documents = self.base.take(epoch, draws)
-        ends = np.cumsum(self.lengths[documents], dtype=np.int64)
-        # where each window begins, instead of after the last window that is taken
-        number = np.searchsorted(windows, draws // _WINDOW - skipped)
-        ends += (before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]]))[number]
-        row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
-        chosen = documents[which]
-        return RowPieces(row_ends, draws[which], chosen, begins, counts, self.lengths[chosen].astype(np.int64))
+        counted = Counted(_WINDOW, self.base.samples, skipped, before)
+        return pieces_of_rows(first, self.tokens, counted, self.lengths, partial(self.base.take, epoch))
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
@@ -233,125 +243,53 @@ class Chunked:
         return list(rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The tokens before some neighbouring windows of documents, in the order in which these come.
+
+    Attributes:
+        window: Number of documents in a window.
+        documents: Number of documents in the epoch.
+        skipped: Number of windows before these.
+        before: int64[windows + 1], the tokens before each of them, and before the one after them.
+    """
+
+    window: int
+    documents: int
+    skipped: int
+    before: I64
+
+
+def pieces_of_rows(
+    first: I64, tokens: int, counted: Counted, lengths: U32, documents_at: Callable[[I64], I64]
+) -> RowPieces:
+    """Return the pieces of rows.
+
+    Args:
+        first: int64[rows], the place of the first token of each row in the stream.
+        tokens: Tokens of a row.
+        counted: The windows that the rows are in.
+        lengths: uint32[documents], the tokens of each document.
+        documents_at: Returns the documents at some positions: int64[n] to int64[n].
+    """
+    before, window = counted.before, counted.window
+    lows = np.searchsorted(before, first, side="right") - 1
+    highs = np.searchsorted(before, first + tokens, side="left")
+    sizes = highs - lows
+    windows = np.unique(np.repeat(highs - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum())))
+    draws = ((windows[:, None] + counted.skipped) * window + np.arange(window)).reshape(-1)
+    draws = draws[draws < counted.documents].astype(np.int64)
+    documents = documents_at(draws)
+    own = lengths[documents]
+    ends = np.cumsum(own, dtype=np.int64)
+    # where each window begins, instead of after the last window that is taken
+    number = np.searchsorted(windows, draws // window - counted.skipped)
+    ends += (before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]]))[number]
+    row_ends, which, begins, counts = cut(ends - own, ends, first, tokens)
+    chosen = documents[which]
+    return RowPieces(row_ends, draws[which], chosen, begins, counts, lengths[chosen].astype(np.int64))
+
+
 def _window_ends(number: I64) -> I64:
     """Return the place of the last document of each window, given the number of the window of each document."""
     return np.append(np.flatnonzero(np.diff(number)), len(number) - 1)
-
-
-@public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class Megatron:
-    """The order of Megatron-LM's GPT datasets, for `Loader(chunk_by=...)`.
-
-    All passes through the documents are one epoch. The documents of all passes are shuffled together, and so are the
-    rows; if the last pass is needed for less than 80 % of its rows, it is shuffled by itself.
-
-    Attributes:
-        rows: Number of rows that training needs (`num_samples`): there are as many passes as that takes. None for one.
-
-    Examples:
-        >>> from bushel.loader import Megatron
-        >>> Megatron(rows=10_000).rows
-        10000
-    """
-
-    rows: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 1):
-            raise ValueError(f"rows={self.rows!r}: expected 1 or more, or None for one pass")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MegatronChunks:
-    """Documents in the order of Megatron-LM, cut into rows, which are shuffled.
-
-    It keeps 20 bytes for each document of each pass, and 8 for each row.
-
-    Attributes:
-        order: The order, as the user gives it.
-        lengths: uint32[documents], the tokens of each.
-        tokens: Tokens of a row.
-        overlap: Tokens that a row has in common with the one before it: 1 with `add_extra_token_to_sequence`.
-        checksum: CRC-32 of the lengths.
-        seed: 0 to 2**32 - 1.
-    """
-
-    order: Megatron
-    lengths: U32
-    tokens: int
-    overlap: int
-    checksum: int
-    seed: int = 0
-    is_even: bool = True
-    _made: list[tuple[int, I64, I64, I64]] = field(default_factory=list, init=False, repr=False)
-
-    @property
-    def base(self) -> Exact:
-        """An order that reads documents at random, as this one does."""
-        return Exact(len(self.lengths), self.seed)
-
-    @property
-    def version(self) -> str:
-        """Kind, parameters, CRC-32 of the lengths, and version. A loader refuses a saved state of another version."""
-        rows = self.order.rows or "one pass"
-        return f"megatron({self.tokens},{self.overlap},{rows},{self.checksum:08x})/{ORDER_VERSION}"
-
-    def reseeded(self, seed: int) -> MegatronChunks:
-        """Return the same order with another seed."""
-        return replace(self, seed=seed)
-
-    def rows(self, epoch: int) -> int:
-        """Return the number of rows of an epoch."""
-        step = self.tokens - self.overlap
-        return max(0, self._passes() * int(self.lengths.sum(dtype=np.int64)) - self.overlap) // step
-
-    def pieces(self, epoch: int, rows: I64) -> RowPieces:
-        """Return the pieces of some rows of an epoch."""
-        documents, ends, shuffled = self._indices(epoch)
-        first = shuffled[rows] * (self.tokens - self.overlap)
-        row_ends, which, begins, counts = cut(ends - self.lengths[documents], ends, first, self.tokens)
-        chosen = documents[which]
-        return RowPieces(row_ends, which, chosen, begins, counts, self.lengths[chosen].astype(np.int64))
-
-    def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
-        """Return where the tokens of a document begin and end in the stream, once for each pass."""
-        documents, ends, _ = self._indices(epoch)
-        length = int(self.lengths[document])
-        return [(int(end) - length, int(end)) for end in ends[documents == document]]
-
-    def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
-        """Return the positions of an epoch at which rows come."""
-        return [int(place) for place in np.flatnonzero(np.isin(self._indices(epoch)[2], rows))]
-
-    def _passes(self) -> int:
-        """Return the number of passes through the documents."""
-        step, each = self.tokens - self.overlap, int(self.lengths.sum(dtype=np.int64))
-        needed = (self.order.rows or 0) * step + self.overlap
-        return max(1, -(-needed // each)) if each and self.order.rows else 1
-
-    def _indices(self, epoch: int) -> tuple[I64, I64, I64]:
-        """Return the documents as they come, the place after the last token of each, and the rows as they come."""
-        for of_epoch, *kept in self._made:
-            if of_epoch == epoch:
-                return kept[0], kept[1], kept[2]
-        step, passes, each = self.tokens - self.overlap, self._passes(), int(self.lengths.sum(dtype=np.int64))
-        rows, alone = self.rows(epoch), 0
-        before = ((passes - 1) * each - self.overlap) // step  # rows of all passes but the last
-        if passes > 1 and (self.order.rows or 0) - before < int(_SEPARATE * ((each - self.overlap) // step)):
-            alone = 1
-        draw = np.random.RandomState(self.seed + epoch)
-        parts = [np.tile(np.arange(len(self.lengths), dtype=np.int32), own) for own in (passes - alone, alone) if own]
-        for part in parts:
-            draw.shuffle(part)
-        documents = np.concatenate(parts).astype(np.int64)
-        ranges = [np.arange(before), np.arange(before, rows)] if alone else [np.arange(rows)]
-        for own in ranges:
-            draw.shuffle(own)
-        shuffled = np.concatenate(ranges)
-        ends = np.cumsum(self.lengths[documents], dtype=np.int64)
-        self._made[:] = [(epoch, documents, ends, shuffled)]
-        return documents, ends, shuffled
-
-
-Chunks: TypeAlias = Chunked | MegatronChunks

@@ -19,9 +19,9 @@ from bushel._runtime.public import check_names
 from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bad_samples import BadSample, OnError
 from bushel.loader.bucketed import BatchSizes
-from bushel.loader.chunked import Megatron
 from bushel.loader.collate import Collate, Sample
 from bushel.loader.loadable import Loadable
+from bushel.loader.megatron import Megatron
 from bushel.loader.mixture import Mixture
 from bushel.loader.outputs import To
 from bushel.loader.packed import Longer

@@ -12,7 +12,8 @@ from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequentia
 from bushel._runtime.scheduled import SampleOrder, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.chunk_plan import ChunkPlan
-from bushel.loader.chunked import Chunked, Chunks, Megatron, MegatronChunks
+from bushel.loader.chunked import Chunked
+from bushel.loader.megatron import Chunks, Megatron, MegatronChunks
 from bushel.loader.pack_options import lengths_of
 from bushel.loader.pack_plan import PackPlan
 from bushel.loader.packed import Longer, Packed, pieces_of

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from bushel.loader.bucket_plan import BucketPlan
     from bushel.loader.bucketed import Bucketed
     from bushel.loader.chunk_plan import ChunkPlan
-    from bushel.loader.chunked import Chunks
+    from bushel.loader.megatron import Chunks
     from bushel.loader.pack_plan import PackPlan
     from bushel.loader.packed import Packed
     from bushel.loader.plan import Plan

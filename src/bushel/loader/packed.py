@@ -19,8 +19,9 @@ from bushel import kernels
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
-from bushel._runtime.scheduled import SampleOrder
+from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
+from bushel.loader.kept_counts import Identity, keep_counts, kept_counts
 from bushel.loader.rows import WHOLE
 
 __all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]
@@ -34,6 +35,8 @@ Longer = Literal["error", "cut", "split"]
 _ROWS = 512  # of a window, about: the last ones of each are not full
 _LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds
 _WINDOWS_OF_A_WORKER = 8  # whose rows are counted before it is clear whether more are needed
+_WINDOWS_OF_A_TASK = 4
+_WINDOWS_WORTH_KEEPING = 64  # others are counted in some milliseconds
 _KEPT = 2  # windows, and counts of epochs, that are remembered
 
 
@@ -187,21 +190,26 @@ class Packed:
     def row_counts(self, epoch: int, row: int | None = None) -> I64:
         """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
 
-        This plans the whole epoch, in threads: 10 million documents take about a second. With `row`, windows are
-        planned until one has this row, and the counts of those after it may be left out. Windows that were planned
-        before are not planned again.
+        This counts the rows of the whole epoch, in threads: 10 million documents take about 0.3 seconds of processor
+        time. With `row`, windows are counted until one has this row, and the counts of those after it may be left out.
+        Windows that were counted before, also by an earlier process (see `keep`), are not counted again.
         """
         rows, found = self._rows_of_windows(epoch), np.zeros(1, np.int64)
-        at_a_time = max(1, self.windows if row is None else cpu_count() * _WINDOWS_OF_A_WORKER)
-        for first in range(0, self.windows, at_a_time):
-            if row is not None and found[-1] > row:
-                break
+        at_a_time = max(1, self.windows if row is None else self._likely_window(row))
+        while len(found) <= self.windows and (row is None or found[-1] <= row):
+            first = len(found) - 1
             own = self._counted(epoch, rows, range(first, min(first + at_a_time, self.windows)))
             found = np.concatenate([found, found[-1] + np.cumsum(own)])
+            at_a_time = cpu_count() * _WINDOWS_OF_A_WORKER
         return found
 
+    def _likely_window(self, row: int) -> int:
+        """Return about the number of windows up to the one with a row: rows are nearly full."""
+        tokens = int(self.pieces.costs.sum(dtype=np.int64))
+        return min(self.windows, row * self.tokens * self.windows // max(1, tokens) + 1)
+
     def rows_before(self, epoch: int, number: int) -> int:
-        """Return the number of rows of an epoch before a window. This plans the windows before it."""
+        """Return the number of rows of an epoch before a window. This counts the rows of those before it."""
         return int(self._counted(epoch, self._rows_of_windows(epoch), range(number)).sum())
 
     def _rows_of_windows(self, epoch: int) -> I64:
@@ -209,21 +217,44 @@ class Packed:
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
-        rows = np.full(self.windows, -1, np.int64)
+        rows = self._kept(epoch)
         self._counts[:] = [(epoch, rows), *self._counts[: _KEPT - 1]]
         return rows
 
+    def _kept(self, epoch: int) -> I64:
+        """Return the numbers of rows that an earlier process has kept; -1 of other windows."""
+        found = None
+        if self.windows >= _WINDOWS_WORTH_KEEPING:
+            found = kept_counts(self._identity(epoch), 0, np.int32, least=-1, most=self.window)
+        rows = np.full(self.windows, -1, np.int64)
+        if found is not None and len(found) == len(rows):
+            rows[:] = found
+        return rows
+
+    def keep(self, epoch: int) -> None:
+        """Keep the numbers of rows of an epoch for later processes, if more are known than are kept already."""
+        rows = self._rows_of_windows(epoch)
+        if self.windows >= _WINDOWS_WORTH_KEEPING and (rows >= 0).sum() > (self._kept(epoch) >= 0).sum() + 1:
+            keep_counts(self._identity(epoch), 0, rows.astype(np.int32))
+
+    def _identity(self, epoch: int) -> Identity:
+        return self.version, self.samples, self.seed, epoch
+
     def _counted(self, epoch: int, rows: I64, numbers: range) -> I64:
-        """Return the number of rows of some windows. Those that were not planned are planned, and noted in `rows`."""
-
-        def count(number: int) -> int:
-            return len(kernels.pack_rows(self.pieces.costs[self._in_window(epoch, number)], self.tokens)[1])
-
+        """Return the number of rows of some windows. Those that were not planned are counted, and noted in `rows`."""
         own = rows[numbers.start : numbers.stop]
-        missing = (numbers.start + np.flatnonzero(own < 0)).tolist()
-        counts = map_all(count, missing, workers=cpu_count()) if len(missing) > 1 else map(count, missing)
-        for number, found in zip(missing, counts, strict=True):
-            rows[number] = found
+        missing = numbers.start + np.flatnonzero(own < 0)
+        runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1) if len(missing) else []
+        tasks = [run[at : at + _WINDOWS_OF_A_TASK] for run in runs for at in range(0, len(run), _WINDOWS_OF_A_TASK)]
+
+        def count(run: I64) -> I64:
+            first, last = int(run[0]) * self.window, min((int(run[-1]) + 1) * self.window, self.samples)
+            costs = look_up(self.base, self.pieces.costs, epoch, first, last)
+            return kernels.count_rows(costs, self.window, self.tokens)
+
+        counts = map_all(count, tasks, workers=cpu_count()) if len(tasks) > 1 else map(count, tasks)
+        for run, found in zip(tasks, counts, strict=True):
+            rows[run] = found
         return own
 
     def take_pieces(self, epoch: int, positions: I64) -> I64:

@@ -13,9 +13,9 @@ from bushel.errors import UnsupportedError
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.checks import check_count
 from bushel.loader.chunk_plan import ChunkPlan
-from bushel.loader.chunked import Megatron
 from bushel.loader.expansion import blocks_that_fit, bytes_to_find
 from bushel.loader.loadable import Loadable
+from bushel.loader.megatron import Megatron
 from bushel.loader.mixture import Mixture
 from bushel.loader.pack_options import check_alone, order_of_chunks, order_of_packs
 from bushel.loader.pack_plan import PackPlan

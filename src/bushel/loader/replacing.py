@@ -78,7 +78,8 @@ def decoded_one_by_one(
 def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]:
     """Yield the samples that may replace the one at a position of an epoch, each as a batch."""
     from bushel.loader.bucketed import Bucketed
-    from bushel.loader.chunked import Chunked, MegatronChunks
+    from bushel.loader.chunked import Chunked
+    from bushel.loader.megatron import MegatronChunks
     from bushel.loader.packed import Packed
 
     if isinstance(order, Packed):

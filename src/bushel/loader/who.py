@@ -13,7 +13,7 @@ from bushel._runtime.order import Blocks, Exact, Sequential
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.chunk_plan import ChunkPlan
-from bushel.loader.chunked import MegatronChunks
+from bushel.loader.megatron import MegatronChunks
 from bushel.loader.pack_plan import PackPlan
 from bushel.loader.plan import BatchPlan, Plan
 
@@ -40,6 +40,7 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
     counts = own.at(epoch)
     if step < 0 or (batch := next(own.batches(epoch, counts.consumed(0, step)), None)) is None:
         raise IndexError(f"step={step}: epoch {epoch} has {counts.steps()} steps for rank {rank}")
+    _keep(plan, epoch)
     return batch
 
 
@@ -65,7 +66,9 @@ def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
 def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
     if isinstance(plan, ChunkPlan):
-        return _steps_of_rows(plan, epoch, sample)
+        found = _steps_of_rows(plan, epoch, sample)
+        _keep(plan, epoch)
+        return found
     if isinstance(plan, BucketPlan):
         ends = plan.order.epoch(epoch).ends
         positions = np.array(plan.order.positions(epoch, sample), np.int64)
@@ -75,9 +78,16 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
         # a row that is at least a global batch before the end is not in the last step, wherever the end is
         last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
         count = int(plan.order.row_counts(epoch, last)[-1])
+        _keep(plan, epoch)
     else:
         units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
     return _steps_of(plan, epoch, sample, units, count, size)
+
+
+def _keep(plan: AnyPlan, epoch: int) -> None:
+    """Keep what was counted of an epoch, so that a later process answers at once."""
+    if isinstance(plan, PackPlan | ChunkPlan):
+        plan.order.keep(epoch)
 
 
 def _steps_of(

@@ -29,6 +29,10 @@ constexpr const char *type_name<const std::int32_t>() {
     return "int32";
 }
 template <>
+constexpr const char *type_name<std::int32_t>() {
+    return "writable int32";
+}
+template <>
 constexpr const char *type_name<const std::uint32_t>() {
     return "uint32";
 }

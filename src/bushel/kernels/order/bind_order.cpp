@@ -1,4 +1,4 @@
-// Python bindings: the permutation of orders, and the rows of packs.
+// Python bindings: the permutations of orders, and the rows of packs.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -6,6 +6,7 @@
 #include "common/python.hpp"
 #include "order/first_fit.hpp"
 #include "order/permutation.hpp"
+#include "order/shuffle.hpp"
 
 namespace bushel {
 
@@ -32,15 +33,102 @@ nb::object permute(nb::handle values, std::int64_t size, std::uint64_t key, nb::
     return owned_array(images.release(), given.size());
 }
 
-nb::object pack_rows(nb::handle sizes, std::int64_t capacity) {
-    const auto given = array_argument<const std::uint32_t>(sizes, "sizes");
+// Add up the entries of each window of items. They lie anywhere, so they are asked for some items ahead.
+void add_entries(const std::uint32_t *table, const std::int32_t *items, std::size_t count, std::size_t width, std::int64_t *sums) {
+    constexpr std::size_t ahead = 32;
+    for (std::size_t first = 0; first < count; first += width, ++sums) {
+        const std::size_t last = std::min(count, first + width);
+        std::int64_t sum = 0;
+        for (std::size_t i = first; i < last; ++i) {
+            __builtin_prefetch(table + items[std::min(i + ahead, count - 1)]);
+            sum += table[items[i]];
+        }
+        *sums = sum;
+    }
+}
+
+nb::object look_up(nb::handle table, std::int64_t first, std::int64_t count, std::uint64_t key) {
+    const auto given = array_argument<const std::uint32_t>(table, "table");
+    const auto size = static_cast<std::int64_t>(given.size());
+    if (size > Permutation::limit) throw nb::value_error("table: expected at most 2**48 entries");
+    if (first < 0 || count < 0 || first > size || count > size - first) {
+        throw nb::index_error("first, count: expected values of 0 to the length of the table - 1");
+    }
+    std::unique_ptr<std::uint32_t[]> found(new std::uint32_t[count]);
+    if (count) {
+        const nb::gil_scoped_release unlocked;
+        Permutation(size, key).look_up(given.data(), first, found.get(), static_cast<std::size_t>(count));
+    }
+    return owned_array(found.release(), static_cast<std::size_t>(count));
+}
+
+// The sizes and the capacity of rows of items.
+std::uint32_t check_rows(const Array<const std::uint32_t> &sizes, std::int64_t capacity) {
     if (capacity < 1 || capacity > std::numeric_limits<std::int32_t>::max()) {
         throw nb::value_error("capacity: expected 1 to 2**31 - 1");
     }
     const auto most = static_cast<std::uint32_t>(capacity);
-    const bool fits = std::all_of(given.data(), given.data() + given.size(), [most](std::uint32_t size) { return size <= most; });
+    const bool fits = std::all_of(sizes.data(), sizes.data() + sizes.size(), [most](std::uint32_t size) { return size <= most; });
     if (!fits) throw nb::value_error("sizes: expected at most capacity");
-    if (given.size() >= std::numeric_limits<std::uint32_t>::max()) throw nb::value_error("sizes: expected fewer than 2**32");
+    if (sizes.size() >= std::numeric_limits<std::uint32_t>::max()) throw nb::value_error("sizes: expected fewer than 2**32");
+    return most;
+}
+
+nb::object count_rows(nb::handle sizes, std::int64_t window, std::int64_t capacity) {
+    const auto given = array_argument<const std::uint32_t>(sizes, "sizes");
+    const std::uint32_t most = check_rows(given, capacity);
+    if (window < 1) throw nb::value_error("window: expected 1 or more");
+    const auto width = static_cast<std::size_t>(window);
+    const std::size_t windows = given.size() / width + (given.size() % width != 0);
+    std::unique_ptr<std::int64_t[]> counts(new std::int64_t[windows]);
+    {
+        const nb::gil_scoped_release unlocked;
+        RowCounter counter(most);
+        for (std::size_t number = 0; number < windows; ++number) {
+            const std::size_t first = number * width;
+            const std::size_t rows = counter.count(given.data() + first, std::min(width, given.size() - first));
+            counts[number] = static_cast<std::int64_t>(rows);
+        }
+    }
+    return owned_array(counts.release(), windows);
+}
+
+nb::object window_sums(nb::handle table, nb::handle items, std::int64_t window) {
+    const auto entries = array_argument<const std::uint32_t>(table, "table");
+    const auto given = array_argument<const std::int32_t>(items, "items");
+    if (window < 1) throw nb::value_error("window: expected 1 or more");
+    const auto width = static_cast<std::size_t>(window);
+    const std::size_t count = given.size(), windows = count / width + (count % width != 0);
+    std::unique_ptr<std::int64_t[]> sums(new std::int64_t[windows]());
+    std::uint32_t most = 0;  // a negative item is a large number
+    {
+        const nb::gil_scoped_release unlocked;
+        for (std::size_t i = 0; i < count; ++i) most = std::max(most, static_cast<std::uint32_t>(given.data()[i]));
+        if (!count || most < entries.size()) add_entries(entries.data(), given.data(), count, width, sums.get());
+    }
+    if (count && most >= entries.size()) throw nb::index_error("items: expected 0 to the length of the table - 1");
+    return owned_array(sums.release(), windows);
+}
+
+nb::object shuffle_items(nb::handle items, nb::handle key, std::int64_t position) {
+    const auto given = array_argument<std::int32_t>(items, "items");
+    const auto state = array_argument<const std::uint32_t>(key, "key");
+    if (state.size() != Mt19937::words || position < 0 || position > Mt19937::words) {
+        throw nb::value_error("key, position: expected 624 words, and 0 to 624");
+    }
+    std::unique_ptr<std::uint32_t[]> after(new std::uint32_t[Mt19937::words]);
+    Mt19937 draw(state.data(), static_cast<int>(position));
+    {
+        const nb::gil_scoped_release unlocked;
+        shuffle(draw, given.data(), given.size());
+    }
+    std::copy(draw.key(), draw.key() + Mt19937::words, after.get());
+    return nb::make_tuple(owned_array(after.release(), std::size_t{Mt19937::words}), draw.position());
+}
+
+nb::object pack_rows(nb::handle sizes, std::int64_t capacity) {
+    const auto given = array_argument<const std::uint32_t>(sizes, "sizes");
+    const std::uint32_t most = check_rows(given, capacity);
     std::size_t rows = 0;
     std::unique_ptr<std::int64_t[]> items(new std::int64_t[given.size()]), ends;
     {
@@ -61,6 +149,10 @@ nb::object pack_rows(nb::handle sizes, std::int64_t capacity) {
 void bind_order(nb::module_ &module) {
     module.def("permute", &permute, nb::arg("values"), nb::arg("size"), nb::arg("key"), nb::arg("tweak") = nb::none(),
                nb::arg("inverse") = false);
+    module.def("look_up", &look_up, nb::arg("table"), nb::arg("first"), nb::arg("count"), nb::arg("key"));
+    module.def("count_rows", &count_rows, nb::arg("sizes"), nb::arg("window"), nb::arg("capacity"));
+    module.def("window_sums", &window_sums, nb::arg("table"), nb::arg("items"), nb::arg("window"));
+    module.def("shuffle_mt19937", &shuffle_items, nb::arg("items"), nb::arg("key"), nb::arg("position"));
     module.def("pack_rows", &pack_rows, nb::arg("sizes"), nb::arg("capacity"));
 }
 

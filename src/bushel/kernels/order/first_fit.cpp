@@ -1,6 +1,7 @@
 #include "order/first_fit.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace bushel {
 
@@ -26,48 +27,80 @@ std::vector<std::uint32_t> descending(const std::uint32_t *sizes, std::size_t co
 // The rows in a binary tree whose inner nodes have the most room of the rows below them.
 class Rooms {
 public:
-    Rooms(std::size_t rows, std::uint32_t capacity) {
-        while (leaves_ < rows) leaves_ *= 2;
+    Rooms(const std::uint32_t *sizes, std::size_t count, std::uint32_t capacity) {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < count; ++i) sum += sizes[i];
+        // all rows but one are more than half full, since two that are not would have been one
+        const std::uint64_t most = capacity ? 2 * sum / capacity + 1 : 1;
+        while (leaves_ < std::min<std::uint64_t>(most, count)) leaves_ *= 2;
         room_.assign(2 * leaves_, capacity);
     }
 
-    // Take room in the first row that has it. There must be one.
-    std::size_t take(std::uint32_t size) {
-        std::size_t node = 1;
-        while (node < leaves_) {
-            node *= 2;
-            node += room_[node] < size;
+    // Put items of one size, one after another, each into the first row that has room for it. `put(row, items)` is
+    // called for each row that takes some: the items after the first one fit where that did, until the row is full.
+    template <typename Put>
+    void take(std::uint32_t size, std::size_t items, Put put) {
+        while (items) {
+            std::size_t node = 1;
+            while (node < leaves_) {
+                node *= 2;
+                node += room_[node] < size;
+            }
+            const std::size_t fit = items == 1 || !size ? items : std::min<std::size_t>(items, room_[node] / size);
+            const std::size_t row = node - leaves_;
+            put(row, fit);
+            used_ = std::max(used_, row + 1);
+            items -= fit;
+            room_[node] -= size * static_cast<std::uint32_t>(fit);
+            while (node /= 2) {
+                const std::uint32_t most = std::max(room_[2 * node], room_[2 * node + 1]);
+                if (room_[node] == most) break;
+                room_[node] = most;
+            }
         }
-        const std::size_t row = node - leaves_;
-        room_[node] -= size;
-        while (node /= 2) {
-            const std::uint32_t most = std::max(room_[2 * node], room_[2 * node + 1]);
-            if (room_[node] == most) break;
-            room_[node] = most;
-        }
-        return row;
     }
 
+    std::size_t used() const { return used_; }
+
 private:
-    std::size_t leaves_ = 1;
+    std::size_t leaves_ = 1, used_ = 0;
     std::vector<std::uint32_t> room_;
 };
+
+constexpr std::uint32_t most_counters = 1 << 16;
 
 }  // namespace
 
 std::size_t first_fit(const std::uint32_t *sizes, std::size_t count, std::uint32_t capacity, std::uint32_t *rows) {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum += sizes[i];
-    // all rows but one are more than half full, since two that are not would have been one
-    const std::uint64_t most = capacity ? 2 * sum / capacity + 1 : 1;
-    Rooms rooms(static_cast<std::size_t>(std::min<std::uint64_t>(most, std::max<std::size_t>(count, 1))), capacity);
-    std::size_t used = 0;
-    for (const std::uint32_t item : descending(sizes, count)) {
-        const std::size_t row = rooms.take(sizes[item]);
-        rows[item] = static_cast<std::uint32_t>(row);
-        used = std::max(used, row + 1);
+    Rooms rooms(sizes, count, capacity);
+    const std::vector<std::uint32_t> items = descending(sizes, count);
+    for (std::size_t first = 0, last = 0; first < count; first = last) {
+        const std::uint32_t size = sizes[items[first]];
+        while (last < count && sizes[items[last]] == size) ++last;
+        std::size_t next = first;
+        rooms.take(size, last - first, [&](std::size_t row, std::size_t fit) {
+            for (; fit; --fit) rows[items[next++]] = static_cast<std::uint32_t>(row);
+        });
     }
-    return used;
+    return rooms.used();
+}
+
+std::size_t RowCounter::count(const std::uint32_t *sizes, std::size_t count) {
+    Rooms rooms(sizes, count, capacity_);
+    const auto nothing = [](std::size_t, std::size_t) {};
+    if (capacity_ < most_counters) {  // the items of each size are counted instead of sorted
+        of_size_.assign(std::size_t{capacity_} + 1, 0);
+        for (std::size_t i = 0; i < count; ++i) ++of_size_[sizes[i]];
+        for (std::uint32_t size = capacity_ + 1; size-- > 0;) rooms.take(size, of_size_[size], nothing);
+    } else {
+        sorted_.assign(sizes, sizes + count);
+        std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+        for (std::size_t first = 0, last = 0; first < count; first = last) {
+            while (last < count && sorted_[last] == sorted_[first]) ++last;
+            rooms.take(sorted_[first], last - first, nothing);
+        }
+    }
+    return rooms.used();
 }
 
 }  // namespace bushel

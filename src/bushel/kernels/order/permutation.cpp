@@ -53,6 +53,11 @@ BUSHEL_AVX2 void network_avx2(const Halves &with, std::uint32_t *high, std::uint
                               std::size_t count, bool inverse) {
     network(with, high, low, tweak, count, inverse);
 }
+
+BUSHEL_AVX512 void network_avx512(const Halves &with, std::uint32_t *high, std::uint32_t *low, const std::uint32_t *tweak,
+                                  std::size_t count, bool inverse) {
+    network(with, high, low, tweak, count, inverse);
+}
 #endif
 
 using Network = void (*)(const Halves &, std::uint32_t *, std::uint32_t *, const std::uint32_t *, std::size_t, bool);
@@ -60,12 +65,15 @@ using Network = void (*)(const Halves &, std::uint32_t *, std::uint32_t *, const
 Network network_here() {
     static const Network chosen = select<Network>({
 #ifdef BUSHEL_X86
+        {Simd::avx512, &network_avx512},
         {Simd::avx2, &network_avx2},
 #endif
         {Simd::scalar, &network_scalar},
     });
     return chosen;
 }
+
+constexpr std::size_t block = 512;
 
 }  // namespace
 
@@ -87,7 +95,6 @@ void Permutation::apply(std::int64_t *values, std::size_t count, const std::uint
         std::fill(values, values + count, 0);
         return;
     }
-    constexpr std::size_t block = 512;
     std::uint32_t high[block], low[block], tweaks[block] = {};
     std::uint16_t walking[block];
     const Halves with = {keys_, high_mask_, low_mask_};
@@ -113,6 +120,18 @@ void Permutation::apply(std::int64_t *values, std::size_t count, const std::uint
             }
             left = still;
         }
+    }
+}
+
+// The entries lie anywhere in the table, so those of a block are asked for before the first of them is used.
+void Permutation::look_up(const std::uint32_t *table, std::int64_t first, std::uint32_t *found, std::size_t count) const {
+    std::int64_t images[block];
+    for (std::size_t start = 0; start < count; start += block) {
+        const std::size_t own = std::min(block, count - start);
+        for (std::size_t i = 0; i < own; ++i) images[i] = first + static_cast<std::int64_t>(start + i);
+        apply(images, own, nullptr, false);
+        for (std::size_t i = 0; i < own; ++i) __builtin_prefetch(table + images[i]);
+        for (std::size_t i = 0; i < own; ++i) found[start + i] = table[images[i]];
     }
 }
 

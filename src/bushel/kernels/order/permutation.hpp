@@ -18,6 +18,9 @@ public:
     // member of the family to use for each value; null: 0 for all.
     void apply(std::int64_t *values, std::size_t count, const std::uint32_t *tweak, bool inverse) const;
 
+    // Write `table[image]` for the images of `first`, `first` + 1, … The table has `size` entries.
+    void look_up(const std::uint32_t *table, std::int64_t first, std::uint32_t *found, std::size_t count) const;
+
 private:
     std::int64_t size_;
     int low_bits_ = 0;

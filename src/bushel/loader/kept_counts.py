@@ -1,0 +1,62 @@
+"""What `who` and `when` have counted of an epoch, kept in the user's cache of tables for later processes.
+
+The rows of packs and chunks depend on the lengths of all documents before them. Counting these takes longer than the
+question itself, so whoever asked leaves the counts for the next one. Training reads them, but never writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Identity", "keep_counts", "kept_counts"]
+
+_LAYOUT = 1
+_LARGE = 8
+"""Counts may take this part of the cache at most."""
+
+Number = TypeVar("Number", np.int32, np.int64)
+
+Identity = tuple[str, int, int, int]
+"""The version of an order, its number of documents, its seed, and the epoch."""
+
+
+def kept_counts(
+    identity: Identity, number: int, dtype: type[Number], *, least: int, most: int
+) -> npt.NDArray[Number] | None:
+    """Return counts that were kept, each of which must be in `least` to `most`; None if there are none.
+
+    Args:
+        identity: What they are of.
+        number: Which of its arrays they are.
+        dtype: The type of the counts.
+        least: The smallest possible count.
+        most: The largest possible one.
+    """
+    from bushel._index.table_cache import cache_of_tables
+
+    cache = cache_of_tables()
+    if cache is None or (data := cache.get(_name(identity), number)) is None:
+        return None
+    item = np.dtype(dtype).itemsize
+    if data.nbytes % item:
+        return None
+    found = np.frombuffer(data, dtype)
+    return found if not len(found) or (found.min() >= least and found.max() <= most) else None
+
+
+def keep_counts(identity: Identity, number: int, counts: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> None:
+    """Keep counts, if there is a cache that is large enough. A cache that cannot be written to is warned of once."""
+    from bushel._index.table_cache import cache_of_tables
+
+    cache = cache_of_tables()
+    if cache is not None and counts.nbytes <= cache.limit // _LARGE:
+        cache.put(_name(identity), number, np.ascontiguousarray(counts).view(np.uint8).data)
+
+
+def _name(identity: Identity) -> str:
+    return hashlib.sha256(json.dumps(["counts", _LAYOUT, *identity]).encode()).hexdigest()[:40]
