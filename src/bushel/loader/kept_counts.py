@@ -1,7 +1,7 @@
 """What `who` and `when` have counted of an epoch, kept in the user's cache of tables for later processes.
 
 The rows of packs and chunks depend on the lengths of all documents before them. Counting these takes longer than the
-question itself, so the process that was asked leaves the counts for later ones. Training reads them, but never writes them.
+question itself, so the process that was asked leaves the counts for later ones. Training reads them, and never writes.
 """
 
 from __future__ import annotations
