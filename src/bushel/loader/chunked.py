@@ -179,7 +179,7 @@ class Chunked:
         return found
 
     def _kept(self, epoch: int, which: int) -> I64:
-        """Return the counts that an earlier process has kept; those of no windows if there are none."""
+        """Return the counts that an earlier process has kept; the count of no window if there are none."""
         found = None
         if self._windows >= _WORTH_KEEPING:
             found = kept_counts(self._identity(epoch), which, np.int64, least=0, most=_MOST_TOKENS)
