@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.containers.tfrecords import varint
 
 import bushel
 from bushel.errors import BushelError, FormatError
@@ -50,14 +51,6 @@ def test_a_million_columns(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(",".join(f"c{number}" for number in range(1_000_000)) + "\n")
     with pytest.raises(FormatError, match=r"x\.csv.*too many cells"):
         bushel.open(tmp_path / "x.csv", index="memory")
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def page(size: int, length: int, values: int) -> bytes:

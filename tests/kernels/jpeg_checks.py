@@ -61,6 +61,20 @@ def check(data: bytes, count: int = 6, seed: int = 0) -> None:
             assert_same(own, crop(data, box, size, gap=1, libjpeg=True), (box, size))
 
 
+def check_damaged_crop(data: bytes, draw: random.Random, number: int) -> None:
+    """Compare a crop of a damaged image with libjpeg's, unless libjpeg refuses it."""
+    try:
+        box = list(boxes(data, 1, number))[1]
+    except JpegError:
+        return
+    size = max((box[2] - box[0]) // draw.choice((1, 2, 4, 8)), 1), max((box[3] - box[1]) // 2, 1)
+    if size[0] * size[1] > 1 << 20:
+        return
+    other = crop(data, box, size, gap=1, libjpeg=True)
+    if not isinstance(other, str):
+        assert_same(crop(data, box, size, gap=1), other, number)
+
+
 def segments(data: bytes) -> list[bytes]:
     """Return the parts before the scan: the SOI marker, then each segment with its marker."""
     found, at = [data[:2]], 2

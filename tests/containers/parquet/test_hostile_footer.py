@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.containers.tfrecords import varint
 
 import bushel
 from bushel.errors import FormatError
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def element(name: str, children: int | None = None) -> bytes:

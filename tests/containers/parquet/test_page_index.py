@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.containers.tfrecords import varint
 from tests.storage.objects.range_server import Server, served
 
 import bushel
@@ -161,21 +162,13 @@ def test_damaged_indexes_give_an_error_or_the_right_values(server: Server) -> No
 CHUNK = Chunk(100, 900, 30, "stored", index=(5000, 60))
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
-
-
 def _zigzag(value: int) -> bytes:
-    return _varint(value << 1 if value >= 0 else (-value << 1) - 1)
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def forged(pages: list[tuple[int, int, int]], size: int | None = None) -> bytes:
     """Return an offset index with these pages: offset, bytes, first row."""
-    return b"\x19\xfc" + _varint(len(pages) if size is None else size) + _listed(pages) + b"\0"
+    return b"\x19\xfc" + varint(len(pages) if size is None else size) + _listed(pages) + b"\0"
 
 
 def _listed(pages: list[tuple[int, int, int]]) -> bytes:
