@@ -68,7 +68,7 @@ class TestImageFolder:
     def test_two_files_of_one_key_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "a.png").write_bytes(png(0))
         (tmp_path / "a.jpg").write_bytes(jpeg(0))
-        with pytest.raises(FormatError, match=r"a\.png: its key would be the same as that of a\.jpg"):
+        with pytest.raises(FormatError, match=r"a\.png: its key would be the same as the key of a\.jpg"):
             ImageFolder(tmp_path)
 
     def test_nothing_to_pack(self, tmp_path: Path) -> None:

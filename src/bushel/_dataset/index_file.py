@@ -104,7 +104,7 @@ class IndexFile(msgspec.Struct, frozen=True):
 
 
 def column_name(field: str, columns: Container[str]) -> str:
-    """Return the name of a field's structs: another one than that of a column of values."""
+    """Return the name of a field's structs, which differs from the name of a column of values."""
     return f"{field}.extent" if field in columns else field
 
 

@@ -90,7 +90,7 @@ def index(
             and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
             fields once.
         sha256: `values` to store the SHA-256 of every value, as columns such as `image.bytes.sha256`; `files` to
-            store that of every file; or both, as a list or a text with commas (docs/integrity.md). `bushel.verify`
+            store it for every file; or both, as a list or a text with commas (docs/integrity.md). `bushel.verify`
             compares them. Reads all data once.
         keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
             (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.

@@ -49,7 +49,7 @@ def join(
         others: The datasets that are joined to it.
         on: The property that partners share. `key`: the keys are equal. (The samples of JSON lines, CSV and Parquet
             have none; where such a dataset has a field `key`, that is meant, and otherwise the position.) Another name
-            is that of a field or column of texts or whole numbers: if both datasets have it, the values are equal; if
+            names a field or column of texts or whole numbers: if both datasets have it, the values are equal; if
             one has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
             compared without a leading `./` and without what follows the first dot of the last part, as are the keys. So
             `./cat/0.jpg` names the sample `cat/0` of a tar, zip or folder. A pair, such as `("photo", "id")`, names the

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["time_windows"]
 
 _TOLERANCE = 1e-4
-"""Seconds by which a time may differ from that of a frame, as in LeRobot."""
+"""Seconds by which a time may differ from the time of a frame, as in LeRobot."""
 
 
 def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
@@ -31,7 +31,7 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
         SpecError: The frames have no rate.
         KeyError: There is no such field.
         TypeError: A field has no frames, or an argument has another type.
-        ValueError: A time is not that of a frame.
+        ValueError: No frame has one of the times.
     """
     if not isinstance(deltas, Mapping) or not deltas:
         raise TypeError(f"delta_timestamps={deltas!r}: expected fields and seconds, such as {{'action': [0, 0.1]}}")

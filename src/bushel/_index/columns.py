@@ -38,7 +38,7 @@ LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""
 
 BOOL, INT, FLOAT, TEXT = 1, 2, 4, 8
-"""Types of values in `Column.types`; 0 is that of a missing value."""
+"""Types of values in `Column.types`; 0 stands for a missing value."""
 
 Kind = Literal["bool", "int", "uint", "float", "text"]
 """The kind of values. `uint` has numbers beyond int64, and is rare."""

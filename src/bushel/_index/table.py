@@ -179,7 +179,7 @@ class FileStamp(Struct, frozen=True, eq=False):
         crc32: The stamp (`bushel._discovery.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
             sidecars of older versions.
         sha256: The SHA-256 of the whole file in 64 hexadecimal digits, if `bushel.index` was asked for it. It is not
-            compared with that of another table.
+            compared with the number of another table.
     """
 
     name: str

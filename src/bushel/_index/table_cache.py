@@ -2,9 +2,9 @@
 
 It is the folder `BUSHEL_TABLES_DIR`, by default `bushel/tables` in `XDG_CACHE_HOME` or `~/.cache`, of at most
 `BUSHEL_TABLES_SIZE` (2 GB by default, 0 for no cache). The tables that were used longest ago are removed first. The
-folder may be deleted at any time. A table is found by the URLs, sizes and stamps of its files, so that of a replaced
-object is never found; objects of stores that give neither an ETag nor a time have none. `containers/kept_folder.py`
-keeps the tables of local folders of many files in it.
+folder may be deleted at any time. A table is found by the URLs, sizes and stamps of its files, so the table of a
+replaced object is never found; objects of stores that give neither an ETag nor a time have none.
+`containers/kept_folder.py` keeps the tables of local folders of many files in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SHA-256 of stored values, as a column of texts.
 
-The digest of a plain field is that of its stored bytes. That of a sequence is the SHA-256 of the digests of its
+The digest of a plain field is the SHA-256 of its stored bytes; of a sequence, the SHA-256 of the digests of its
 elements, 32 bytes each, one after another, so that other borders between the same bytes give another digest.
 """
 

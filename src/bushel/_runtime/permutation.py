@@ -80,9 +80,9 @@ class Permutation(Struct, frozen=True):
     """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
 
     The network permutes the smallest power of two, at least 64, that holds `size` (Luby and Rackoff, 1988; the
-    alternating, unbalanced form is that of NIST SP 800-38G). Its round function is a 32-bit integer hash (lowbias32 by
-    C. Wellons, public domain). A value outside 0..size-1 goes through the network again until it is inside (Black and
-    Rogaway, 2002), fewer than two times on average.
+    alternating, unbalanced form is defined in NIST SP 800-38G). Its round function is a 32-bit integer hash (lowbias32
+    by C. Wellons, public domain). A value outside 0..size-1 goes through the network again until it is inside (Black
+    and Rogaway, 2002), fewer than two times on average.
 
     Attributes:
         size: Number of values, 1 to `LIMIT`.

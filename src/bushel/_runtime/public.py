@@ -116,8 +116,8 @@ def check_flags(**flags: Any) -> None:
 class _Definition:
     """Leads `inspect.unwrap` from a class to one like it that names the file. Instances and subclasses wrap nothing.
 
-    `inspect` looks for the source of a class in the file of its module; for a class that wraps another, in that of the
-    other one's.
+    `inspect` looks for the source of a class in the file of its module; for a class that wraps another, in the file of
+    the other one's.
     """
 
     __slots__ = ("_module", "_of")

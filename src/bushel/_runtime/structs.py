@@ -38,7 +38,7 @@ def _as_dataclass(owner: type[msgspec.Struct]) -> Any:
 class _Meta(msgspec.StructMeta):
     @property
     def __signature__(cls) -> Signature:
-        # that of msgspec looks up the annotations, of which some are imported by type checkers only
+        # msgspec's looks up the annotations, of which some are imported by type checkers only
         from inspect import signature
 
         return signature(_as_dataclass(cls))

@@ -56,7 +56,7 @@ def card(
         target: The file to write, such as `README.md`; None for none. For Croissant, the index is exported beside it,
             as `NAME.parquet` (`Dataset.export_index`), unless that would lie among the data.
         croissant: Whether to return Croissant, not Markdown.
-        title: The name of the dataset. Default: that of its folder.
+        title: The name of the dataset. Default: the name of its folder.
         description: A description for people.
         license: Its licence: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
         url: Its page.

@@ -15,7 +15,7 @@ __all__ = ["command"]
 class AboutOptions(Struct, frozen=True):
     """Options for facts that the dataset does not have."""
 
-    title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: that of its folder]")] = None
+    title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: its folder's]")] = None
     description: Annotated[str | None, Option("--description", help="What it is, in a few sentences.")] = None
     license: Annotated[
         str | None, Option("--license", help="Its licence: an identifier of SPDX, such as cc-by-4.0, or a URL.")

@@ -117,7 +117,7 @@ def listing(
         dataset: The dataset. A stream is read only as far as the listing goes.
         start: Position of the first sample.
         number: Number of samples; None for all.
-        sizes: Whether to yield sizes. The size of a sequence is that of all its elements.
+        sizes: Whether to yield sizes. The size of a sequence is the size of all its elements.
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):

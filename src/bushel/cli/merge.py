@@ -20,7 +20,7 @@ def command(
         Option(
             "--container",
             "-c",
-            help="Container of the new dataset. [default: that of the first]",
+            help="Container of the new dataset. [default: the first one's]",
             values=new_containers,
         ),
     ] = None,

@@ -49,7 +49,7 @@ def command(
     reason: Annotated[str | None, Option("--reason", help="Why: kept in the list, and shown in errors.")] = None,
     ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
     listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False,
-    undo: Annotated[bool, Option("--undo", help="Take back the last call, or that of --call.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Take back the last call, or the one of --call.")] = False,
     erase: Annotated[
         bool,
         Option(

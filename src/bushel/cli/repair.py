@@ -37,7 +37,7 @@ def command(
     container: Kind = None,
     to: Annotated[
         str | None,
-        Option("--to", help="Container of the new dataset.  [that of the damaged one]", values=new_containers),
+        Option("--to", help="Container of the new dataset. [default: the damaged one's]", values=new_containers),
     ] = None,
     decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False,
     sizes: SizeOptions,

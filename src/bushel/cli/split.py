@@ -27,9 +27,7 @@ def command(
     *,
     container: Annotated[
         str | None,
-        Option(
-            "--container", "-c", help="Container of the new datasets. [default: that of SOURCE]", values=new_containers
-        ),
+        Option("--container", "-c", help="Container of the new datasets. [default: SOURCE's]", values=new_containers),
     ] = None,
     shuffle: Annotated[
         bool,

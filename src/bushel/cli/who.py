@@ -56,7 +56,7 @@ def command(
     step: Annotated[int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")] = None,
     rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0,
     key: Annotated[str | None, Option("--key", help="Print the steps that have this sample instead.")] = None,
-    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: that of the state]")] = None,
+    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: the state's]")] = None,
     options: OrderOptions,
     container: Kind = None,
     as_json: Json = False,

@@ -17,7 +17,7 @@ from bushel.codecs.video import open_clip, pyav, read_packets
 __all__ = ["scan_clip"]
 
 _HEADER = 64
-"""Bytes before a packet's data that belong to it: of WebM's blocks, whose position is that of their header."""
+"""Bytes before a packet's data that belong to it: of WebM's blocks, whose position is the position of their header."""
 
 _LARGEST = 1 << 32
 """Size of a clip in bytes from which it has no table, as offsets have 32 bits."""

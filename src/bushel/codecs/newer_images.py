@@ -20,7 +20,7 @@ _BRANDS = {
 """Brands in the first box of a file, `ftyp` (ISO/IEC 14496-12, section 4.3), that name the coding of its picture."""
 
 _ANY_CODING = {b"mif1": "HEIF", b"msf1": "HEIF"}
-"""Brands of such files with any coding. Without another brand, it is nearly always that of HEIC."""
+"""Brands of such files with any coding. Without another brand, it nearly always means HEIC."""
 
 _LONGEST_FTYP = 256
 _JXL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a")

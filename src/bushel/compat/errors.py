@@ -18,7 +18,7 @@ class WrongTypeError(TypeError, AssertionError):
 
 
 class NoFolderError(NotADirectoryError, AssertionError):
-    """A path is not that of a folder."""
+    """A path does not lead to a folder."""
 
 
 @contextmanager

@@ -270,6 +270,3 @@ class WritableContainer(Container, Protocol):
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start a shard, or continue one whose files are in `staging` and whose rows are in `builder`."""
         ...
-
-
-# Abilities that only some containers have

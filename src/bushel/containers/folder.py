@@ -234,7 +234,7 @@ def _fields(
 
 
 def _codec_of(kind: str, extensions: Iterable[str]) -> str:
-    """Return the codec of media files of one kind: that of all, or one that reads all of them."""
+    """Return the codec of media files of one kind: the codec that all share, or one that reads all of them."""
     codecs = sorted({codec_of_extension(extension) for extension in extensions})
     several = next(codec for field, _, codec in _KINDS if field == kind)
     return codecs[0] if len(codecs) == 1 or several is None else several

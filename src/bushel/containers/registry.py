@@ -325,12 +325,12 @@ def is_data_file(name: str) -> bool:
 
 
 def is_forward_only(name: str) -> bool:
-    """Return whether a name is that of a file which is read from front to back."""
+    """Return whether a file of this name is read from front to back."""
     return any(name.endswith(known.forward) for known in _registered.values() if known.forward)
 
 
 def needs_index(name: str) -> bool:
-    """Return whether a name is that of a file which is read at random only with an index, and otherwise in a stream."""
+    """Return whether a file of this name is read at random only with an index, and otherwise in a stream."""
     return any(name.endswith(known.slow) for known in _registered.values() if known.slow)
 
 

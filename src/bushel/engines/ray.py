@@ -40,8 +40,8 @@ class RayEngine:
     """Tasks of Ray Core. Ray places each on a node with the resources that it needs.
 
     Args:
-        address: As for `ray.init`: by default the cluster that this process is connected to, that of `RAY_ADDRESS`, or
-            a new one on this machine.
+        address: As for `ray.init`: by default the cluster that this process is connected to, the one in `RAY_ADDRESS`,
+            or a new one on this machine.
         num_cpus: CPUs of a task; give the same number as `workers=` to use as many threads.
         memory: Bytes of memory of a task. Ray then starts as many on a node as have room.
         resources: Further resources of a task, as for `ray.remote`.

@@ -316,7 +316,7 @@ def _publish_objects(run: RunFolder, place: AnyPath, final: AnyPath, record: Rec
     """Move the objects of a part. Their stamps change with that, so the indexes are written for the new ones.
 
     Raises:
-        FormatError: A staged index is not that of a shard of the run.
+        FormatError: A staged index does not belong to a shard of the run.
     """
     names = sorted(walk_names(place), key=lambda name: f"{FOLDER}/" in name)
     if not names:
@@ -352,7 +352,7 @@ def _load_index(root: AnyPath, recorded: RecordedShard, container: str | None) -
         return None
     files = [entry.name for entry in index.files]
     if (container or index.container) != index.container or files != [name for name, _, _ in recorded.entry.files]:
-        message = f"this index is that of {', '.join(files)} as {index.container!r}, not of {recorded.entry.name!r}"
+        message = f"this index belongs to {', '.join(files)} as {index.container!r}, not to {recorded.entry.name!r}"
         raise FormatError(message, file=str(path), hint="start the run elsewhere, or again with mode='overwrite'")
     return index
 

@@ -111,7 +111,7 @@ def _check(record: Record, number: int, path: AnyPath) -> None:
     attempt = _ATTEMPT.fullmatch(record.attempt)
     if record.part != number or attempt is None or int(attempt[1]) != number:
         found = f"part {record.part} by the attempt {record.attempt!r}"
-        raise FormatError(f"expected the record of part {number}, found that of {found}", file=str(path), hint=_HINT)
+        raise FormatError(f"expected the record of part {number}, found one of {found}", file=str(path), hint=_HINT)
     for shard in record.shards:
         for name in (shard.entry.name or "x", shard.sidecars, *(name for name, _, _ in shard.entry.files)):
             try:

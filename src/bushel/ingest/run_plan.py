@@ -108,7 +108,7 @@ def part_starts(samples: int, parts: int) -> list[int]:
 
 
 def refuse_difference(known: RunPlan, wanted: RunPlan, target: str) -> None:
-    """Raise `StateError` for the first difference between the plan of a target and that of a call."""
+    """Raise `StateError` for the first difference between the plan of a target and the plan of a call."""
     before, now = _flat(known), _flat(wanted)
     for name in dict.fromkeys((*now, *before)):
         if before.get(name) != now.get(name):

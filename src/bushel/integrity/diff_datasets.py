@@ -198,7 +198,7 @@ class _Values:
 
     @cached_property
     def checked(self) -> Bools:
-        """bool[samples + 1]: whether the checksums are on record. The last one is that of no sample."""
+        """bool[samples + 1]: whether the checksums are on record. The last one stands for no sample."""
         known = [np.full(samples, own is not None and own.crc32 is not None) for samples, own in self.parts]
         return np.concatenate([*known, np.zeros(1, np.bool_)])
 

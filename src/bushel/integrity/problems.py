@@ -30,7 +30,7 @@ Kind = Literal[
 ]
 """The kind of a problem:
 
-- `format`: the structure of a file contradicts itself, or that of another file;
+- `format`: the structure of a file contradicts itself or another file;
 - `missing`: a file or a shard does not exist;
 - `stray`: a shard that the manifest of the dataset does not list;
 - `incomplete`: the writer of the dataset has not finished;

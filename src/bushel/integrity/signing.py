@@ -30,7 +30,7 @@ from bushel.storage import AnyPath, below, read_whole, write_whole
 __all__ = ["DIGEST", "NAMESPACE", "check_digest", "places_of_digest", "sign"]
 
 DIGEST = "digest.txt"
-"""Name of the digest of a folder in its `.bushel`; that of a file begins with the name of the file, as in
+"""Name of the digest of a folder in its `.bushel`; the digest of a file begins with the name of the file, as in
 `train.tar.digest.txt`. The signature of `ssh-keygen` has `.sig` behind it."""
 
 NAMESPACE = "bushel"
@@ -67,7 +67,7 @@ def sign(source: Any, *, key: Any = None, workers: int | None = None) -> Path:
     root, place = places_of_digest(source)
     text = _digest(source, root, workers or cpu_count())
     signature = Path(f"{place}.sig")
-    signature.unlink(missing_ok=True)  # which would be that of another digest
+    signature.unlink(missing_ok=True)  # which would belong to another digest
     write_whole(place, text)
     if key is not None:
         _keygen("sign", "-f", str(key), "-n", NAMESPACE, str(place))

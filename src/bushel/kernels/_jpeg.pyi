@@ -135,7 +135,7 @@ def decode_jpegs(
         libjpeg: As in `decode_jpeg`.
         max_pixels: As in `decode_jpeg`.
         seek_tables: The seek table of each JPEG, as in `decode_jpeg`; an empty one stands for none.
-        refused: A list to which the index of each JPEG is appended whose seek table is that of another one.
+        refused: A list to which the index of each JPEG is appended whose seek table belongs to another one.
 
     Returns:
         (index, message) of each JPEG that failed, ascending. Their images in ``out`` are unchanged.

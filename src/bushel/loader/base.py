@@ -158,7 +158,7 @@ class LoaderBase(BatchOptions, Generic[Item]):
 
         Raises:
             ValueError: The next `for` has no batch.
-            UnsupportedError: It is that of a stream that can be read only once.
+            UnsupportedError: It is the state of a stream that can be read only once.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4)

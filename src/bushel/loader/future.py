@@ -21,7 +21,7 @@ def accept_future(state: LoaderState, own: Any) -> LoaderState:
         own: The order of the loader.
 
     Raises:
-        StateError: The order is that of a mixture whose schedule differs in what was drawn.
+        StateError: The order belongs to a mixture whose schedule differs in samples that were drawn.
     """
     order = own.base if isinstance(own, Packed) else own
     if not isinstance(order, Scheduled) or state.version == own.version:

@@ -69,7 +69,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             their first tokens; or `"split"` to use their parts, each like a document.
         chunk_by: Join documents, one after another, and cut them into rows: the column of the index with their lengths,
             such as `tokens.length`. `batch_size` is the number of rows. `shuffle` is the order of the documents;
-            `bushel.loader.Megatron()` is that of Megatron-LM.
+            `bushel.loader.Megatron()` is the order of Megatron-LM.
         chunk_tokens: With `chunk_by`: the number of tokens in a row.
         overlap: With `chunk_by`: the number of tokens that a row has in common with the one before it.
         fields: The fields to read, as for `Dataset.read`; None for all. `{"frames": RandomWindow(16, step=4)}` reads
@@ -328,8 +328,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
         Args:
             step: Number of the step, counted from the start of the epoch, with this batch size and number of ranks.
-            rank: The rank; None for that of this loader.
-            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+            rank: The rank; None for the rank of this loader.
+            epoch: The epoch; None for the epoch of the next `for`, or of the running one.
 
         Returns:
             The keys of the batch, in its order; for packs and chunks, the keys of each row.
@@ -369,7 +369,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
         Args:
             key: The key of the sample.
-            epoch: The epoch; None for that of the next `for`, or of the one that runs.
+            epoch: The epoch; None for the epoch of the next `for`, or of the running one.
 
         Returns:
             In ascending order; empty if the epoch leaves the sample out. Steps are counted as for `who`.
@@ -387,7 +387,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return [(own, *place) for place in steps_with(self._plan, own, self.dataset.position(key))]
 
     def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
-        """Return a batch without counting it: that of a step, or the first one of the next `for`.
+        """Return a batch without counting it: the batch of a step, or the first one of the next `for`.
 
         It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are.
 

@@ -1,4 +1,4 @@
-"""The options of loaders, written once: the frozen dataclasses whose `__init__` is that of `Loader` and its like.
+"""The options of loaders, written once: the frozen dataclasses whose `__init__` `Loader` and its like have.
 
 `Loader`, `StreamLoader` and `MapView` inherit from them and check them in `__post_init__`. So the signature that
 `inspect`, `help`, editors and type checkers show is the one that `dataclasses` made of these lines.

@@ -175,18 +175,14 @@ class Pipeline(Struct, frozen=True):
     def prefetch(self, plan: BatchPlan) -> None:
         """Tell the storage what will be read for a batch."""
         with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
-            fields = (
-                self.fields
-                if self.windows is None
-                else self.windows.mask(self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
-            )
+            fields = _mask(self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
             self.source.prefetch(plan.samples, fields, decode=self.decode)
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
         with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
             numbers, draws = self._wanted(plan)
-            fields = self.fields if self.windows is None else self.windows.mask(self.fields, plan.epoch, numbers, draws)
+            fields = _mask(self.windows, self.fields, plan.epoch, numbers, draws)
             return self.source.extents(numbers, fields, decode=self.decode)
         return []
 
@@ -222,18 +218,14 @@ class Pipeline(Struct, frozen=True):
         numbers = plan.samples.tolist()
         with suppress(Exception):  # the bad sample raises it again below
             wanted, draws = self._wanted(plan)
-            mask = fields if self.windows is None else self.windows.mask(fields, plan.epoch, wanted, draws)
+            mask = _mask(self.windows, fields, plan.epoch, wanted, draws)
             stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
         own = draws_of(self.order, plan)
 
         def read(place: int, number: int) -> Sample:
             one = np.array([number], np.int64)
-            mask = (
-                fields
-                if self.windows is None
-                else self.windows.mask(fields, plan.epoch, one, None if own is None else own[place : place + 1])
-            )
+            mask = _mask(self.windows, fields, plan.epoch, one, None if own is None else own[place : place + 1])
             return self.source.read_encoded(one, mask, decode=self.decode)[0]
 
         return one_by_one(
@@ -310,7 +302,7 @@ class Pipeline(Struct, frozen=True):
 
         def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
             own, seeds = numbers[places], None if draws is None else draws[places]
-            mask = fields if self.windows is None else self.windows.mask(fields, epoch, own, seeds)
+            mask = _mask(self.windows, fields, epoch, own, seeds)
             found = self.source.decode_samples(samples, own, encoded=self.transforms.encoded, fields=mask)
             if self.windows is not None:
                 self.windows.add_pads(found, epoch, own, seeds)
@@ -422,6 +414,11 @@ class Pipeline(Struct, frozen=True):
         if failure.error is not None:
             first = next(iter(self.fields or self.source.dataset.spec), "")
             report.add(describe(self.source.dataset, sample, failure, failure.error, first), failure.error)
+
+
+def _mask(windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None) -> Any:
+    """Return the fields to read of samples; random windows choose the elements of each sample."""
+    return fields if windows is None else windows.mask(fields, epoch, samples, draws)
 
 
 def without_key(sample: Sample) -> Sample:

@@ -394,7 +394,7 @@ def _refuse_twins(root: AnyPath, names: Collection[str]) -> None:
         other = stems.setdefault(os.path.splitext(name)[0], name)
         if other != name:
             raise FormatError(
-                f"its key would be the same as that of {os.path.basename(other)}",
+                f"its key would be the same as the key of {os.path.basename(other)}",
                 file=str(_file(root, name)),
                 hint="keep one of them with suffixes=, or pack all files unchanged with bushel.sources.Files",
             )

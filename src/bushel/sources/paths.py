@@ -59,8 +59,8 @@ def media_kind(source: Any) -> str | None:
 def folder_of(source: Any) -> tuple[str, list[str]]:
     """Return the folder that holds the files of a pattern or a list, and their names in it, in order.
 
-    The folder of a pattern is what comes before its first wildcard; that of a list is the innermost folder that holds
-    all of the files.
+    The folder of a pattern is what comes before its first wildcard; the folder of a list is the innermost one that
+    holds all of the files.
 
     Raises:
         FileNotFoundError: A file does not exist, or nothing matches the pattern.

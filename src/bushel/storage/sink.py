@@ -46,7 +46,7 @@ class Sink:
         """
         self.path = path
         self.position = self._written = position
-        self._first = position  # the checksum is that of the bytes from here on
+        self._first = position  # the checksum covers the bytes from here on
         self._sum: int | None = 0  # CRC-32 of the bytes up to _written; None if it must be computed from
         self._checked = (position, 0)  # an earlier position and the CRC-32 up to it
         self._pieces: list[_Piece] = []  # buffered, followed by

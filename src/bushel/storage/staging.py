@@ -120,7 +120,7 @@ class Staging:
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def sync_names(self) -> None:
-        """With `sync`, wait until the names of the staged files are on disk, up to that of the dataset's folder.
+        """With `sync`, wait until the names of the staged files are on disk, up to the name of the dataset's folder.
 
         Only then may the journal record that they are complete: after a power cut, a file that is neither staged nor
         renamed could not be distinguished from one that was renamed.

@@ -1,6 +1,6 @@
 """The frames of a file of Zstandard (RFC 8878) as blocks, by its seek table if it has one.
 
-The seekable format is that of `contrib/seekable_format` of Zstandard.
+`contrib/seekable_format` of Zstandard defines the seekable format.
 """
 
 from __future__ import annotations

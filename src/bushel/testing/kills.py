@@ -107,7 +107,7 @@ def _expect_same_files(path: Path, whole: Path, what: str) -> None:
     expect_equal(_files(path), _files(whole), f"{what}: names of files")
     for name in _files(whole):
         equal = (path / name).read_bytes() == (whole / name).read_bytes()
-        expect(equal, f"{what}: {name} differs from that of an unbroken write")
+        expect(equal, f"{what}: {name} differs from the file of an unbroken write")
     left: list[Any] = [*path.glob(".bushel/staging/*")]
     expect(not left, f"{what}: staged files are left: {left}")
 

@@ -155,7 +155,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
-    """Return the name of a class and its colour, which is that of masks for numbers, and follows from a text."""
+    """Return the name of a class and its colour: the colour of its mask for a number, a hash of the name for a text."""
     colours = class_colours()
     if isinstance(name, bool) or not isinstance(name, int | float):
         text = overlay.field if name is None else plain_text(str(name))

@@ -314,7 +314,7 @@ def view(
     Raises:
         MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`; or tokenizers,
             for a `tokenizer.json`.
-        TypeError: No dataset is given, or the viewer cannot show that of a loader.
+        TypeError: No dataset is given, or the viewer cannot show the dataset of a loader.
         ValueError: The file of the token, of the tags or of embeddings holds something else, other users can read that
             of the token, or an overlay is malformed.
         KeyError: No dataset has the field of an overlay.

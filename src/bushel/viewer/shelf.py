@@ -36,7 +36,7 @@ _SELECTION_BYTES = 48 << 20
 QUALITY = "quality."
 """Beginning of the names of columns that are measures of a field: `quality.FIELD.MEASURE`."""
 LIKE = "like."
-"""Beginning of the names of columns that say how near the vectors of samples are to that of one."""
+"""Prefix of the names of columns with the similarity of the vectors of samples to one vector."""
 _NAMED = 3
 """Number of damaged shards that each page names."""
 
@@ -244,7 +244,7 @@ class Shelf:
         return self.vectors[key]
 
     def _likeness(self, shown: Shown, name: str) -> Part:
-        """Return how similar the vectors of samples are to that of one: the column `like.FIELD.POSITION`."""
+        """Return how similar the vectors of samples are to the vector of one: the column `like.FIELD.POSITION`."""
         of, _, position = name.removeprefix(LIKE).rpartition(".")
         vectors = self.vectors_of(shown, of)
         read_more(shown.dataset, vectors, float("inf"))

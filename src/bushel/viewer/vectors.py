@@ -206,7 +206,7 @@ def main_directions(values: F32) -> tuple[F32, float]:
 
 
 def _iterated(values: F32, mean: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], float, float]:
-    """Return the two main directions of long vectors by subspace iteration, their variance, and that of all."""
+    """Return the two main directions of long vectors by subspace iteration, their variance, and the total variance."""
     count, size = values.shape
     rng = np.random.default_rng(0)
     basis = rng.normal(size=(size, 2 + _EXTRA))

@@ -109,7 +109,7 @@ def check_record(record: Any, closed: bool, length: int) -> None:
 class BagWriter(Closing):
     """Writes one bag file, which gets its name when it is closed.
 
-    The table of version 2 holds ends, that of version 1 (Granular before 0.20) starts.
+    A table of version 2 holds ends, of version 1 (Granular before 0.20) starts.
     """
 
     def __init__(self, filepath: Any, version: int = 2) -> None:

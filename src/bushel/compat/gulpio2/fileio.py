@@ -51,7 +51,7 @@ __all__ = [
 class GulpDirectory:
     """A directory of gulp chunks, which threads may share. A copy in another process opens its own files.
 
-    If several chunks have the same id, the first is read, with a `GulpWarning`. `colorspace` is that of `GulpChunk`. An
+    If several chunks have the same id, the first is read, with a `GulpWarning`. `colorspace` is as in `GulpChunk`. An
     unpaired file is an `UnpairedChunkError`, and a malformed meta file a `MetaFileError`.
     """
 

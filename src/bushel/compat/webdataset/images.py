@@ -57,7 +57,7 @@ class ImageHandler:
         self.extensions = set(extensions)
 
     def __call__(self, key: str, data: bytes) -> Any:
-        """Return the image, or None if the extension is not that of an image."""
+        """Return the image, or None if images do not have this extension."""
         if re.sub(r".*[.]", "", key).lower() not in self.extensions:
             return None
         kind, numbers, mode = imagespecs[self.imagespec]

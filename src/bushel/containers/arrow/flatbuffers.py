@@ -61,7 +61,7 @@ class FlatTable:
         return [FlatTable(self.data, place + _number(self.data, place, "<I")) for place in places]
 
     def structs(self, field: int, layout: str) -> list[tuple[int, ...]]:
-        """Return a vector of structs; `layout` is that of one in `struct`."""
+        """Return a vector of structs; `layout` is the format of one for `struct`."""
         width = struct.calcsize(layout)
         start, count = self._vector(field, width)
         return list(struct.iter_unpack(layout, self.data[start : start + count * width])) if count else []

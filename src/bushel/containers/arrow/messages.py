@@ -46,7 +46,7 @@ class Column:
 
     Attributes:
         name: Its name.
-        type: Number of its type; of a dictionary, that of its values.
+        type: Number of its type; for a dictionary, of the type of its values.
         width: Bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2 of a float
             of 16, 32 or 64 bits.
         signed: Whether an integer is signed.

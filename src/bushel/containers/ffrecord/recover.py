@@ -103,7 +103,7 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
 def _matching(file: File, tables: _Tables) -> npt.NDArray[np.bool_]:
     """Return which records match their CRC-32.
 
-    The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, that of nothing, only a whole
+    The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, as of no bytes, only a whole
     header shows that it was empty before.
     """
     crc32, offset, length = tables

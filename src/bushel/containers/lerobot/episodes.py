@@ -30,7 +30,7 @@ __all__ = ["CONTAINER"]
 I64 = npt.NDArray[np.int64]
 
 _ONCE = ("episode_index", "task")
-"""Fields that have one value for an episode, that of its first row."""
+"""Fields that have one value for an episode: the value of its first row."""
 _KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}
 
 
@@ -91,7 +91,7 @@ def _table(rows: Rows) -> tuple[ShardIndex, npt.NDArray[np.bool_]]:
     steps = np.diff(rows.episode)
     if (steps < 0).any():
         row = int(steps.argmin()) + 1
-        raise FormatError(f"row {row} belongs to an episode before that of row {row - 1}", file=path, hint=HINT)
+        raise FormatError(f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT)
     own = np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
     starts = np.append(own, len(rows.episode))
     fields = {name: _field(each, starts) for name, each in table.fields.items()}

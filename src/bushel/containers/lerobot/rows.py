@@ -1,6 +1,6 @@
 """One file of rows of a LeRobot dataset: the table of its rows, and the frames of cameras that belong to them.
 
-The table is that of `parquet`, with the field `task`, which has the text of each row's task.
+The table is made by `parquet`, with a further field `task`, which has the text of each row's task.
 """
 
 from __future__ import annotations

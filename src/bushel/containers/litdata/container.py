@@ -1,7 +1,7 @@
 """LitData: an `index.json` names chunks, whose items have one value for each leaf of a tree.
 
 Leaves are extents of the chunk, or of its blocks if it is compressed. docs/format-litdata.md has the rules. The
-layout is that of litdata (`streaming/writer.py`, `item_loader.py`, `framed_zstd.py`, `serializers.py`).
+layout is defined by litdata (`streaming/writer.py`, `item_loader.py`, `framed_zstd.py`, `serializers.py`).
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:
     """Return the field of a leaf and the codec of its stored bytes, by its format.
 
     Raises:
-        FormatError: The format is unknown, or the name cannot be that of a field.
+        FormatError: The format is unknown, or the name cannot be the name of a field.
     """
     kind, _, parameter = format_.partition(":")
     codec = _CODECS.get(format_, _CODECS.get(kind))

@@ -1,7 +1,7 @@
 """MDS, the shards of MosaicML's streaming: an `index.json` names shard files, whose samples have one value per column.
 
 Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has the rules. The layout
-is that of mosaicml-streaming (`streaming/base/format/mds`).
+is defined by mosaicml-streaming (`streaming/base/format/mds`).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _unreadable(error: ExtentError, file: File) -> FormatError:
 
 
 def _listed(folder: AnyPath) -> list[Shard] | None:
-    """Return the shards that a folder's index.json lists; None if it is that of another format.
+    """Return the shards that a folder's index.json lists; None if it belongs to another format.
 
     Raises:
         FormatError: It is damaged, or lists a shard of another format.

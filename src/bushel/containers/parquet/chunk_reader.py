@@ -15,7 +15,7 @@ class ChunkReader:
 
     Args:
         file: The file.
-        footer: Its footer, or that of a run of rows, of whose chunks only the pages that have them are fetched.
+        footer: Its footer, or the footer of a run of rows, of whose chunks only the pages that have them are fetched.
     """
 
     def __init__(self, file: File, footer: Footer) -> None:

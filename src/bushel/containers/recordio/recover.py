@@ -159,7 +159,7 @@ def _lines(table: File, fault: Fault) -> list[tuple[str, int]]:
 
 
 def _keys(lines: list[tuple[str, int]], offsets: I64, file: File, fault: Fault) -> list[str]:
-    """Return the key of each record: that of its line, or `at-OFFSET`."""
+    """Return the key of each record: the key in its line, or `at-OFFSET`."""
     listed: dict[int, list[int]] = {}
     for number, (_, offset) in enumerate(lines):
         listed.setdefault(offset, []).append(number)

@@ -18,7 +18,7 @@ COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")
 
 
 def is_compressed_archive(name: str) -> bool:
-    """Return whether a name is that of a compressed archive that can have an index."""
+    """Return whether a compressed archive of this name can have an index."""
     return name.endswith(COMPRESSED)
 
 

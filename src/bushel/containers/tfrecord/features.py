@@ -45,7 +45,7 @@ def features_of(scan: TfrecordScanner, file: File) -> dict[str, Feature]:
     """Return the features that a scan has found, by name.
 
     Raises:
-        FormatError: A name cannot be that of a field.
+        FormatError: A name cannot be the name of a field.
     """
     found = {}
     for each in scan.features:

@@ -46,8 +46,8 @@ class Claim:
         target: Path of the dataset, for errors.
         holder: This process and its purpose; by default to write.
         waits_for: Purposes of other holders that are waited for.
-        covers_run: Whether the claim is that of everything that this process writes of the holder's run in parts.
-        sync: Whether new folders above that of the claim are put on disk.
+        covers_run: Whether the claim covers everything that this process writes of the holder's run in parts.
+        sync: Whether new folders above the folder of the claim are put on disk.
 
     Attributes:
         path: The file or object.

@@ -22,7 +22,7 @@ from bushel.storage.claims.holder import LEASE_SECONDS, Holder, is_gone, parse
 __all__ = ["FileClaim", "held_by", "take_file"]
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
-"""Errors of file systems without locks; EBADF is that of NFS for a file that cannot be opened for writing."""
+"""Errors of file systems without locks; EBADF is the error of NFS for a file that cannot be opened for writing."""
 _NO_LINKS = (errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP)
 _PATIENCE = 10.0
 """Seconds for which processes that take over the same claim get out of each other's way."""

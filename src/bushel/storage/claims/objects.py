@@ -28,7 +28,7 @@ class ObjectClaim:
         holder: This process.
         tag: The version of the object (its ETag), or None if the store has none.
         ours: False in a fork, and after another machine has taken the claim over.
-        renewals: Number of signs of life. In S3 the tag is that of the content, so each has another content.
+        renewals: Number of signs of life. In S3 the tag follows from the content, so each has another content.
     """
 
     path: ObjectPath

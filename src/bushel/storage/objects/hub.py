@@ -43,7 +43,7 @@ class HubPath(ObjectPath):
         In the name of a revision, `%2F` is a slash.
 
         Raises:
-            UnsupportedError: The URL is not that of a dataset.
+            UnsupportedError: The URL does not name a dataset.
             FileNotFoundError: The dataset or the revision does not exist.
             OSError: The Hub refuses, or cannot be reached.
         """
