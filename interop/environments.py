@@ -6,6 +6,10 @@
 Each file ``requirements/NAME.txt`` becomes ``.interop/NAME`` at the root of the repository. An environment whose
 requirements have not changed is kept. An environment that cannot be made does not stop the others; the exit
 status is then 1, and the last lines say which failed and why. ``uv`` is used if it is installed, else venv and pip.
+
+FFRecord comes from its repository. Where GitHub cannot be reached, Git takes a copy instead:
+
+    git config --global url.COPIES/ffrecord.insteadOf https://github.com/HFAiLab/ffrecord
 """
 
 from __future__ import annotations
