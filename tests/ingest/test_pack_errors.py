@@ -118,6 +118,27 @@ class TestErrors:
         bushel.pack(source, tmp_path / "whole", mode="append", max_errors=2, **more)
         assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
 
+    @pytest.mark.parametrize("before", [3, 9])
+    def test_an_append_whose_first_item_fails_is_resumed_after_the_samples_of_before(
+        self, tmp_path: Path, before: int
+    ) -> None:
+        out, source = tmp_path / "x.tar", Numbered(6, bad=(0,))
+        options: dict[str, Any] = {"keys": lambda key: "n" + key}
+        bushel.pack(Numbered(before), out)
+        with pytest.raises(TooManyErrors, match="Nothing was written"):
+            bushel.pack(source, out, mode="append", **options)
+        done = bushel.pack(source, out, mode="resume", max_errors=1, **options)
+        assert (done.kept, done.samples, done.errors) == (before, 5, 1)
+        assert [sample["label"] for sample in opened(out)] == [*range(before), 1, 2, 3, 4, 5]
+        assert not list(tmp_path.rglob("*.pack.json"))
+
+    def test_a_finished_dataset_is_not_taken_for_the_beginning_of_another_source(self, tmp_path: Path) -> None:
+        bushel.pack(Numbered(3), tmp_path / "x.tar")
+        assert bushel.pack(Numbered(3), tmp_path / "x.tar", mode="resume").samples == 0
+        with pytest.raises(StateError, match=r"is complete with 3 samples, and the source has 6\. mode='append' adds"):
+            bushel.pack(Numbered(6), tmp_path / "x.tar", mode="resume")
+        assert len(opened(tmp_path / "x.tar")) == 3
+
     def test_another_order_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors):
             bushel.pack(Numbered(9, bad=(5,)), tmp_path / "x.tar")

@@ -24,7 +24,7 @@ from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError
 from bushel.ingest import PackResult
-from bushel.ingest.part import OrderRange
+from bushel.ingest.items import OrderRange
 from bushel.ingest.run_plan import part_starts
 from bushel.sources import ImageFolder, Stored, Stream
 from bushel.transforms import CenterCrop, Resize

@@ -15,8 +15,9 @@ from bushel._writer.options import WriterOptions
 from bushel._writer.pack_writer import PackWriter
 from bushel.ingest.columns import ColumnReader, column_reader
 from bushel.ingest.commit import OnPart, Written
+from bushel.ingest.items import OrderRange, StreamItems
 from bushel.ingest.pack_options import PackOptions, Workers
-from bushel.ingest.part import ErrorLimit, OrderRange, Part, StreamItems, WorkerConfig, write_part
+from bushel.ingest.part import ErrorLimit, Part, WorkerConfig, write_part
 from bushel.ingest.prepared import Prepared
 from bushel.ingest.processes import WorkerPool
 from bushel.ingest.run_folder import RunFolder

@@ -10,22 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
 from bushel._writer.options import Mode
 from bushel._writer.pack_writer import PackWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.ingest.columns import ColumnReader, WrittenSamples, write_columns
+from bushel.ingest.items import OrderRange, StreamItems
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
 
 __all__ = [
     "ErrorLimit",
-    "OrderRange",
     "Part",
     "PartResult",
-    "StreamItems",
     "WorkerConfig",
     "batch_ranges",
     "write_part",
@@ -38,67 +36,6 @@ _MAX_BATCH_ITEMS = 256
 _MAX_LISTED_ITEMS = 1024
 """Items of a batch whose bytes are known before."""
 _POSITIONS_AT_ONCE = 1 << 14
-
-
-@dataclass(frozen=True, slots=True)
-class OrderRange:
-    """The items of one part: a range of an order over all positions of a source.
-
-    Attributes:
-        order: The order.
-        first: Index of the part's first item in the order.
-        last: Index after its last item.
-    """
-
-    order: Order
-    first: int
-    last: int
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-    def take(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        """Return the positions of the part's items from index `first` up to `last`."""
-        return self.order.take(0, np.arange(self.first + first, self.first + last, dtype=np.int64))
-
-    def index_after(self, samples: int, bad: Sequence[int]) -> int:
-        """Return the index after the first `samples` good items, where the positions in `bad` are not good.
-
-        Raises:
-            StateError: The part has fewer samples.
-        """
-        found, skipped = 0, np.array(sorted(bad), np.int64)
-        for start in range(0, len(self), 1 << 20):
-            if found == samples:
-                return start
-            positions = self.take(start, min(start + (1 << 20), len(self)))
-            counts = found + np.cumsum(~np.isin(positions, skipped))
-            if counts[-1] >= samples:
-                return start + int(np.searchsorted(counts, samples)) + 1
-            found = int(counts[-1])
-        if found < samples:
-            without = f" without the {len(bad)} that the last run could not pack" if bad else ""
-            raise StateError(f"cannot resume: the target has {samples} samples, but the source only {found}{without}")
-        return len(self)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamItems:
-    """The samples of a stream.
-
-    Attributes:
-        samples: The samples.
-        again: Whether another process can read the same samples again, so that a run can be resumed.
-    """
-
-    samples: Iterator[Any]
-    again: bool = False
-
-    def index_after(self, samples: int, bad: Sequence[int]) -> int:
-        """Return the index after the first `samples` good items, where the positions in `bad` are not good."""
-        for position in sorted(set(bad)):
-            samples += position < samples
-        return samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +235,15 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
         return 0, 0
     if isinstance(part.items, StreamItems) and not part.items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
-    first, noted = state.first(), log.resume()
+    begun, noted = state.first(), log.resume()
+    first = begun or 0
     writer.fill_last(since=first)
     start = part.items.index_after(kept - first, noted)
+    if begun is None and kept and isinstance(part.items, OrderRange) and start < len(part.items):
+        raise StateError(
+            f"cannot resume: {part.target} is complete with {kept} samples, and the source has {len(part.items)}. "
+            "mode='append' adds all of these, mode='overwrite' replaces the dataset"
+        )
     passed: Collection[int] = range(start)
     if noted and isinstance(part.items, OrderRange):
         passed = set(part.items.take(0, start).tolist())
@@ -340,7 +283,7 @@ def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mo
     Args:
         writer: The writer, which is closed.
         log: The error log, which is published.
-        state: The state of the run, which is removed if there is nothing to resume.
+        state: The state of the run, which is removed if nothing is there.
         mode: See `bushel.Writer`.
         before: Number of samples that are not of this run.
 
@@ -357,7 +300,8 @@ def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mo
         return False
     writer.discard()
     log.publish()
-    state.finish()
+    if mode != "append":  # after one, mode="resume" must know that the samples there are of another run
+        state.finish()
     return True
 
 

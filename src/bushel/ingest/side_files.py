@@ -274,8 +274,8 @@ class PackState:
         """Record that the samples of this run start at position `first` of the dataset."""
         write_whole(self._path, json.dumps({"first": first, **self._plan}).encode())
 
-    def first(self) -> int:
-        """Return the position in the dataset of the first sample of this run.
+    def first(self) -> int | None:
+        """Return the position in the dataset of the first sample of this run; None if no run is unfinished.
 
         Raises:
             StateError: The file describes another run.
@@ -283,7 +283,7 @@ class PackState:
         try:
             noted = json.loads(read_whole(self._path))
         except FileNotFoundError:  # finished, or never begun
-            return 0
+            return None
         except ValueError as error:
             raise StateError(f"{self._path} is damaged: pack to another target, or use mode='overwrite'") from error
         first = noted.pop("first")

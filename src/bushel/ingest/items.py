@@ -1,0 +1,79 @@
+"""The items of a part: a range of the positions of a source, or the samples of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.order import Order
+from bushel.errors import StateError
+
+__all__ = ["OrderRange", "StreamItems"]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRange:
+    """The items of one part: a range of an order over all positions of a source.
+
+    Attributes:
+        order: The order.
+        first: Index of the part's first item in the order.
+        last: Index after its last item.
+    """
+
+    order: Order
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def take(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Return the positions of the part's items from index `first` up to `last`."""
+        return self.order.take(0, np.arange(self.first + first, self.first + last, dtype=np.int64))
+
+    def index_after(self, samples: int, bad: Sequence[int]) -> int:
+        """Return the index after the first `samples` good items, where the positions in `bad` are not good.
+
+        Raises:
+            StateError: The part has fewer samples.
+        """
+        found, skipped = 0, np.array(sorted(bad), np.int64)
+        for start in range(0, len(self), 1 << 20):
+            if found == samples:
+                return start
+            positions = self.take(start, min(start + (1 << 20), len(self)))
+            counts = found + np.cumsum(~np.isin(positions, skipped))
+            if counts[-1] >= samples:
+                return start + int(np.searchsorted(counts, samples)) + 1
+            found = int(counts[-1])
+        if found < samples:
+            without = f" without the {len(bad)} that the last run could not pack" if bad else ""
+            raise StateError(
+                f"cannot resume: the target has {samples} samples, but the source only {found}{without}. mode='append' "
+                "adds the source's samples to those of other runs"
+            )
+        return len(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamItems:
+    """The samples of a stream.
+
+    Attributes:
+        samples: The samples.
+        again: Whether another process can read the same samples again, so that a run can be resumed.
+    """
+
+    samples: Iterator[Any]
+    again: bool = False
+
+    def index_after(self, samples: int, bad: Sequence[int]) -> int:
+        """Return the index after the first `samples` good items, where the positions in `bad` are not good."""
+        for position in sorted(set(bad)):
+            samples += position < samples
+        return samples
