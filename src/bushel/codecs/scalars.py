@@ -61,6 +61,17 @@ def _real(codec: str, value: Any) -> float:
         raise codec_error(codec, "a real number in the range of a 64-bit float", describe(value)) from error
 
 
+def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
+    """Check that a float is the number that it stands for, if that is a whole one: floats have 53 or 24 bits for it.
+
+    Raises:
+        CodecError: It is another number.
+    """
+    if (isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "f") in "iu") and real != int(value):
+        keeps = f"a whole number that a {bits}-bit float keeps (`int` and `json` keep all)"
+        raise codec_error(codec, keeps, describe(value))
+
+
 def _encode_int(value: Any) -> bytes:
     number = _integer("int", value)
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
@@ -139,9 +150,11 @@ def _int(name: str, arguments: str) -> Codec:
 
 def _encode_float(codec: str, layout: str, value: Any) -> bytes:
     try:
-        return struct.pack(layout, _real(codec, value))
+        stored = struct.pack(layout, _real(codec, value))
     except OverflowError as error:
         raise codec_error(codec, "a real number in the range of a 32-bit float", describe(value)) from error
+    _check_whole(codec, struct.unpack(layout, stored)[0], value, 8 * len(stored))
+    return stored
 
 
 def _decode_float(codec: str, layout: str, data: Buffer) -> float:
@@ -170,7 +183,9 @@ def _decode_cls(data: Buffer) -> int:
 
 
 def _encode_float_text(value: Any) -> bytes:
-    return json.dumps(_real("float-text", value)).encode()
+    real = _real("float-text", value)
+    _check_whole("float-text", real, value)
+    return json.dumps(real).encode()
 
 
 def _decode_float_text(data: Buffer) -> float:
@@ -178,11 +193,13 @@ def _decode_float_text(data: Buffer) -> float:
         return float(bytes(data))
     try:
         number = json.loads(bytes(data))
-        if type(number) in (int, float):
-            return float(number)
+        real = float(number) if type(number) in (int, float) else None
     except (ValueError, OverflowError, RecursionError) as error:
         raise codec_error("float-text", "a number as JSON text", found_bytes(data)) from error
-    raise codec_error("float-text", "a number as JSON text", found_bytes(data))
+    if real is None:
+        raise codec_error("float-text", "a number as JSON text", found_bytes(data))
+    _check_whole("float-text", real, number)
+    return real
 
 
 def _encode_bytes(value: Any) -> Buffer:

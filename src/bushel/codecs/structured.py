@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel.codecs.arrays import FACTORIES as ARRAYS
 from bushel.codecs.arrays import array_from, as_array, dtype_from
@@ -62,17 +63,33 @@ def _json_array(name: str, arguments: str) -> Codec:
     def decode(data: Buffer) -> Any:
         array = as_array(name, _decode_json(data))
         if wanted and array.size:
-            dtype = np.dtype(wanted)
-            if dtype.kind in "iu" and (
-                array.dtype.kind not in "iu"
-                or int(array.min()) < np.iinfo(dtype).min
-                or int(array.max()) > np.iinfo(dtype).max
-            ):
-                raise codec_error(name, f"integers that fit {wanted}", describe(array))
-            array = array.astype(dtype)
+            array = _of_dtype(name, array, np.dtype(wanted))
         return inner.decode(inner.encode(array.astype(wanted) if wanted else array))
 
     return Codec(name, encode, decode)
+
+
+def _of_dtype(codec: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array with another dtype. Real numbers are rounded to it; whole numbers and truth values are not.
+
+    Raises:
+        CodecError: The dtype does not keep them.
+    """
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if array.dtype.kind not in "iu" or int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise codec_error(codec, f"integers that fit {dtype}", describe(array))
+    if dtype.kind == "b" and array.dtype.kind != "b":
+        raise codec_error(codec, "truth values", describe(array))
+    with np.errstate(over="ignore"):
+        cast = array.astype(dtype)
+    if dtype.kind == "f" and array.dtype.kind in "iu":
+        exact = 1 << (np.finfo(dtype).nmant + 1)
+        if int(array.min()) < -exact or int(array.max()) > exact:
+            changed = zip(cast.ravel().tolist(), array.ravel().tolist(), strict=True)
+            if any(real != whole for real, whole in changed):  # Python compares them exactly
+                raise codec_error(codec, f"integers that {dtype} keeps", describe(array))
+    return cast
 
 
 def _pack(codec: str, value: Any) -> bytes:

@@ -207,7 +207,7 @@ class LineField:
             return Column("int", number, some)
         if stored == "cls" and kinds <= {Kind.INTEGER, Kind.UNSIGNED} and not self._negative:
             return Column("uint", number.view(np.uint64), some)
-        if stored == "float-text" and kinds <= {Kind.INTEGER, Kind.REAL}:
+        if stored == "float-text" and kinds <= {Kind.INTEGER, Kind.REAL} and not self._inexact:
             for part in _parts(len(kind)):
                 whole = kind[part] == Kind.INTEGER
                 if whole.any():
