@@ -102,7 +102,7 @@ class Serving:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ} if contestant.environment is None else {**os.environ, "BUSHEL_SITE": folder},
+            env={**os.environ} if contestant.environment is None else {**os.environ, "SITE_WITH_BUSHEL": folder},
         )
         self._said: list[str] = []
         self._listener = threading.Thread(target=self._listen, daemon=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import crop
 
-if "BUSHEL_SITE" in os.environ:  # in an environment that has those libraries, and Bushel elsewhere
-    site.addsitedir(os.environ["BUSHEL_SITE"])
+if "SITE_WITH_BUSHEL" in os.environ:  # in an environment that has those libraries, and Bushel elsewhere
+    site.addsitedir(os.environ["SITE_WITH_BUSHEL"])
 
 import bushel
 from bushel.loader import Loader

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -214,3 +215,16 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_SETTINGS = frozenset(
+    f"BUSHEL_{name}"
+    for name in (
+        *("BLOCK_CACHE", "CACHE_DIR", "CACHE_SIZE", "NETWORK_CA", "NETWORK_PATIENCE", "NETWORK_TIMEOUT"),
+        *("TABLES_DIR", "TABLES_SIZE"),
+    )
+)
+"""Environment variables whose values are checked where they are used."""
+
+if any(name.startswith("BUSHEL_") and name not in _SETTINGS for name in os.environ):
+    import_module("bushel._runtime.environment").warn_of_mistakes(_SETTINGS)

@@ -19,7 +19,7 @@ from bushel._reader.shards import OpenShard
 from bushel.errors import FormatError
 from bushel.testing.target import forget
 
-SEEDS = int(os.environ.get("BUSHEL_DAMAGE_SEEDS", "6"))
+SEEDS = int(os.environ.get("DAMAGE_SEEDS", "6"))
 
 
 def damaged_tar(folder: Path) -> Path:

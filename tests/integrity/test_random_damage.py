@@ -1,6 +1,6 @@
 """One wrong table entry or payload costs the samples that it touches and no others, in every container.
 
-`BUSHEL_DAMAGE_SEEDS` is the number of random damages for each container, with and without an index.
+`DAMAGE_SEEDS` is the number of random damages for each container, with and without an index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.integrity.spots import COUNT, SPOTS, Generation, damage, payload_spot
 import bushel
 from bushel.errors import FormatError
 
-SEEDS = int(os.environ.get("BUSHEL_DAMAGE_SEEDS", "12"))
+SEEDS = int(os.environ.get("DAMAGE_SEEDS", "12"))
 
 
 def contents(path: Path, spec: Any) -> list[tuple[str, Any]]:

@@ -32,7 +32,7 @@ def refuse_if_secure(original: str, what: object) -> None:
 
 
 def _check(variable: str, asked: bool | None, problem: str, remedy: str) -> None:
-    if not (os.environ.get(variable, "0") not in ("", "0") if asked is None else asked):
+    if not (os.environ.get(variable) == "1" if asked is None else asked):
         raise NotAllowedError(
             f"{problem}: if you trust where it comes from, {remedy}, or set the environment variable {variable}=1"
         )

@@ -1,0 +1,51 @@
+"""Environment variables whose names or values have no effect, which is said when Bushel is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Collection
+
+__all__ = ["warn_of_mistakes"]
+
+_OWN = "BUSHEL_"
+
+_VALUES = {
+    "BUSHEL_ALLOW_COMMANDS": ("1", "0", ""),
+    "BUSHEL_ALLOW_PICKLE": ("1", "0", ""),
+    "BUSHEL_PORTABLE": ("1", "0", ""),
+    "BUSHEL_SIMD": ("scalar", ""),
+}
+"""Variables with few values, and these. The values of others are checked where they are used."""
+
+_OF_KUBERNETES = ("BUSHEL_SERVICE_", "BUSHEL_PORT_")
+"""Beginnings of the names that pods get beside a service called `bushel`, which also gives `BUSHEL_PORT`."""
+
+
+def warn_of_mistakes(settings: Collection[str]) -> None:
+    """Warn of each variable whose name begins with `BUSHEL_`, but is unknown, or whose value has no meaning.
+
+    Worker processes inherit the variables and do not repeat the warnings.
+
+    Args:
+        settings: Names of variables with other values.
+    """
+    known = sorted((*settings, *_VALUES))
+    for name in [each for each in os.environ if each.startswith(_OWN)]:
+        text, allowed = os.environ.get(name, ""), _VALUES.get(name)
+        if allowed is not None and text not in allowed:
+            meant = " or ".join(filter(None, allowed))
+            _warn(f"the environment variable {name} is {text!r}, which has no effect: expected {meant}")
+        elif name not in known and not (name == "BUSHEL_PORT" or name.startswith(_OF_KUBERNETES)):
+            import difflib  # for mistakes only
+
+            near = difflib.get_close_matches(name.removeprefix(_OWN), [each.removeprefix(_OWN) for each in known], 1)
+            hint = f"did you mean {_OWN}{near[0]}?" if near else f"Bushel knows {', '.join(known)}"
+            _warn(f"the environment variable {name} has no effect: {hint}")
+
+
+def _warn(message: str) -> None:
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is None or processes.parent_process() is None:
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
