@@ -167,6 +167,13 @@ def test_open_stream_takes_fields_specs_and_plain_archives(tmp_path: Path) -> No
         bushel.open_stream(path, spec={"cls": "nonsense"})
 
 
+@pytest.mark.parametrize("name", ["folder", "folder/", "fold*"])
+def test_a_folder_is_no_archive_and_the_error_names_the_way(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UnsupportedError, match=r"folder is a folder, .*bushel\.open\(.*folder'\).*folder/\*\.tar'\)"):
+        bushel.open_stream(f"{tmp_path}/{name}")
+
+
 def test_what_a_stream_cannot_do_it_says(tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_bytes(gzip.compress(PLAIN))
@@ -232,7 +239,7 @@ def test_commands_run_only_when_allowed(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="allow_commands=True"):
         StreamDataset(f"pipe:touch {trace}")
     with pytest.raises(UnsupportedError, match="allow_commands=True"):
-        StreamDataset([tmp_path, f"pipe:touch {trace}"])
+        StreamDataset(["-", f"pipe:touch {trace}"])
     assert not trace.exists()
 
 

@@ -63,7 +63,7 @@ def test_an_epoch_ends_with_a_dataset(sets: dict[str, bushel.Dataset]) -> None:
     assert len(set(every)) == 130
     assert len(set(every[:-1])) == 129
     with pytest.raises(ValueError, match="'news' is never read completely"):
-        bushel.mix(sets, {"web": 1, "code": 1}, until="all")
+        bushel.mix(sets, {"web": 1, "code": 1, "news": 0}, until="all")
 
 
 def test_weights_change_on_the_sample(sets: dict[str, bushel.Dataset]) -> None:
@@ -177,6 +177,7 @@ def test_mistakes_are_explained(sets: dict[str, bushel.Dataset]) -> None:
         (sets, {}, ValueError, "needs weights= or schedule="),
         (sets, {"weights": one, "schedule": [(0, one)]}, ValueError, "and not both"),
         (sets, {"weights": {"wb": 1}}, KeyError, "'wb', which is not mixed"),
+        (sets, {"weights": {"web": 1}}, KeyError, "weights= has no weight for 'code': 0 leaves it out"),
         (sets, {"weights": {"web": -1}}, ValueError, "invalid weights"),
         (sets, {"weights": {"web": 0}}, ValueError, "one above 0"),
         (sets, {"weights": [1, 2]}, TypeError, "expected a mapping"),

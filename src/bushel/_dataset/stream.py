@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from bushel._discovery.asked import checked_spec, warn_withheld
@@ -319,7 +320,13 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
     elif hasattr(sources, "read") and not hasattr(sources, "open"):
         yield _Handle(cast("Readable", sources))
     else:
-        yield from expand_paths(sources)
+        for path in expand_paths(sources):
+            if isinstance(path, Path) and path.is_dir():
+                raise UnsupportedError(
+                    f"{path} is a folder, and a stream consists of archives: bushel.open({str(path)!r}) reads a "
+                    f"dataset, and bushel.open_stream({str(path / '*.tar')!r}) archives from front to back"
+                )
+            yield path
 
 
 def check_again(stream: StreamDataset) -> None:

@@ -99,7 +99,7 @@ def mix(
     Args:
         datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of datasets to weights.
             Weights need not add up to 1. Without names they are above 0, and a share is at least 1/4096.
-        weights: Name to weight, 0 or more.
+        weights: Name to weight, 0 or more, of every dataset.
         schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the weights from there
             on, such as `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has the
             weight 0.
@@ -114,7 +114,7 @@ def mix(
     Raises:
         ValueError: A weight is out of its range, a dataset is empty, there are no datasets, or `until` never comes.
         TypeError: An argument has another type.
-        KeyError: A weight or a transform is for a name that is not mixed.
+        KeyError: A weight or a transform is for a name that is not mixed, or `weights` lacks a name.
         FormatError: A field is a sequence in only some of the datasets.
 
     Examples:
@@ -169,6 +169,8 @@ def _points(
         values = tuple(float(own.get(name, 0)) for name in datasets)
         if not all(0 <= value < float("inf") for value in values) or not sum(values):
             raise ValueError(f"invalid weights {dict(own)}: expected finite weights from 0, and one above 0")
+        if schedule is None and (lacking := [name for name in datasets if name not in own]):
+            raise KeyError(f"weights= has no weight for {lacking[0]!r}: 0 leaves it out")
         found.append((at, values))
     return tuple(found)
 
