@@ -114,6 +114,7 @@ ROWS = {"id": ["a", "b"], "n": [1, 2], "text": ["hi", "ho, ho"]}
     [
         ("rows.csv", 'id,n,text\na,1,hi\nb,2,"ho, ho"\n'),
         ("rows.tsv", "id\tn\ttext\na\t1\thi\nb\t2\tho, ho\n"),
+        ("rows.json", '[{"id": "a", "n": 1, "text": "hi"},\n{"id": "b", "n": 2, "text": "ho, ho"}]'),
         ("rows.jsonl", '\n{"id": "a", "n": 1, "text": "hi"}\n{"id": "b", "n": 2, "text": "ho, ho"}\n'),
     ],
 )
@@ -137,7 +138,7 @@ def test_rows_that_name_no_files_are_a_dataset(tmp_path: Path, name: str, text: 
         ("a.csv", "photo,n\nx.JPG,1\n", ()),  # whose error tells how to name the column
         ("a.csv", "id,n\nx,1\n", ("file",)),
         ("a.jsonl", '{"clip": "x.mp4"}\n', ()),
-        ("a.json", '[{"id": "x"}]', ()),  # no container reads it
+        ("a.json", '\n [{"id": 1, "file": "x.png"}]', ()),
     ],
 )
 def test_rows_that_name_files_are_a_table(tmp_path: Path, name: str, text: str, options: tuple[str, ...]) -> None:
@@ -145,8 +146,8 @@ def test_rows_that_name_files_are_a_table(tmp_path: Path, name: str, text: str, 
     assert kind_of(tmp_path / name, options) == "table"
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b'"', b'{"a": ', b"[1]\n"])
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b'"', b'{"a": ', b"[1]\n", b"[[[{"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.csv.gz", "a.json"])
 def test_the_first_row_of_a_malformed_table_is_empty(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
     assert first_row(tmp_path / name) == {}

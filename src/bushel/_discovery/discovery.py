@@ -340,7 +340,8 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     found = found or _ask(path, candidates, names) or _parts(path, container)
     if not found and container is not None:
         raise FormatError(f"there is no {container} dataset here", file=str(path))
-    found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(), names)
+    file = "" if path.is_dir() else path.name
+    found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(file), names)
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
         raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")

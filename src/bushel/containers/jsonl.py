@@ -1,10 +1,11 @@
-"""Lines of JSON, read where they lie: a line is a sample, and the names in its objects are fields.
+"""Lines or an array of JSON, read where they lie: an object is a sample, and its names are fields.
 
 docs/format-jsonl.md has the rules.
 """
 
 from __future__ import annotations
 
+from bushel.containers.array_lines import ARRAYS
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.line_scan import COMPRESSED, LineContainer, LineTable, open_lines, scanner_of
 from bushel.containers.recovery import Fault
@@ -29,5 +30,5 @@ def _filled(table: LineTable, names: list[str]) -> LineTable:
 
 
 CONTAINER = LineContainer(
-    "jsonl", tuple(each + end for each in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)), _scanned
+    "jsonl", tuple(each + end for each in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)), _scanned, ARRAYS
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel.containers.array_lines import ARRAYS, ArrayLines, start_of_array
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.line_values import LineField
@@ -52,12 +53,14 @@ class LineFile:
         lines: The file, or the block file that it expands to.
         blocks: Its blocks; empty if it is not compressed.
         start: Where the first line begins, after a byte order mark.
+        array: Whether it is an array, whose objects are read as lines.
     """
 
     real: File
     lines: File
     blocks: tuple[Blocks, ...]
     start: int
+    array: bool = False
 
     @property
     def number(self) -> int:
@@ -65,10 +68,10 @@ class LineFile:
         return len(self.blocks)
 
 
-def _line_shards(path: AnyPath, suffixes: tuple[str, ...]) -> list[Shard] | None:
+def _line_shards(path: AnyPath, suffixes: tuple[str, ...], alone: tuple[str, ...]) -> list[Shard] | None:
     """Return the shard of one file, or the shards of a folder of such files and pages about them, sorted by name."""
     if not path.is_dir():
-        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(suffixes) else None
+        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith((*suffixes, *alone)) else None
     names = sorted(each.name for each in path.iterdir() if not each.name.startswith("."))
     own = [name for name in names if name.endswith(suffixes)]
     if not own or not all(name in own or name in _ABOUT or name.endswith(_ABOUT) for name in names):
@@ -80,7 +83,7 @@ def open_lines(shard: Shard) -> LineFile:
     """Open the file of a shard.
 
     Raises:
-        FormatError: It is compressed and damaged, or its text is UTF-16.
+        FormatError: It is compressed and damaged, its text is UTF-16, or it should be an array and is not.
         UnsupportedError: It is compressed in a way of which no part can be read alone.
     """
     real = open_file(shard.path(0))
@@ -93,7 +96,10 @@ def open_lines(shard: Shard) -> LineFile:
     head = lines.read(0, min(lines.size, 3))
     if head.startswith(_WIDE):
         raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8: iconv does that")
-    return LineFile(real, lines, blocks, 3 if head == _BOM else 0)
+    start = 3 if head == _BOM else 0
+    if not shard.files[0].endswith(ARRAYS):
+        return LineFile(real, lines, blocks, start)
+    return LineFile(real, lines, blocks, start_of_array(lines, start, real.path), array=True)
 
 
 class _Local:
@@ -180,6 +186,8 @@ class LineTable:
         """
         lines = self.file.lines
         read, chunk = _reading(self.file)
+        array = ArrayLines(read, start) if self.file.array else None
+        read = read if array is None else array.read
         at, window = start, chunk
         while at < lines.size:
             data = memoryview(read(at, min(window, lines.size - at)))
@@ -194,7 +202,7 @@ class LineTable:
                 window *= 2
                 if window > _LONGEST_LINE:
                     raise FormatError(
-                        f"line {scanner.lines + lines_before + 1} has more than {_LONGEST_LINE >> 21} MiB",
+                        f"{self._word} {scanner.lines + lines_before + 1} has more than {_LONGEST_LINE >> 21} MiB",
                         file=self.file.real.path,
                         offset=at,
                         hint="no line of data is that long: do quotes not end, or is it another format?",
@@ -204,6 +212,11 @@ class LineTable:
             if self.report is not None:
                 self.report(at - before)
         self._take(scanner, at)
+        if array is not None and not array.ended:
+            error = FormatError("the array does not end: `]` is missing", file=self.file.real.path, offset=at)
+            if self.fault is None:
+                raise error
+            self.fault(error)
 
     def _feed(self, scanner: LineScanner, data: memoryview, start: int) -> int:
         """Scan the lines in some bytes, and return how many bytes they take."""
@@ -214,6 +227,10 @@ class LineTable:
                 return used
             self._take(scanner, start + used)
 
+    @property
+    def _word(self) -> str:
+        return "object" if self.file.array else "line"
+
     def _leave_out(self, error: FormatError) -> None:
         if self.fault is None:
             raise error
@@ -222,12 +239,11 @@ class LineTable:
 
     def _error(self, scanner: LineScanner, line: int) -> FormatError:
         where = " of the expanded file" if self.file.blocks else ""
-        hint = "correct the line, or remove it"
+        hint = f"correct the {self._word}, or remove it"
         if scanner.problem is not None and "names" in scanner.problem:
             hint = "name the fields to be read with spec=, or write the names as values of a list"
-        return FormatError(
-            f"line {line}{where}: {scanner.problem}", file=self.file.real.path, offset=scanner.problem_offset, hint=hint
-        )
+        what, at = f"{self._word} {line}{where}: {scanner.problem}", scanner.problem_offset
+        return FormatError(what, file=self.file.real.path, offset=at, hint=hint)
 
     def _take(self, scanner: LineScanner, at: int) -> None:
         """Add the values that the scanner has found up to a byte."""
@@ -238,8 +254,8 @@ class LineTable:
         cells, most = (self._samples + rows) * len(names), self.file.lines.size * _CELLS_PER_BYTE
         if cells > max(most, _ENOUGH_CELLS):
             raise FormatError(
-                f"{self._samples + rows} lines with {len(names)} different names would take a table that is far "
-                "larger than the file",
+                f"{self._samples + rows} {self._word}s with {len(names)} different names would take a table that is "
+                "far larger than the file",
                 file=self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
@@ -301,6 +317,7 @@ class LineContainer:
     Attributes:
         name: Its name.
         suffixes: The ends of the names of its files.
+        alone: The ends of the names of files that are its only if they are named, not if they lie in a folder.
         scanned: Returns the table of a file; with a fault, the table of undamaged lines.
         stores_text: Numbers are stored as text.
     """
@@ -308,11 +325,12 @@ class LineContainer:
     name: str
     suffixes: tuple[str, ...]
     scanned: Callable[[Shard, ReadOptions, Fault | None], LineTable]
+    alone: tuple[str, ...] = ()
     stores_text: Literal[True] = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or a shard for each file of a folder, sorted by name."""
-        return _line_shards(path, self.suffixes)
+        return _line_shards(path, self.suffixes, self.alone)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file."""

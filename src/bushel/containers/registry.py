@@ -53,6 +53,7 @@ class _Registration(Struct, frozen=True):
         suffix: Its `suffix`; None if it is only read.
         forward: Ends of the names of its files that are read from front to back, in a stream.
         slow: Ends of the names of its files that are read so, too, unless they have an index.
+        alone: Ends of the names of files that are its data only if they are named, not if they lie in a folder.
         episodes: Name of the container that reads the same files with an episode as a sample.
     """
 
@@ -62,6 +63,7 @@ class _Registration(Struct, frozen=True):
     suffix: str | None = None
     forward: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     episodes: str | None = None
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
@@ -108,7 +110,7 @@ _registered: dict[str, _Registration] = {
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),
     "tfrecord": _Registration(_own("tfrecord"), _TFRECORD),
-    "jsonl": _Registration(_own("jsonl"), _with_compressed(".jsonl", ".ndjson")),
+    "jsonl": _Registration(_own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")),
     "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
     "arrow": _Registration(_own("arrow"), (".arrow", ".feather")),
     "folder": _Registration(_own("folder")),
@@ -313,9 +315,17 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
     return found
 
 
-def last_candidates() -> list[Container]:
-    """Return the containers that may own a path that no other container owns."""
-    return [get_container(name) for name, known in list(_registered.items()) if not known.suffixes + known.file_names]
+def last_candidates(file: str = "") -> list[Container]:
+    """Return the containers that may own a path that no other container owns.
+
+    Args:
+        file: The name of the file; empty for a folder.
+    """
+    return [
+        get_container(name)
+        for name, known in list(_registered.items())
+        if not known.suffixes + known.file_names or (known.alone and file.endswith(known.alone))
+    ]
 
 
 def is_data_file(name: str) -> bool:

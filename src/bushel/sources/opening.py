@@ -149,7 +149,7 @@ def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] =
     if name.endswith(".lst"):
         return "list"
     if name.endswith(_TABLES):
-        return "table" if options or name.endswith((".json", ".json.gz")) or _names_files(path) else "dataset"
+        return "table" if options or _names_files(path) else "dataset"
     if name.endswith((".npz", ".npy")):
         return "arrays"
     if isinstance(source, str | os.PathLike) and (kind := media_kind(source)) is not None:

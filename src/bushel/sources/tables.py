@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -31,6 +32,9 @@ Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""
 
 _DELIMITERS = ";\t,|"
+
+_MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
+"""What a text has that its number lacks."""
 
 _LONGEST_LINE = 1 << 20
 """Most bytes of a line that are read to find out what a table has."""
@@ -66,14 +70,17 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
 
 
 def first_row(path: AnyPath) -> Row:
-    """Return the first row of a `.csv`, `.tsv` or `.jsonl` file, which may be gzipped. Only its beginning is read.
+    """Return the first row of a `.csv`, `.tsv`, `.json` or `.jsonl` file, which may be gzipped. Its beginning is read.
 
     The row is empty if the file has none, or if its beginning is malformed, which `read_rows` reports.
     """
     name, lines = path.name.lower(), list[bytes]()
-    needed = 1 if name.removesuffix(".gz").endswith(".jsonl") else 2
+    plain = name.removesuffix(".gz")
+    needed = 1 if plain.endswith(".jsonl") else 2
     try:
         with path.open("rb") as raw, gzip.open(raw) if name.endswith(".gz") else nullcontext(raw) as file:
+            if plain.endswith(".json"):
+                return _first_of_array(file.read(_LONGEST_LINE).decode("utf-8-sig", "replace"))
             while len(lines) < needed and (line := file.readline(_LONGEST_LINE)):
                 lines += [line] if line.strip() else []
         text = b"".join(lines).decode("utf-8-sig")
@@ -81,6 +88,16 @@ def first_row(path: AnyPath) -> Row:
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, FormatError):
         return {}
     return rows[0] if rows and isinstance(rows[0], dict) else {}
+
+
+def _first_of_array(text: str) -> Row:
+    """Return the first object of an array, of which this text is the beginning; an empty one of anything else."""
+    text = text.lstrip()
+    try:
+        row = json.JSONDecoder().raw_decode(text[1:].lstrip())[0] if text.startswith("[") else {}
+    except (ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}
 
 
 def read_list(path: AnyPath) -> str:
@@ -299,16 +316,28 @@ _CONVERT: Mapping[str, Any] = {"int": int, "float": float, "utf8": str, "json": 
 
 def _type_of(values: Sequence[Any]) -> str:
     for kind, types in (("int", int), ("float", float)):
-        if all(_parses(value, types) for value in values):
+        if all(_keeps(types, value) for value in values):
             return kind
     return "utf8" if all(isinstance(value, str) for value in values) else "json"
 
 
-def _parses(value: Any, kind: type) -> bool:
+def _keeps(kind: type, value: Any) -> bool:
+    """Return whether a value is a number of this kind, or a text that such a number stands for.
+
+    A text is none if a number would lose something of it (`007`, `+1`, `1_000`), and a whole number is no float that
+    it would be rounded to.
+    """
     if isinstance(value, bool) or (isinstance(value, float) and kind is int):
         return False
-    try:
-        kind(value)
-    except (TypeError, ValueError):
+    if isinstance(value, str) and _MORE_THAN_A_NUMBER.search(value):
         return False
-    return True
+    try:
+        number = kind(value)
+        return kind is int or not _is_whole(value) or int(value) == number
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether a value is an integer, or its digits."""
+    return isinstance(value, int) or (isinstance(value, str) and value.lstrip("-").isdecimal())
