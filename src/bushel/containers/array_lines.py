@@ -99,7 +99,8 @@ def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         after = slashes[first] + length
         odd = after[(length % 2 == 1) & (after < len(text))]
         quotes[odd] = False
-    return np.cumsum(quotes, dtype=np.uint8) % 2 == 1
+    inside: npt.NDArray[np.bool_] = np.cumsum(quotes, dtype=np.uint8) % 2 == 1
+    return inside
 
 
 def _last_before(text: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:

@@ -55,7 +55,7 @@ class OrderRange:
             without = f" without the {len(bad)} that the last run could not pack" if bad else ""
             raise StateError(
                 f"cannot resume: the target has {samples} samples, but the source only {found}{without}. mode='append' "
-                "adds the source's samples to those of other runs"
+                "adds the source's samples to the samples of other runs"
             )
         return len(self)
 

@@ -324,8 +324,8 @@ def _type_of(values: Sequence[Any]) -> str:
 def _keeps(kind: type, value: Any) -> bool:
     """Return whether a value is a number of this kind, or a text that such a number stands for.
 
-    A text is none if a number would lose something of it (`007`, `+1`, `1_000`), and a whole number is no float that
-    it would be rounded to.
+    Texts of which a number would lose something (`007`, `+1`, `1_000`) and whole numbers that a float would round are
+    not numbers of this kind.
     """
     if isinstance(value, bool) or (isinstance(value, float) and kind is int):
         return False
