@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bushel.containers.tar import end_of_archive, header_of
-from bushel.kernels import crc32_rows, frame_idx, frame_recordio, frame_tar, split_recordio
+from bushel.kernels import (
+    bytes_offsets,
+    crc32_rows,
+    frame_idx,
+    frame_recordio,
+    frame_tar,
+    join_bytes,
+    split_recordio,
+)
 
 MAGIC = (0xCED7230A).to_bytes(4, "little")
 VALUES = st.lists(st.binary(max_size=300) | st.lists(st.sampled_from([MAGIC, b"abcd"])).map(b"".join), max_size=12)
@@ -99,3 +107,31 @@ def test_other_arguments_that_do_not_fit() -> None:
         frame_idx(one, 0, np.zeros(2, np.int64))
     with pytest.raises(TypeError):
         frame_idx(3, 0, np.zeros(2, np.int64))  # type: ignore[arg-type]
+
+
+@given(st.lists(st.binary(max_size=50), max_size=40), st.integers(0, 40), st.integers(0, 40))
+def test_bytes_are_joined(values: list[bytes], first: int, last: int) -> None:
+    offsets = bytes_offsets(values)
+    assert offsets is not None
+    assert offsets.tolist() == [len(b"".join(values[:end])) for end in range(len(values) + 1)]
+    if first > last or last > len(values):
+        with pytest.raises(ValueError, match="has changed"):
+            join_bytes(values, first, last, 0)
+        return
+    joined = b"".join(values[first:last])
+    assert join_bytes(values, first, last, len(joined)) == joined
+
+
+def test_only_bytes_are_joined() -> None:
+    class Own(bytes):
+        """A subclass, whose buffer need not be its bytes."""
+
+    for other in (Own(b"x"), bytearray(b"x"), None, "x"):
+        assert bytes_offsets([b"a", other]) is None
+        with pytest.raises(ValueError, match="has changed"):
+            join_bytes([b"a", other], 0, 2, 2)  # type: ignore[list-item]
+    for size in (1, 3):
+        with pytest.raises(ValueError, match="has changed"):
+            join_bytes([b"a", b"b"], 0, 2, size)
+    with pytest.raises(TypeError, match="expected a list"):
+        bytes_offsets((b"a",))  # type: ignore[arg-type]

@@ -12,14 +12,16 @@ from bushel.kernels import SampleBuffer
 UNLIMITED = 1 << 62
 
 
-def made(*names: str, keyed: bool = False, numbered: bool = False, refused: bytes = b"") -> SampleBuffer:
+def made(
+    *names: str, keyed: bool = False, numbered: bool = False, refused: bytes = b"", known: set[str] | None = None
+) -> SampleBuffer:
     def encode(value: Any) -> bytes:
         if isinstance(value, Exception):
             raise value
         return str(value).encode()
 
     buffer = SampleBuffer([(name, encode) for name in names or ("a",)], "__key__", keyed, numbered, 20, refused)
-    buffer.restart(UNLIMITED, UNLIMITED, 60)
+    buffer.restart(UNLIMITED, UNLIMITED, 60, 0, 0, known)
     return buffer
 
 
@@ -38,10 +40,10 @@ VALUES = st.binary(max_size=40) | st.binary(max_size=40).map(bytearray) | st.int
 
 @given(st.lists(st.tuples(VALUES, VALUES), max_size=20), st.integers(0, 20), st.integers(0, 3))
 def test_samples_become_columns(samples: list[tuple[Any, Any]], first: int, dropped: int) -> None:
-    buffer = made("a", "b", keyed=True)
     known: set[str] = set()
+    buffer = made("a", "b", keyed=True, known=known)
     for number, (a, b) in enumerate(samples):
-        assert buffer.add({"b": b, "a": a}, f"k{number}", 0, known) == 1
+        assert buffer.add({"b": b, "a": a}, f"k{number}") == number
     assert known == {f"k{number}" for number in range(len(samples))}
     for _ in range(min(dropped, len(samples))):
         assert buffer.drop_last() == f"k{len(samples) - 1}"
@@ -59,20 +61,60 @@ def test_samples_become_columns(samples: list[tuple[Any, Any]], first: int, drop
 
 
 def test_keys() -> None:
-    buffer, known = made(keyed=True, numbered=True), {"taken"}
-    assert buffer.add({"a": 1, "__key__": "x"}, None, 0, known) == 1
-    assert buffer.add({"a": 1, "__key__": "x"}, "given", 1, known) == 1
-    assert buffer.add({"a": 1}, None, 2, known) == 1
+    known = {"taken"}
+    buffer = made(keyed=True, numbered=True, known=known)
+    assert buffer.add({"a": 1, "__key__": "x"}) == 0
+    assert buffer.add({"a": 1, "__key__": "x"}, "given") == 1
+    assert buffer.add({"a": 1}) == 2
     for key in ("taken", "x", "000000002", "", "_x", "a/b", "a.b", "é", "k" * 21, "\udcff", 5, b"x"):
-        assert buffer.add({"a": 1}, key, 3, known) == 0, key
+        assert buffer.add({"a": 1}, key) == -1, key
     assert contents(buffer)[0] == [b"x", b"given", b"000000002"]
     assert known == {"taken", "x", "given", "000000002"}
-    assert buffer.add({"a": 1}, "y", 3, None) == 0
-    assert made(keyed=True).add({"a": 1}, None, 0, set()) == 0
+    assert made(keyed=True).add({"a": 1}, "y") == -1
+    assert made(keyed=True, known=set()).add({"a": 1}) == -1
     unkeyed = made()
-    assert (unkeyed.add({"a": 1}, "0", 0, None), unkeyed.add({"a": 1, "__key__": None}, None, 0, None)) == (0, 1)
+    assert (unkeyed.add({"a": 1}, "0"), unkeyed.add({"a": 1, "__key__": None})) == (-1, 0)
     assert unkeyed.rows(0)[0] is None
     assert unkeyed.drop_last() is None
+
+
+def test_keys_that_are_counted() -> None:
+    buffer = made(keyed=True, numbered=True)
+    buffer.restart(UNLIMITED, UNLIMITED, 60, position=7, number=999_999_990)
+    assert [buffer.add({"a": 1}) for _ in range(4)] == [7, 8, 9, 10]
+    assert buffer.add({"a": 1}, "own") == -1
+    assert contents(buffer)[0] == [b"999999997", b"999999998", b"999999999", b"1000000000"]
+    short = SampleBuffer([("a", str.encode)], "__key__", True, True, 8, b"")
+    short.restart(UNLIMITED, UNLIMITED, 60)
+    assert short.add({"a": b""}) == -1
+
+
+def test_a_paused_buffer_takes_nothing() -> None:
+    buffer = SampleBuffer([("a", bytes)], "__key__", False, False, 9, b"")
+    assert (buffer.add({"a": b"x"}), buffer.next) == (-1, 0)
+    buffer.restart(UNLIMITED, UNLIMITED, 60, position=5)
+    assert (buffer.add({"a": b"x"}), buffer.pause(), buffer.add({"a": b"x"}), buffer.count) == (5, 6, -1, 1)
+    buffer.clear()
+    assert (buffer.count, buffer.next, buffer.add({"a": b"x"})) == (0, 6, -1)
+
+
+@pytest.mark.parametrize("change", ["pause", "add", "key"])
+def test_an_encoder_may_change_the_buffer(change: str) -> None:
+    """As another thread may, which runs meanwhile."""
+    known = set[str]()
+
+    def encode(value: int) -> bytes:
+        if value == 1 and change == "pause":
+            buffer.pause()
+        elif value == 1:
+            assert buffer.add({"a": 2}, "k" if change == "key" else "other") == 0
+        return b"%d" % value
+
+    buffer = SampleBuffer([("a", encode)], "__key__", True, False, 9, b"")
+    buffer.restart(UNLIMITED, UNLIMITED, 60, 0, 0, known)
+    assert buffer.add({"a": 1}, "k") == {"pause": -1, "add": 1, "key": -1}[change]
+    assert buffer.count == {"pause": 0, "add": 2, "key": 1}[change]
+    assert known == {"pause": set(), "add": {"other", "k"}, "key": {"k"}}[change]
 
 
 @pytest.mark.parametrize(
@@ -92,54 +134,55 @@ def test_keys() -> None:
 )
 def test_samples_that_are_refused(sample: Any) -> None:
     buffer = made(refused=b"magic")
-    assert buffer.add(sample, None, 0, None) == 0
+    assert buffer.add(sample) == -1
     assert buffer.count == 0
-    assert buffer.add({"a": b"magi"}, None, 0, None) == 1
+    assert buffer.add({"a": b"magi"}) == 0
 
 
 def test_an_error_of_an_encoder_adds_nothing() -> None:
-    buffer, known = made("a", "b", keyed=True), set[str]()
+    known = set[str]()
+    buffer = made("a", "b", keyed=True, known=known)
     with pytest.raises(ZeroDivisionError, match="x"):
-        buffer.add({"a": 1, "b": ZeroDivisionError("x")}, "k", 0, known)
+        buffer.add({"a": 1, "b": ZeroDivisionError("x")}, "k")
     assert (buffer.count, known) == (0, set())
     wrong = SampleBuffer([("a", lambda value: value)], "__key__", False, False, 9, b"")
     wrong.restart(9, UNLIMITED, 60)
-    assert wrong.add({"a": 1.5}, None, 0, None) == 0
+    assert wrong.add({"a": 1.5}) == -1
 
 
 def test_room() -> None:
     buffer = made()
     buffer.restart(3, UNLIMITED, 60)
-    assert [buffer.add({"a": number}, None, 0, None) for number in range(5)] == [1, 1, 2, 0, 0]
+    assert [buffer.add({"a": number}) for number in range(5)] == [0, 1, -4, -1, -1]
     buffer.restart(UNLIMITED, 10000, 60)
-    assert [buffer.add({"a": b"x"}, None, 0, None) for _ in range(4)] == [1, 1, 2, 0]
+    assert [buffer.add({"a": b"x"}) for _ in range(4)] == [0, 1, -4, -1]
     buffer.restart(UNLIMITED, UNLIMITED, 0)
-    assert [buffer.add({"a": 1}, None, 0, None) for _ in range(2)] == [2, 2]
+    assert [buffer.add({"a": 1}) for _ in range(2)] == [-2, -1]
     buffer.restart(0, UNLIMITED, 60)
-    assert (buffer.add({"a": 1}, None, 0, None), buffer.count) == (0, 0)
+    assert (buffer.add({"a": 1}), buffer.count) == (-1, 0)
     buffer.restart(UNLIMITED, UNLIMITED, 60)
-    states = [buffer.add({"a": bytes(30000)}, None, 0, None) for _ in range(10)]
-    assert states == [1] * 8 + [2, 0]
+    states = [buffer.add({"a": bytes(30000)}) for _ in range(10)]
+    assert states == [*range(8), -10, -1]
     buffer.restart(UNLIMITED, UNLIMITED, 60)
     large = SampleBuffer([("a", lambda size: bytes(size))], "__key__", False, False, 9, b"")
     large.restart(9, UNLIMITED, 60)
-    assert large.add({"a": 1 << 20}, None, 0, None) == 2  # it is encoded only once
+    assert large.add({"a": 1 << 20}) == -2  # it is encoded only once
 
 
 def test_arrays_do_not_change() -> None:
     buffer = made()
     for number in range(5):
-        buffer.add({"a": number}, None, 0, None)
+        buffer.add({"a": number})
     before = contents(buffer)
     _, columns = buffer.rows(2)
     data, offsets = columns["a"]
     kept = data.copy(), offsets.copy()
     buffer.drop_last()
     for number in range(1000):
-        buffer.add({"a": number}, None, 0, None)
+        buffer.add({"a": number})
     buffer.restart(UNLIMITED, UNLIMITED, 60)
     for number in range(1000):
-        buffer.add({"a": -number}, None, 0, None)
+        buffer.add({"a": -number})
     del buffer
     assert np.array_equal(data, kept[0])
     assert np.array_equal(offsets, kept[1])

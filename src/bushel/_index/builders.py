@@ -40,9 +40,8 @@ class FieldBuilder:
 
     def add_rows(self, offset: I64, length: I64, crc32: U32) -> None:
         """Add the extents of many samples to a plain column."""
-        self.offset.frombytes(offset.tobytes())
-        self.length.frombytes(length.tobytes())
-        self.crc32.frombytes(crc32.tobytes())
+        for own, rows in ((self.offset, offset), (self.length, length), (self.crc32, crc32)):
+            own.frombytes(np.ascontiguousarray(rows).view(np.uint8).data)
 
     def close_sample(self, samples: int) -> None:
         """Complete sample number `samples`: a plain field that was not added is missing."""

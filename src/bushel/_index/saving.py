@@ -30,7 +30,7 @@ from bushel.storage import AnyPath, create_whole, replacing, write_whole
 
 __all__ = ["create_manifest", "encode_index", "save_index", "save_manifest"]
 
-_LARGE = 16 << 20
+_LARGE = 1 << 20
 """An index with more bytes of arrays than this is written without a copy of them in memory."""
 
 

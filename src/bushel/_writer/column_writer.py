@@ -59,6 +59,7 @@ class ColumnWriter(DatasetWriter):
             keys = own if keys is None else keys
         texts: Sequence[str] | None = None if keys is None else list_of_keys(keys)
         with self._lock:
+            self._pause()
             self._check_open()
             plan, current = self._plan, self._current
             count = length_of(columns, plan.fields, texts)

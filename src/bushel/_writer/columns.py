@@ -15,6 +15,7 @@ from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.containers.base import Layout, LayoutField, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
+from bushel.kernels import bytes_offsets, join_bytes
 from bushel.spec import Spec
 
 __all__ = ["StoredBatch", "encode_columns", "length_of", "list_of_keys"]
@@ -29,7 +30,7 @@ class BytesInList:
     A buffer of all values at once would be new memory; one of a few is memory that the process already has.
 
     Attributes:
-        values: The value of each sample.
+        values: The value of each sample. It is the list of the caller: a copy would touch each value once more.
         offsets: int64[n + 1], where each value would begin if they were joined.
     """
 
@@ -43,9 +44,13 @@ class BytesInList:
         return self.values[row]
 
     def rows(self, first: int, last: int) -> StoredColumn:
-        """Return the values of samples `first` to `last`."""
-        data = np.frombuffer(b"".join(self.values[first:last]), np.uint8)
-        return StoredColumn(data, self.offsets[first : last + 1] - self.offsets[first])
+        """Return the values of samples `first` to `last`.
+
+        Raises:
+            ValueError: Another thread has changed the list.
+        """
+        offsets = self.offsets[first : last + 1] - self.offsets[first]
+        return StoredColumn(np.frombuffer(join_bytes(self.values, first, last, int(offsets[-1])), np.uint8), offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +185,11 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
                     f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of {len(value)} values"
                 )
             return stored_column
-    values = list(value)
-    kinds = set(map(type, values))
-    if kinds == {bytes}:
-        return BytesInList(values, _offsets(np.fromiter(map(len, values), np.int64, len(values))))
-    if type(None) in kinds and column.codec not in ("json", "msgpack"):
+    values = value if type(value) is list else list(value)
+    if (offsets := bytes_offsets(values)) is not None:
+        return BytesInList(values, offsets)
+    values = list(values)  # encoders might change it
+    if type(None) in set(map(type, values)) and column.codec not in ("json", "msgpack"):
         return None
     stored = []
     for row, each in enumerate(values):

@@ -190,6 +190,16 @@ class DatasetPlan:
         if usual is not None and not self.fields.keys() <= set(given):
             usual.check(given, self.fields)
 
+    def add_key(self, key: str | None, number: int | None) -> None:
+        """Note the key of a sample that was written, and its number if that is its key."""
+        if self.keys is not None and key is not None:
+            self.keys.add(key, number)
+            self.known = self.keys.known
+
+    def knows_keys_from(self, number: int) -> bool:
+        """Return whether a buffer can check the keys of new samples, of which the next one has this number."""
+        return self.keys is None or self.known is not None or self.keys.counts_on(number)
+
     def add_keys(self, keys: Sequence[str]) -> None:
         """Note the keys of samples that were written."""
         if self.keys is not None:

@@ -12,12 +12,11 @@ from bushel._writer.current_shard import CurrentShard
 from bushel._writer.dataset_plan import DatasetPlan
 from bushel._writer.options import WriterOptions
 from bushel._writer.overwrite import claim_for_writing
-from bushel._writer.pending import ADDED
 from bushel._writer.target import Target, choose_container
 from bushel._writer.written_shards import WrittenShards
 from bushel.codecs import get_codec
 from bushel.errors import is_out_of_room, noted_in
-from bushel.spec import parse_spec
+from bushel.spec import KEY, parse_spec
 from bushel.storage import as_path
 from bushel.storage.claims import Claim
 
@@ -65,7 +64,8 @@ class DatasetWriter:
             self._let_go.callback(self._claim.release)
         self._lock = threading.Lock()
         self._closed = self._stopped = False
-        self._samples = 0
+        self._samples = 0  # without those that were added to the buffer since the last time that the lock was taken
+        self._add: Callable[[Mapping[str, Any], str | None], int] = _refused
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
             self._plan = DatasetPlan(target, fields, options, limits)
@@ -99,12 +99,13 @@ class DatasetWriter:
 
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
-        return self._samples
+        shard = self._current.shard
+        return self._samples if shard is None or shard.pending is None else max(self._samples, shard.pending.next)
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
         return (
-            f"<{type(self).__name__} {self._path}: {self._samples:,} samples as {self._plan.container.name}, "
+            f"<{type(self).__name__} {self._path}: {len(self):,} samples as {self._plan.container.name}, "
             f"mode {self._options.mode!r}{state}>"
         )
 
@@ -119,7 +120,7 @@ class DatasetWriter:
         return () if self._plan.layout is None else self._plan.layout.limits
 
     def append(self, sample: Mapping[str, Any], key: str | None = None) -> int:
-        """Add one sample.
+        """Add one sample. Threads may call this at once.
 
         Args:
             sample: A value for every field. A bytes-like value is stored unchanged, whatever the codec; an image field
@@ -140,37 +141,62 @@ class DatasetWriter:
             ...     writer.append({"text": "one"}, key="a")
             0
         """
+        position = self._add(sample, key)
+        return position if position >= 0 else self._append(sample, key, -2 - position)
+
+    def _append(self, sample: Mapping[str, Any], key: str | None, added: int) -> int:
+        """Add one sample, with the lock.
+
+        Args:
+            sample: The sample.
+            key: Its key.
+            added: Its position if it is in the buffer, which has to be written now; else -1.
+        """
         with self._lock:
-            current, plan = self._current, self._plan
-            position, shard, added = self._samples, current.shard, 0
-            if shard is not None and shard.pending is not None:
-                added = shard.pending.add(sample, key, self._options.first_number + position, plan.known)
-                if added == ADDED:
-                    self._samples = position + 1
-                    return position
-            self._check_open()
-            if shard is None or not added:
-                key, values = plan.encoded(sample, key, position, self._written.shards)
-                shard = shard or current.start(position)
-                shard.append(key, values)
-                if plan.keys is not None and key is not None:
-                    plan.keys.add(key)
-            else:
+            current, plan, position = self._current, self._plan, self._pause()
+            shard = current.shard
+            if added >= 0:
+                if shard is None or shard.pending is None or not shard.pending.ends_with(added):
+                    return added  # another thread was here before, and has written it
                 try:
+                    self._check_open()
                     shard.write_pending()
                 except BaseException:
                     plan.drop_pending(shard)
+                    self._note_samples(shard.pending.next)
                     raise
-            self._samples = position + 1
+                position = added
+            else:
+                self._check_open()
+                own, values = plan.encoded(sample, key, position, self._written.shards)
+                shard = shard or current.start(position)
+                shard.append(own, values)
+                is_numbered = key is None and sample.get(KEY) is None
+                plan.add_key(own, self._options.first_number + position if is_numbered else None)
+                self._samples = position + 1
             current.appended = True
             elapsed = time.monotonic() - current.checkpointed
             if plan.limits.reached_by(shard):
                 self._finish_shard()
             elif elapsed > CHECKPOINT_SECONDS:
                 current.checkpoint()
-            else:
-                shard.collect(plan.limits, CHECKPOINT_SECONDS - elapsed)
+            elif plan.knows_keys_from(self._options.first_number + self._samples):
+                seconds = CHECKPOINT_SECONDS - elapsed
+                shard.collect(plan.limits, seconds, self._samples, self._options.first_number, plan.known)
+                self._add = _refused if shard.pending is None else shard.pending.add
             return position
+
+    def _pause(self) -> int:
+        """Let no thread add samples without the lock, which this one has. Return the number of samples."""
+        shard = self._current.shard
+        if shard is not None and shard.pending is not None:
+            self._note_samples(max(self._samples, shard.pending.pause()))
+        return self._samples
+
+    def _note_samples(self, samples: int) -> None:
+        self._samples = samples
+        if self._plan.keys is not None:
+            self._plan.keys.count_to(self._options.first_number + samples)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -185,6 +211,7 @@ class DatasetWriter:
                 raise
 
     def _finish_shard(self, *, last: bool = False) -> None:
+        self._pause()
         self._closed = True  # if this fails, the shard stays staged for mode="resume", and nothing may replace it
         try:
             self._current.finish(last=last)
@@ -214,8 +241,9 @@ class DatasetWriter:
         with self._lock:
             try:
                 if not self._closed:
+                    samples = self._pause()
                     if self._current.shard is None and (self._plan.folders or not self._written.shards):
-                        self._current.start(self._samples)
+                        self._current.start(samples)
                     self._finish_shard(last=True)
                     self._closed = True
                     self._written.complete(self._plan.labels)
@@ -247,6 +275,7 @@ class DatasetWriter:
     def discard(self) -> None:
         """Stop writing, and remove the unfinished shard. With `overwrite`, remove the new dataset."""
         with self._lock, self._let_go:
+            self._pause()
             self._closed = True
             self._current.discard()
             self._written.settle(end=True)
@@ -255,6 +284,7 @@ class DatasetWriter:
 
     def _stop(self) -> None:
         """Stop writing. Staged files stay, and the manifest marks the dataset as incomplete."""
+        self._pause()
         self._closed = True
         if not self._stopped:
             self._stopped = True
@@ -262,6 +292,11 @@ class DatasetWriter:
                 self._current.leave()
             finally:
                 self._written.leave(appended=self._current.appended)
+
+
+def _refused(_: object, __: object) -> int:
+    """Take no sample: it has to be added with the lock."""
+    return -1
 
 
 def _add_advice(error: BaseException, *, overwrite: bool) -> None:

@@ -17,6 +17,8 @@ from bushel.errors import SpecError
 __all__ = ["KeyCheck", "NumberedKeys", "checked_key", "key_column"]
 
 _DIGITS = 9
+_MOST_SPELLED = 1 << 20
+"""Numbers that become texts in a set when a sample with a key of its own follows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,25 @@ class KeyCheck:
         """A set of all keys, to which new ones can be added; None if there is none."""
         return self._keys if self._table is None and not self._numbered else None
 
-    def add(self, key: str) -> None:
-        """Add the key of a sample that was written."""
+    def counts_on(self, number: int) -> bool:
+        """Return whether all samples have their numbers as keys, and this is the next one: see `count_to`."""
+        alone = self._needs_keys and self._table is None and not self._keys
+        return alone and (not self._numbered.numbers or self._numbered.numbers.stop == number)
+
+    def count_to(self, number: int) -> None:
+        """Note that samples have their numbers up to this one as keys, if all samples before them do."""
+        if self._numbered.numbers and self._table is None and not self._keys:
+            self._numbered = NumberedKeys(range(self._numbered.numbers.start, number))
+
+    def add(self, key: str, number: int | None) -> None:
+        """Add the key of a sample that was written, and its number if that is its key."""
+        if number is not None and self.counts_on(number):
+            start = self._numbered.numbers.start if self._numbered.numbers else number
+            self._numbered = NumberedKeys(range(start, number + 1))
+            return
+        if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:  # so that `known` has all
+            self._keys.update(self._numbered)
+            self._numbered = NumberedKeys(range(0))
         self._keys.add(key)
 
     def check_all(self, keys: Sequence[str]) -> None:

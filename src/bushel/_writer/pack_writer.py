@@ -14,8 +14,9 @@ class PackWriter(ColumnWriter):
     def close_incomplete(self) -> None:
         """Finish the last shard, and leave an incomplete dataset, which `mode="resume"` continues."""
         with self._lock:
+            samples = self._pause()
             if self._current.shard is None and not self._written.shards:
-                self._current.start(self._samples)
+                self._current.start(samples)
             self._finish_shard()
             self._closed = True
             self._written.leave_incomplete()
@@ -29,4 +30,4 @@ class PackWriter(ColumnWriter):
         with self._lock:
             shards, divided = self._written.shards, self._options.sharded and self._current.shard is None
             fillable = divided and workplace(self._written.target.root) and shards
-            self._current.last_may_grow = bool(fillable) and self._samples - shards[-1].samples >= since
+            self._current.last_may_grow = bool(fillable) and len(self) - shards[-1].samples >= since

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import NamedTuple
 
 from bushel._index.builders import IndexBuilder
 from bushel.codecs import get_codec
@@ -11,10 +11,21 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import SampleBuffer
 from bushel.spec import KEY
 
-__all__ = ["ADDED", "PendingSamples"]
+__all__ = ["PendingSamples", "Room"]
 
-ADDED: Final = 1
-"""`add` has taken the sample, and can take another one."""
+
+class Room(NamedTuple):
+    """What is taken until the samples have to be written.
+
+    Attributes:
+        samples: Number of samples.
+        size: Bytes that the shard might have more with them.
+        seconds: Time.
+    """
+
+    samples: int
+    size: int
+    seconds: float
 
 
 class PendingSamples:
@@ -29,11 +40,13 @@ class PendingSamples:
         numbered: Whether a sample without a key gets its position as its key.
 
     Attributes:
-        add: `SampleBuffer.add`. It takes no sample before `restart`. It returns 0 for a sample that has to be written
-            in another way, or that is invalid, and 2 if it has taken the last one before all have to be written.
+        add: `SampleBuffer.add`, which threads may call at once. It takes no sample before `restart`. It returns the
+            position of the sample; -1 for one that has to be written in another way, or that is invalid; and -2 minus
+            the position if it has taken the last one before all have to be written.
+        pause: Take no more samples until `restart`, and return the number of samples in the dataset, these included.
     """
 
-    __slots__ = ("_buffer", "_builder", "_first", "add")
+    __slots__ = ("_buffer", "_builder", "_first", "add", "pause")
 
     def __init__(self, limits: ColumnLimits, layout: Layout, builder: IndexBuilder, *, numbered: bool) -> None:
         fields = [(column.field.name, get_codec(column.codec).encode) for column in layout.columns]
@@ -41,20 +54,39 @@ class PendingSamples:
         self._buffer = SampleBuffer(fields, KEY, keyed, numbered, limits.longest_key, limits.refused_start)
         self._builder = builder
         self._first = 0
-        self.add = self._buffer.add
+        self.add, self.pause = self._buffer.add, self._buffer.pause
 
     @property
     def end(self) -> int:
         """Number of samples in the shard when these are written."""
         return max(self._first + self._buffer.count, self._builder.samples)
 
-    def restart(self, samples: int, size: int, seconds: float) -> None:
-        """Take samples until the shard has this many more, or might have this many more bytes, or this time has passed.
+    @property
+    def next(self) -> int:
+        """Position in the dataset of the sample that is added next."""
+        return self._buffer.next
 
-        All earlier ones are written.
+    def ends_with(self, position: int) -> bool:
+        """Return whether the sample at a position is the last one, and not written yet."""
+        return self._buffer.next == position + 1 and self.end > self._builder.samples
+
+    def clear(self) -> None:
+        """Forget the samples, which are written, and take no others."""
+        self._first = self._builder.samples
+        self._buffer.clear()
+
+    def restart(self, room: Room, position: int, number: int, known: set[str] | None) -> None:
+        """Take samples. All earlier ones are written.
+
+        Args:
+            room: How many.
+            position: Position in the dataset of the next one.
+            number: A sample without a key gets its position and this number, added up, as its key.
+            known: All keys of the dataset, to which those of the samples are added. None if they are numbers of this
+                kind: then samples with a key of their own are not taken.
         """
         self._first = self._builder.samples
-        self._buffer.restart(samples, size, seconds)
+        self._buffer.restart(*room, position, number, known)
 
     def rows(self) -> tuple[StoredColumn | None, dict[str, StoredColumn]] | None:
         """Return keys and columns of the samples that are not written; None if all are.

@@ -18,7 +18,7 @@ from bushel._index.table import FileStamp, ShardIndex
 from bushel._reader.shards import OpenShard
 from bushel._writer.journal import Journal, damage_of_journal, read_journal
 from bushel._writer.options import ShardLimits
-from bushel._writer.pending import PendingSamples
+from bushel._writer.pending import PendingSamples, Room
 from bushel._writer.publishing import FinishedShard, complete_publishing, sidecar_name
 from bushel._writer.recorder import Recorder
 from bushel._writer.shard_plan import ShardPlan
@@ -187,22 +187,26 @@ class ShardInProgress:
         self.write_pending()
         self._append(key, values)
 
-    def collect(self, limits: ShardLimits, seconds: float) -> None:
-        """Let `pending` take samples until the shard may be full, or this time has passed."""
+    def collect(self, limits: ShardLimits, seconds: float, position: int, number: int, known: set[str] | None) -> None:
+        """Let `pending` take samples until the shard may be full, or this time has passed.
+
+        The other arguments are those of `PendingSamples.restart`.
+        """
         if self.pending is not None:
             self.write_pending()
-            self.pending.restart(*limits.room_in(self), seconds)
+            self.pending.restart(Room(*limits.room_in(self), seconds), position, number, known)
 
     def write_pending(self) -> None:
-        """Write the pending samples. If that fails, they stay pending."""
+        """Write the pending samples, and take no more until `collect`. If that fails, they stay pending."""
         if self.pending is None:
             return
+        self.pending.pause()
         while (rows := self.pending.rows()) is not None:
             keys, columns = rows
             if not self._extend(keys, columns, None):
                 key = None if keys is None else keys[0].decode()
                 self._append(key, {name: column[0] for name, column in columns.items()})
-        self.pending.restart(0, 0, 0)
+        self.pending.clear()
 
     def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         positions, samples = self._staging.positions, self._builder.samples

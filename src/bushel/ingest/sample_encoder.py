@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bushel import kernels
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
@@ -35,8 +36,7 @@ Generators = Callable[[], np.random.Generator]
 """Return a new random generator in its initial state."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedSample:
+class EncodedSample(Struct, frozen=True):
     """A sample as the writer stores it.
 
     Attributes:

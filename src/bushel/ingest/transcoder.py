@@ -12,6 +12,7 @@ from typing import Any
 
 from bushel._dataset.dataset import Dataset
 from bushel.codecs import get_codec
+from bushel.codecs.base import NumberLayout
 from bushel.errors import CodecError, SpecError
 from bushel.ingest.class_numbers import ClassNumbers, renumber
 from bushel.ingest.field_plan import FieldPlan, encode_value
@@ -55,7 +56,8 @@ class Transcoder:
             stored = self.dataset.read(positions, names, decode=False)
         except Exception:  # it may concern one of these samples only: each is read alone
             return [self._alone(position, names) for position in positions]
-        return [self._result(position, sample) for position, sample in zip(positions, stored, strict=True)]
+        numbers = self._numbers(positions, stored)
+        return list(map(self._result, positions, stored, numbers))
 
     def origin(self, position: int) -> str | None:
         """Return the file with a sample, and the offset of its first field; None for a stream."""
@@ -63,6 +65,23 @@ class Transcoder:
             return None
         path, offset = self.dataset.location(position, next(iter(self.plans)))
         return f"{path}@{offset}"
+
+    def _numbers(self, positions: Sequence[int], stored: Sequence[Sample]) -> Sequence[Sample]:
+        """Decode numbers that get another form, of all samples at once. If one is damaged, each is decoded alone."""
+        fields = (plan for plan in self.plans.values() if not plan.copied and plan.known_as is None)
+        names = [
+            plan.source.name
+            for plan in fields
+            if not plan.source.sequence and isinstance(get_codec(plan.source.codec).layout, NumberLayout)
+        ]
+        nothing: list[Sample] = [{}] * len(positions)
+        if not names or self.dataset is None:
+            return nothing
+        parts = [{KEY: sample[KEY]} | {name: sample[name] for name in names if name in sample} for sample in stored]
+        try:
+            return self.dataset.decode_samples(parts, positions)
+        except Exception:  # raised again for the sample that has it
+            return nothing
 
     def _alone(self, position: int, names: Sequence[str]) -> EncodedSample | BadItem:
         try:
@@ -72,17 +91,19 @@ class Transcoder:
             return BadItem(position, None, self.origin(position), error)
         return self._result(position, stored)
 
-    def _result(self, position: int, stored: Sample) -> EncodedSample | BadItem:
+    def _result(self, position: int, stored: Sample, numbers: Sample | None = None) -> EncodedSample | BadItem:
         key = stored[KEY]
         try:
-            values = self._values(position, key, stored)
+            values = self._values(position, key, stored, numbers or {})
         except Exception as error:
             return BadItem(position, key, self.origin(position), error)
-        size = sum(sum(map(len, value)) if isinstance(value, list) else len(value) for value in values.values())
+        size = 0
+        for value in values.values():
+            size += sum(map(len, value)) if isinstance(value, list) else len(value)
         return EncodedSample(position, key if self.keyed else None, values, size)
 
-    def _values(self, position: int, key: str, stored: Sample) -> dict[str, Any]:
-        """Return the values that the target stores for a sample."""
+    def _values(self, position: int, key: str, stored: Sample, decoded_numbers: Sample) -> dict[str, Any]:
+        """Return the values that the target stores for a sample. Those in `decoded_numbers` are decoded already."""
         if self.dataset is None and (unknown := stored.keys() - self.known - {KEY}):
             raise SpecError(
                 f"sample {key!r} has the field {min(unknown)!r}, which the first samples lack: name all fields when "
@@ -98,7 +119,9 @@ class Transcoder:
                 values[plan.target.name] = [value] if plan.target.sequence else value
                 continue
             own = plan if numbers is None else replace(plan, copied=False)
-            decoded = None if own.copied else self._decode(own, position, key, value)
+            decoded = decoded_numbers.get(name)
+            if decoded is None and not own.copied:
+                decoded = self._decode(own, position, key, value)
             if numbers is not None:
                 decoded = renumber(decoded, numbers, f"sample {key!r}, field {name!r}")
             if plan.target.name in self.changed:

@@ -9,6 +9,25 @@ from typing_extensions import Buffer
 
 _Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
 
+def bytes_offsets(values: list[Any]) -> NDArray[np.int64] | None:
+    """Return where each value of a list would begin if they were joined, and the end: int64[n + 1].
+
+    None if a value is not a bytes object, or of a subclass of bytes.
+    """
+
+def join_bytes(values: list[bytes], first: int, last: int, size: int) -> bytes:
+    """Join values `first` to `last` of a list.
+
+    Args:
+        values: Bytes objects, not of a subclass.
+        first: Number of the first one.
+        last: Number after the last one.
+        size: Their size together.
+
+    Raises:
+        ValueError: The list has fewer values, or others, or their size is another one: it was changed meanwhile.
+    """
+
 def recordio_crc32(pieces: Sequence[_Bytes]) -> list[int] | None:
     """Return the CRC-32 of each piece of a payload, all of which go into one part as they are; None if they do not.
 
@@ -99,7 +118,25 @@ class SampleBuffer:
     def count(self) -> int:
         """Number of samples collected."""
 
-    def restart(self, samples: int, bytes: int, seconds: float) -> None:
+    @property
+    def next(self) -> int:
+        """Position of the sample that is added next."""
+
+    def pause(self) -> int:
+        """Take no more samples until `restart`, and return the position of the sample that is added next."""
+
+    def clear(self) -> None:
+        """Drop all samples, as if they were written, and take no more until `restart`."""
+
+    def restart(
+        self,
+        samples: int,
+        bytes: int,
+        seconds: float,
+        position: int = 0,
+        number: int = 0,
+        known: set[str] | None = None,
+    ) -> None:
         """Drop all samples, and take new ones.
 
         Args:
@@ -107,22 +144,24 @@ class SampleBuffer:
             bytes: Number of bytes that the samples may have in any container before the buffer is full. The last one
                 may exceed it.
             seconds: Time after which the next sample fills the buffer.
+            position: Position of the next sample.
+            number: A sample without a key gets its position and this number, added up, as its key.
+            known: Keys of other samples, to which those of samples are added. None if no sample has a key of its own:
+                then only such samples are taken, and their numbers are not noted anywhere.
         """
 
-    def add(self, sample: object, key: object, position: int, known: set[str] | None) -> int:
-        """Encode and add one sample. If that fails, nothing of it is added.
+    def add(self, sample: object, key: object = None) -> int:
+        """Encode and add one sample. If that fails, nothing of it is added. Threads may call it at once.
 
         Args:
             sample: Field to value.
             key: Its key, or None.
-            position: The number that it gets as its key if it has none.
-            known: Keys of other samples, to which its key is added. Must be given if samples have keys.
 
         Returns:
-            1 if the sample was added; 2 if it was added and fills the buffer; 0 if it was not added: the buffer is
-            full, or the sample is not a dict with exactly these fields, or a value is None, or its stored values have
-            more than 32 KiB or start with `refused_start`, or its key is missing, known, too long, or does not consist
-            of ASCII letters, digits, ``-`` and, not first, ``_``.
+            The position of the sample. -2 minus its position if it was added and fills the buffer, which is then
+            paused. -1 if it was not added: the buffer is full or paused, or the sample is not a dict with exactly these
+            fields, or a value is None, or its stored values have more than 32 KiB or start with `refused_start`, or its
+            key is missing, known, too long, or does not consist of ASCII letters, digits, ``-`` and, not first, ``_``.
 
         Raises:
             Exception: That of the function that encodes a value.

@@ -69,6 +69,9 @@ from bushel.kernels._framing import (
     SampleBuffer as SampleBuffer,
 )
 from bushel.kernels._framing import (
+    bytes_offsets as bytes_offsets,
+)
+from bushel.kernels._framing import (
     frame_idx as frame_idx,
 )
 from bushel.kernels._framing import (
@@ -76,6 +79,9 @@ from bushel.kernels._framing import (
 )
 from bushel.kernels._framing import (
     frame_tar as frame_tar,
+)
+from bushel.kernels._framing import (
+    join_bytes as join_bytes,
 )
 from bushel.kernels._framing import (
     recordio_crc32 as recordio_crc32,

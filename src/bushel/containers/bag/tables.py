@@ -227,7 +227,7 @@ def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str)
     return columns
 
 
-def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterator[tuple[bytes, I64]]:
+def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterator[tuple[bytes | memoryview, I64]]:
     """Yield the records of `refs.bag` for bags whose records lie in the order of the samples.
 
     Args:
@@ -255,16 +255,18 @@ def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterato
         yield b"".join(records), np.fromiter(map(len, records), np.int64, len(records))
 
 
-def _encode_plain(fields: int, samples: int) -> Iterator[tuple[bytes, I64]]:
+def _encode_plain(fields: int, samples: int) -> Iterator[tuple[memoryview, I64]]:
     """Yield the records of samples without sequences: each is a list with the sample's number for every field."""
     head = np.frombuffer(msgpack.Packer().pack_array_header(fields), np.uint8)
     at = 0
     for first_byte, width, stop in _NUMBERS:
         while at < min(stop, samples):
             end = min(at + _PACKED_AT_ONCE, stop, samples)
-            numbers = np.arange(at, end, dtype=f">u{width}").view(np.uint8).reshape(-1, width)
-            prefix = [] if first_byte is None else [np.full((end - at, 1), first_byte, np.uint8)]
-            number = np.hstack([*prefix, numbers])
-            records = np.hstack([np.broadcast_to(head, (end - at, len(head))), *[number] * fields])
-            yield records.tobytes(), np.full(end - at, records.shape[1], np.int64)
+            kind = ([("first", np.uint8)] if first_byte is not None else []) + [("number", f">u{width}")]
+            records = np.empty(end - at, [("head", np.uint8, len(head)), ("numbers", kind, fields)])
+            records["head"] = head
+            if first_byte is not None:
+                records["numbers"]["first"] = first_byte
+            records["numbers"]["number"] = np.arange(at, end)[:, None]
+            yield records.data.cast("B"), np.full(end - at, records.itemsize, np.int64)
             at = end

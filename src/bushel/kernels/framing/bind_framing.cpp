@@ -1,8 +1,10 @@
 // Python bindings: framing many values at once.
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
 
+#include "common/cache.hpp"
 #include "common/python.hpp"
 #include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
@@ -72,6 +74,73 @@ private:
     std::deque<BufferArgument> pieces_;
     std::size_t total_ = 0;
 };
+
+// The items of a list, each of which must be a bytes object, not of a subclass. Python creates bytes objects one after
+// another, but lists of them are often shuffled: those that come soon are loaded into the cache.
+class BytesItems {
+public:
+#ifdef NB_FREE_THREADED
+    using Item = nb::object;  // another thread may change the list
+#else
+    using Item = nb::handle;
+#endif
+
+    BytesItems(nb::handle list, std::size_t first, std::size_t last) : items_(list.ptr()), last_(last) {
+        if (!PyList_CheckExact(items_)) throw nb::type_error("values: expected a list");
+        const auto size = static_cast<std::size_t>(PyList_GET_SIZE(items_));
+        if (first > last || last > size) throw nb::value_error("the list has fewer values: it has changed");
+    }
+
+    // Invalid if the item is something else, or the list has become shorter.
+    Item at(std::size_t number) const {
+#ifdef NB_FREE_THREADED
+        Item item = nb::steal(PyList_GetItemRef(items_, static_cast<Py_ssize_t>(number)));
+        if (!item.is_valid()) PyErr_Clear();
+#else
+        constexpr std::size_t ahead = 8;
+        if (number + ahead < last_) {
+            const auto *const next = reinterpret_cast<const char *>(PyList_GET_ITEM(items_, number + ahead));
+            for (std::size_t line = 0; line < 4; ++line) load_line(next + line * cache_line);
+        }
+        Item item(PyList_GET_ITEM(items_, number));
+#endif
+        return item.is_valid() && PyBytes_CheckExact(item.ptr()) ? item : Item();
+    }
+
+private:
+    PyObject *items_;
+    std::size_t last_;
+};
+
+nb::object bytes_offsets(nb::handle values) {
+    if (!PyList_CheckExact(values.ptr())) throw nb::type_error("values: expected a list");
+    const auto count = static_cast<std::size_t>(PyList_GET_SIZE(values.ptr()));
+    const BytesItems items(values, 0, count);
+    std::vector<std::int64_t> offsets(count + 1);
+    for (std::size_t i = 0; i < count; ++i) {
+        const BytesItems::Item item = items.at(i);
+        if (!item.is_valid()) return nb::none();
+        offsets[i + 1] = offsets[i] + PyBytes_GET_SIZE(item.ptr());
+    }
+    return array_of(std::move(offsets));
+}
+
+nb::object join_bytes(nb::handle values, std::size_t first, std::size_t last, std::size_t size) {
+    const BytesItems items(values, first, last);
+    nb::object joined = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+    if (!joined.is_valid()) throw nb::python_error();
+    char *const out = PyBytes_AS_STRING(joined.ptr());
+    std::size_t at = 0;
+    for (std::size_t i = first; i < last; ++i) {
+        const BytesItems::Item item = items.at(i);
+        const std::size_t length = item.is_valid() ? static_cast<std::size_t>(PyBytes_GET_SIZE(item.ptr())) : 0;
+        if (!item.is_valid() || length > size - at) throw nb::value_error("the list has other values: it has changed");
+        if (length) std::memcpy(out + at, PyBytes_AS_STRING(item.ptr()), length);
+        at += length;
+    }
+    if (at != size) throw nb::value_error("the list has other values: it has changed");
+    return joined;
+}
 
 nb::list list_of(const std::vector<std::uint32_t> &sums) {
     nb::list list;
@@ -196,6 +265,8 @@ void bind_framing(nb::module_ &module) {
     module.def("crc32_pieces", &crc32_pieces, nb::arg("pieces"));
     module.def("recordio_crc32", &recordio_crc32, nb::arg("pieces"));
     module.def("crc32_rows", &crc32_rows, nb::arg("data"), nb::arg("offsets"));
+    module.def("bytes_offsets", &bytes_offsets, nb::arg("values"));
+    module.def("join_bytes", &join_bytes, nb::arg("values"), nb::arg("first"), nb::arg("last"), nb::arg("size"));
     module.def("frame_recordio", &recordio, nb::arg("data"), nb::arg("offsets"));
     module.def("frame_idx", &idx, nb::arg("keys").none(), nb::arg("first"), nb::arg("offsets"));
     module.def("frame_tar", &tar, nb::arg("header"), nb::arg("keys"), nb::arg("key_offsets"), nb::arg("suffixes"),

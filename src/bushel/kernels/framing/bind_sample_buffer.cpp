@@ -21,7 +21,9 @@ constexpr std::size_t most_samples = 1 << 12;
 // No container stores a sample in more than 4 times its bytes, and this many for each field and for the key.
 constexpr std::size_t overhead = 2048;
 
-enum Added { refused = 0, added = 1, full = 2 };
+// What `add` returns instead of the position of a sample: it was not added, or, below this number, it was added as the
+// last one.
+constexpr std::int64_t refused = -1;
 
 // The bytes of a bytes-like object.
 class Contents {
@@ -80,6 +82,22 @@ private:
     std::unique_ptr<Item[]> many_;
 };
 
+// The key of a sample without one: its number, in at least nine digits.
+struct Digits {
+    // Return false if it is longer than a key may be.
+    bool of(std::int64_t number, std::size_t longest) {
+        std::uint64_t left = number < 0 ? 0 : static_cast<std::uint64_t>(number);
+        char *first = text + sizeof text;
+        for (int places = 0; left || places < 9; left /= 10, ++places) *--first = static_cast<char>('0' + left % 10);
+        length = static_cast<std::size_t>(text + sizeof text - first);
+        std::memmove(text, first, length);
+        return length <= longest;
+    }
+
+    char text[24];
+    std::size_t length = 0;
+};
+
 // Seconds on a clock that does not go back. It is exact to some milliseconds, and is read in a third of the time.
 double coarse_time() {
 #ifdef CLOCK_MONOTONIC_COARSE
@@ -130,19 +148,41 @@ public:
 
     std::size_t count() const { return samples_->columns[0].count(); }
 
-    void restart(std::size_t room_samples, std::size_t room_bytes, double seconds) {
+    // The position of the sample that is added next.
+    std::int64_t next() const { return first_ + static_cast<std::int64_t>(count()); }
+
+    std::int64_t pause() {
+        paused_ = true;
+        return next();
+    }
+
+    void clear() {
+        paused_ = true;
+        first_ = next();
         if (is_shared()) {
             samples_ = std::make_shared<BufferedSamples>(names_.size());
         } else {
             samples_->truncate(0);
         }
-        room_samples_ = std::min(room_samples, most_samples);
-        room_bytes_ = room_bytes;
         bytes_ = 0;
-        deadline_ = coarse_time() + std::min(std::max(seconds, 0.0), 1e6);
     }
 
-    int add(nb::handle sample, nb::handle given_key, std::int64_t position, nb::handle known) {
+    void restart(std::size_t room_samples, std::size_t room_bytes, double seconds, std::int64_t position,
+                 std::int64_t number, nb::object known) {
+        clear();
+        counted_ = keyed_ && numbered_ && known.is_none();
+        first_ = position;
+        number_ = number;
+        known_ = std::move(known);
+        room_samples_ = std::min(room_samples, most_samples);
+        room_bytes_ = room_bytes;
+        deadline_ = coarse_time() + std::min(std::max(seconds, 0.0), 1e6);
+        paused_ = false;
+    }
+
+    // Other threads may add samples, or pause the buffer, while code of others runs, such as an encoder. Such code comes
+    // first; nothing of it runs between the look at the state and the end of the change.
+    std::int64_t add(nb::handle sample, nb::handle given_key) {
         if (is_full() || !PyDict_CheckExact(sample.ptr())) return refused;
         nb::object key = nb::borrow(given_key);
         const auto entries = static_cast<std::size_t>(PyDict_GET_SIZE(sample.ptr()));
@@ -152,22 +192,25 @@ public:
             if (!own.is_valid()) return refused;
             if (key.is_none()) key = std::move(own);
         }
-        if (!keyed_) {
-            if (!key.is_none()) return refused;
-        } else {
-            if (key.is_none() && numbered_) key = number(position);
-            if (!PyUnicode_CheckExact(key.ptr()) || !PyUnicode_IS_COMPACT_ASCII(key.ptr())) return refused;
-            const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr()));
-            if (length > longest_key_ || !is_harmless(text(key), length)) return refused;
-            if (!PySet_CheckExact(known.ptr())) return refused;
-            const int found = PySet_Contains(known.ptr(), key.ptr());
-            if (found < 0) throw nb::python_error();
-            if (found) return refused;
-        }
+        if (key.is_none() ? keyed_ && !numbered_ : !keyed_ || counted_ || !is_good(key)) return refused;
         ForFields<nb::object> values(names_.size());
         if (!find(sample, values)) return refused;
         encode(values);
-        return store(values, key, known);
+        ForFields<Contents> contents(values.size());
+        for (std::size_t field = 0; field < values.size(); ++field) {
+            if (!contents[field].of(values[field].ptr()) || starts_refused(contents[field])) return refused;
+        }
+        if (is_full()) return refused;
+        if (keyed_) {
+            Digits digits;
+            const bool counted = key.is_none();
+            if (counted && !digits.of(number_ + next(), longest_key_)) return refused;
+            if (counted && counted_) return store(contents, digits.text, digits.length);
+            if (counted) key = nb::steal(PyUnicode_FromStringAndSize(digits.text, static_cast<Py_ssize_t>(digits.length)));
+            if (!key.is_valid() || !is_new(key)) return refused;
+            return store(contents, text(key), static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr())));
+        }
+        return store(contents, nullptr, 0);
     }
 
     nb::object drop_last() {
@@ -212,12 +255,8 @@ private:
 #endif
     }
 
-    static nb::object number(std::int64_t position) {
-        return nb::steal(PyUnicode_FromFormat("%09lld", static_cast<long long>(position)));
-    }
-
     bool is_full() const {
-        return count() >= room_samples_ || bytes_ >= most_bytes || 4 * bytes_ + framing() >= room_bytes_;
+        return paused_ || count() >= room_samples_ || bytes_ >= most_bytes || 4 * bytes_ + framing() >= room_bytes_;
     }
 
     std::size_t framing() const { return count() * (names_.size() + 1) * overhead; }
@@ -264,25 +303,33 @@ private:
         }
     }
 
-    // Calls that may let other threads in come first, so that no thread sees a part of a sample.
-    int store(ForFields<nb::object> &values, const nb::object &key, nb::handle known) {
-        ForFields<Contents> contents(values.size());
-        for (std::size_t field = 0; field < values.size(); ++field) {
-            if (!contents[field].of(values[field].ptr()) || starts_refused(contents[field])) return refused;
-        }
-        if (keyed_ && PySet_Add(known.ptr(), key.ptr()) != 0) throw nb::python_error();
+    bool is_good(const nb::object &key) const {
+        if (!PyUnicode_CheckExact(key.ptr()) || !PyUnicode_IS_COMPACT_ASCII(key.ptr())) return false;
+        const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr()));
+        return length <= longest_key_ && is_harmless(text(key), length);
+    }
 
+    // Add a key to those that are known, unless it is one of them.
+    bool is_new(const nb::object &key) const {
+        if (!PySet_CheckExact(known_.ptr())) return false;
+        const Py_ssize_t before = PySet_GET_SIZE(known_.ptr());
+        if (PySet_Add(known_.ptr(), key.ptr()) != 0) throw nb::python_error();
+        return PySet_GET_SIZE(known_.ptr()) != before;
+    }
+
+    std::int64_t store(ForFields<Contents> &contents, const char *key, std::size_t length) {
+        const std::int64_t position = next();
         BufferedSamples &samples = own();
-        for (std::size_t field = 0; field < values.size(); ++field) {
+        for (std::size_t field = 0; field < contents.size(); ++field) {
             samples.columns[field].add(contents[field].data, contents[field].size);
             bytes_ += contents[field].size;
         }
         if (keyed_) {
-            const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(key.ptr()));
-            samples.keys.add(text(key), length);
+            samples.keys.add(key, length);
             bytes_ += length;
         }
-        return is_full() || coarse_time() >= deadline_ ? full : added;
+        paused_ = is_full() || coarse_time() >= deadline_;
+        return paused_ ? refused - 1 - position : position;
     }
 
     static nb::object view(const std::shared_ptr<BufferedSamples> &samples, const GrowingValues &values,
@@ -303,6 +350,9 @@ private:
     std::shared_ptr<BufferedSamples> samples_;
     std::size_t room_samples_ = 0, room_bytes_ = 0, bytes_ = 0;
     double deadline_ = 0;
+    std::int64_t first_ = 0, number_ = 0;
+    nb::object known_ = nb::none();
+    bool counted_ = false, paused_ = true;
 };
 
 }  // namespace
@@ -313,10 +363,13 @@ void bind_sample_buffer(nb::module_ &module) {
              nb::arg("key_name"), nb::arg("keyed"), nb::arg("numbered"), nb::arg("longest_key"),
              nb::arg("refused_start"))
         .def_prop_ro("count", &SampleBuffer::count, nb::lock_self())
+        .def_prop_ro("next", &SampleBuffer::next, nb::lock_self())
+        .def("pause", &SampleBuffer::pause, nb::lock_self())
+        .def("clear", &SampleBuffer::clear, nb::lock_self())
         .def("restart", &SampleBuffer::restart, nb::arg("samples"), nb::arg("bytes"), nb::arg("seconds"),
+             nb::arg("position") = 0, nb::arg("number") = 0, nb::arg("known").none() = nb::none(), nb::lock_self())
+        .def("add", &SampleBuffer::add, nb::arg("sample").none(), nb::arg("key").none() = nb::none(),
              nb::lock_self())
-        .def("add", &SampleBuffer::add, nb::arg("sample").none(), nb::arg("key").none(), nb::arg("position"),
-             nb::arg("known").none(), nb::lock_self())
         .def("drop_last", &SampleBuffer::drop_last, nb::lock_self())
         .def("rows", &SampleBuffer::rows, nb::arg("first"), nb::lock_self());
 }
