@@ -82,7 +82,7 @@ class PendingSamples:
             room: How many.
             position: Position in the dataset of the next one.
             number: A sample without a key gets its position and this number, added up, as its key.
-            known: All keys of the dataset, to which those of the samples are added. None if they are numbers of this
+            known: All keys of the dataset, to which the keys of the samples are added. None if they are numbers of this
                 kind: then samples with a key of their own are not taken.
         """
         self._first = self._builder.samples

@@ -190,7 +190,7 @@ class ShardInProgress:
     def collect(self, limits: ShardLimits, seconds: float, position: int, number: int, known: set[str] | None) -> None:
         """Let `pending` take samples until the shard may be full, or this time has passed.
 
-        The other arguments are those of `PendingSamples.restart`.
+        `PendingSamples.restart` has the other arguments.
         """
         if self.pending is not None:
             self.write_pending()

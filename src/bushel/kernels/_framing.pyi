@@ -146,7 +146,7 @@ class SampleBuffer:
             seconds: Time after which the next sample fills the buffer.
             position: Position of the next sample.
             number: A sample without a key gets its position and this number, added up, as its key.
-            known: Keys of other samples, to which those of samples are added. None if no sample has a key of its own:
+            known: Keys of other samples, to which the keys of new ones are added. None if no sample has its own key:
                 then only such samples are taken, and their numbers are not noted anywhere.
         """
 
