@@ -128,9 +128,7 @@ class ValueFiles:
     recorded: Mapping[str, RecordedValues] = field(default_factory=dict)
 
 
-def add_columns(
-    index: ShardIndex, request: ColumnRequest, files: ValueFiles, *, workers: int | None = None
-) -> ShardIndex:
+def add_columns(index: ShardIndex, request: ColumnRequest, files: ValueFiles) -> ShardIndex:
     """Return the table of a shard with the columns of a request. The values of each field are read once.
 
     Returns:
@@ -149,7 +147,7 @@ def add_columns(
     for name, columns in by_field.items():
         column = index.fields[name]
         scan = _Scan(column, index, files)
-        found |= scan.run(columns, cpu_count() if workers is None else workers)
+        found |= scan.run(columns, cpu_count())
     return replace(index, columns={**index.columns, **{each.name: found[each.name] for each in missing}})
 
 

@@ -31,6 +31,7 @@ __all__ = [
 _SIDE = 128
 _LINE = 120
 _ELEMENTS = 8
+_IN_BATCH = 6  # samples of a batch that are shown
 _PLAYED = 4 << 20
 """Size in bytes of the largest sound that a notebook contains."""
 _SOUNDS = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg"}
@@ -123,14 +124,14 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
     return "<br>".join(parts)
 
 
-def batch_html(batch: Mapping[str, Any], most: int = 6) -> str:
+def batch_html(batch: Mapping[str, Any]) -> str:
     """Return a batch as a table: shape and dtype of each field, and pictures or texts of its first samples."""
     rows = []
     for name, values in batch.items():
         shape = getattr(values, "shape", None)
         facts = f"{' × '.join(map(str, shape))}, {values.dtype}" if shape is not None else describe(values)
         try:
-            first = [np.asarray(each) if shape is not None else each for each in values[:most]]
+            first = [np.asarray(each) if shape is not None else each for each in values[:_IN_BATCH]]
         except (TypeError, ValueError, KeyError):  # what a collate function of the user returned
             first = []
         rows.append((name, html.escape(facts), " ".join(f"<span>{_value_html(each)}</span>" for each in first)))

@@ -31,8 +31,8 @@ class ThriftError(ValueError):
         self.offset = offset
 
 
-def read_struct(data: bytes | memoryview, offset: int = 0) -> tuple[Struct, int]:
-    """Read the struct at an offset.
+def read_struct(data: bytes | memoryview) -> tuple[Struct, int]:
+    """Read the struct at the beginning of some bytes.
 
     Returns:
         The struct, and the offset after it.
@@ -40,7 +40,7 @@ def read_struct(data: bytes | memoryview, offset: int = 0) -> tuple[Struct, int]
     Raises:
         ThriftError: The bytes are damaged or end too early.
     """
-    reader = _Reader(data, offset)
+    reader = _Reader(data)
     return reader.struct(0), reader.at
 
 
@@ -51,8 +51,8 @@ class _Reader:
         at: Offset of the next byte.
     """
 
-    def __init__(self, data: bytes | memoryview, at: int) -> None:
-        self._data, self.at = data, at
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data, self.at = data, 0
 
     def struct(self, depth: int) -> Struct:
         """Read a struct."""

@@ -38,9 +38,9 @@ def _beside(target: AnyPath, suffix: str) -> AnyPath:
     return target.parent / f"{target.name}.{suffix}"
 
 
-def error_log_path(target: AnyPath, part: str = "") -> AnyPath:
-    """Return the path of the error log: `TARGET.errors.jsonl`, or `TARGET.PART.errors.jsonl` for a part in a folder."""
-    return _beside(target, f"{part}.errors.jsonl" if part else "errors.jsonl")
+def error_log_path(target: AnyPath) -> AnyPath:
+    """Return the path of the error log: `TARGET.errors.jsonl`."""
+    return _beside(target, "errors.jsonl")
 
 
 def error_text(error: BaseException) -> str:

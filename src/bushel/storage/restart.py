@@ -32,7 +32,7 @@ _HINT = "test it with `gzip -t`, and fetch or write it again"
 _ZLIB_HINT = "fetch or write it again"
 
 
-def compressed_blocks(file: File, number: int = 0, *, spacing: int = SPACING) -> Blocks:
+def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     """Return the blocks of a compressed file, whose bytes together are those that it expands to.
 
     gzip is expanded from front to back once, which also compares its checksums. Of zstd, frames are blocks: a file of
@@ -40,7 +40,6 @@ def compressed_blocks(file: File, number: int = 0, *, spacing: int = SPACING) ->
 
     Args:
         file: The file.
-        number: Its number among the files of the shard (`Blocks.file`).
         spacing: Least number of expanded bytes between two restart points of gzip.
 
     Raises:
@@ -49,22 +48,20 @@ def compressed_blocks(file: File, number: int = 0, *, spacing: int = SPACING) ->
     """
     head = file.read(0, min(file.size, 6))
     if head.startswith(_GZIP):
-        return _gzip_blocks(file, number, spacing)
+        return _gzip_blocks(file, spacing)
     if begins_zstd(head):
-        return zstd_blocks(file, number)
+        return zstd_blocks(file)
     kind = next((name for magic, name in _OTHERS.items() if head.startswith(magic)), "something else than gzip or zstd")
     raise UnsupportedError(
         f"{file.path} is compressed with {kind}, of which no part can be read alone: recompress it with gzip"
     )
 
 
-def zlib_blocks(file: File, number: int = 0, *, spacing: int = SPACING) -> Blocks:
+def zlib_blocks(file: File) -> Blocks:
     """Return the blocks of a file that is a stream of zlib (RFC 1950), which is expanded from front to back once.
 
     Args:
         file: The file.
-        number: Its number among the files of the shard (`Blocks.file`).
-        spacing: Least number of expanded bytes between two restart points.
 
     Raises:
         FormatError: The file is damaged or truncated.
@@ -74,11 +71,11 @@ def zlib_blocks(file: File, number: int = 0, *, spacing: int = SPACING) -> Block
     if len(head) < 2 or head[0] & 0xF != 8 or head[1] & 0x20 or int.from_bytes(head, "big") % 31:
         raise FormatError("expected the header of a stream of zlib", file=file.path, offset=0, hint=_ZLIB_HINT)
     source.skip(2)
-    _, checksum = _add_stream(table, source, file.path, spacing, adler32, 1)
+    _, checksum = _add_stream(table, source, file.path, SPACING, adler32, 1)
     if bytes(source.peek(5)[0]) != checksum.to_bytes(4, "big"):
         message = "the stream of zlib is truncated, followed by other bytes, or has another checksum than its bytes"
         raise FormatError(message, file=file.path, offset=source.position, hint=_ZLIB_HINT)
-    return table.blocks(number).check(file.path, [file.size] * (number + 1))
+    return table.blocks().check(file.path, [file.size])
 
 
 class _Source:
@@ -121,13 +118,13 @@ class _Table:
             self.length.append(end - offset)
             self.sides.append(side)
 
-    def blocks(self, number: int) -> Blocks:
+    def blocks(self) -> Blocks:
         count = len(self.offset)
         side = np.zeros(count + 1, np.int64)
         np.cumsum([len(one) for one in self.sides], out=side[1:])
         return Blocks(
             np.array(self.start, np.int64),
-            np.full(count, number, np.int32),
+            np.zeros(count, np.int32),
             np.array(self.offset, np.int64),
             np.array(self.length, np.int64),
             np.zeros(count, np.uint8),
@@ -136,13 +133,13 @@ class _Table:
         )
 
 
-def _gzip_blocks(file: File, number: int, spacing: int) -> Blocks:
+def _gzip_blocks(file: File, spacing: int) -> Blocks:
     table, source = _Table(), _Source(file)
     while True:
         data, last = source.peek(4096)
         if not any(data):  # padding, or nothing
             if last:
-                return table.blocks(number).check(file.path, [file.size] * (number + 1))
+                return table.blocks().check(file.path, [file.size])
             source.skip(len(data))
             continue
         source.skip(_header(data, last, file.path, source.position))

@@ -145,7 +145,7 @@ def sync_whole(path: AnyPath) -> None:
         sync_folder(folder)
 
 
-def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
+def create_whole(path: AnyPath, data: bytes) -> bool:
     """Write a file unless it exists, completely or not at all. Of several writers at the same time, one succeeds.
 
     A local file is written under a name of its own and linked; an object is put with the condition that it is new.
@@ -153,7 +153,6 @@ def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
     Args:
         path: The file; its folder is created if necessary.
         data: Its content.
-        sync: As for `write_whole`.
 
     Returns:
         Whether this call created the file; also True if it exists with this content, which another attempt may have
@@ -172,22 +171,20 @@ def create_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> bool:
         return True
     if not isinstance(path, Path):
         raise UnsupportedError(f"{path} is neither a local path nor in an object store: a file cannot be claimed there")
-    make_folder(path.parent, sync=sync)
+    make_folder(path.parent)
     own = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
     try:
         with naming(path), open(own, "xb") as file:
             file.write(data)
             file.flush()
-            if sync:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         try:
             os.link(own, path)
         except FileExistsError:
             return read_whole(path) == data
     finally:
         own.unlink(missing_ok=True)
-    if sync:
-        sync_folder(path.parent)
+    sync_folder(path.parent)
     return True
 
 

@@ -34,7 +34,7 @@ def begins_zstd(head: bytes) -> bool:
     return head[:4] == _ZSTD or (head[:1] != b"" and head[0] & 0xF0 == 0x50 and head[1:4] == _SKIPPABLE)
 
 
-def zstd_blocks(file: File, number: int) -> Blocks:
+def zstd_blocks(file: File) -> Blocks:
     """Return a block for each frame of a file.
 
     The headers of all frames and of their blocks are read, or the seek table alone. A frame whose size its header
@@ -65,22 +65,21 @@ def zstd_blocks(file: File, number: int) -> Blocks:
     count = len(frames)
     blocks = Blocks(
         start,
-        np.full(count, number, np.int32),
+        np.zeros(count, np.int32),
         offsets.copy(),
         lengths.copy(),
         np.zeros(count, np.uint8),
         ("zstd",),
     )
-    return blocks.check(file.path, [file.size] * (number + 1))
+    return blocks.check(file.path, [file.size])
 
 
-def frames_between(file: File, ends: I64, number: int = 0) -> Blocks:
+def frames_between(file: File, ends: I64) -> Blocks:
     """Return a block for each of some frames that follow each other in a file.
 
     Args:
         file: The file.
         ends: int64[frames + 1], where each frame begins, and where the last one ends; inside the file, in order.
-        number: The number of the file among the files of the shard.
 
     Raises:
         FormatError: The file is damaged, or a frame ends elsewhere.
@@ -94,12 +93,12 @@ def frames_between(file: File, ends: I64, number: int = 0) -> Blocks:
     count = len(sizes)
     return Blocks(
         np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]),
-        np.full(count, number, np.int32),
+        np.zeros(count, np.int32),
         ends[:-1].copy(),
         np.diff(ends),
         np.zeros(count, np.uint8),
         ("zstd",),
-    ).check(file.path, [file.size] * (number + 1))
+    ).check(file.path, [file.size])
 
 
 def _seek_table(file: File) -> list[tuple[int, int, int]] | None:

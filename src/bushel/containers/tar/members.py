@@ -52,13 +52,12 @@ class ForwardReader:
     Args:
         handle: The stream.
         name: The name of the stream in error messages.
-        position: The position of the handle in the archive.
     """
 
     __slots__ = ("_handle", "name", "position")
 
-    def __init__(self, handle: Readable, name: str, position: int = 0) -> None:
-        self._handle, self.name, self.position = handle, name, position
+    def __init__(self, handle: Readable, name: str) -> None:
+        self._handle, self.name, self.position = handle, name, 0
 
     def read(self, size: int) -> bytes:
         """Read the next `size` bytes, or fewer at the end of the stream. Never allocates more than the stream holds."""
