@@ -22,16 +22,14 @@ class ContentOptions(Struct, frozen=True):
         bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field, which reads all data.")
     ] = True
     segments: Annotated[
-        bool,
-        Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes."),
+        bool, Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes.")
     ] = False
     frames: Annotated[
         bool,
         Option("--frames", help="Record where the packets of video clips are, so that frames are read without others."),
     ] = False
     seek: Annotated[
-        bool,
-        Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
+        bool, Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster.")
     ] = False
     columns: Annotated[
         str | None,
@@ -109,12 +107,12 @@ def command(
             chosen.files(path),
             container=chosen.container,
             spec=pairs(spec, "--spec") or None,
+            pickle=pickle,
             **contents.arguments(),
             index=index,
             force=force,
             workers=workers,
             engine=engine,
-            pickle=pickle,
             progress=progress,
         )
     seconds = time.monotonic() - started

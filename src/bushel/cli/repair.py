@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import (
     EngineOfRepair,
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class RunOptions(Struct, frozen=True):
+    """How the work is divided, and where it runs."""
+
+    workers: Workers = None
+    parts: Parts = None
+    engine: EngineOfRepair = None
+    retries: Retries = 3
+    speculate: Speculate = 3.0
+
+
 def command(
     path: OnePath,
     target: Target,
@@ -43,11 +54,7 @@ def command(
     sizes: SizeOptions,
     resume: Resume = False,
     max_problems: MaxProblems = 1000,
-    workers: Workers = None,
-    parts: Parts = None,
-    engine: EngineOfRepair = None,
-    retries: Retries = 3,
-    speculate: Speculate = 3.0,
+    running: RunOptions,
     shown: OutputOptions,
 ) -> None:
     """Write the intact samples of a damaged dataset to a new one.
@@ -74,11 +81,7 @@ def command(
             **asdict(sizes),
             mode="resume" if resume else "create",
             max_problems=max_problems,
-            workers=workers,
-            parts=parts,
-            engine=engine,
-            retries=retries,
-            speculate=speculate,
+            **asdict(running),
             progress=progress,
         )
     if shown.as_json:

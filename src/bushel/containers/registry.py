@@ -80,14 +80,7 @@ def _with_compressed(*suffixes: str) -> tuple[str, ...]:
 
 
 _INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
-_TFRECORD = (
-    ".tfrecord",
-    ".tfrecords",
-    ".tfrecord-#-of-#",
-    ".tfrecords-#-of-#",
-    ".tfrecord.gz",
-    ".tfrecords.gz",
-)
+_TFRECORD = tuple(f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s"))
 _ARRAY_RECORD = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
 _TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")

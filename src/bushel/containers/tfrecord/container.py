@@ -34,13 +34,8 @@ _HINT = "the file is damaged, or its writer was stopped: `bushel verify` names t
 @dataclass(frozen=True, slots=True)
 class _Tfrecord:
     name: str = "tfrecord"
-    suffixes: tuple[str, ...] = (
-        ".tfrecord",
-        ".tfrecords",
-        ".tfrecord-#-of-#",
-        ".tfrecords-#-of-#",
-        ".tfrecord.gz",
-        ".tfrecords.gz",
+    suffixes: tuple[str, ...] = tuple(
+        f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s")
     )
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
