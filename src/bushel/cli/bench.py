@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -39,33 +39,22 @@ def command(
     from bushel._dataset.open import open_any
     from bushel.cli.output import print_json, print_text
     from bushel.cli.stage_benchmarks import measure
-    from bushel.codecs import holds_image
-    from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, damaged="warn")
-    images: list[str] = []
-    if crop is not None:
-        wanted = fields or dataset.spec
-        images = [name for name, kind in dataset.spec.items() if name in wanted and holds_image(kind)]
-        if not images:
-            raise ValueError(f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}")
-    augment: Sequence[Callable[..., Any]] = [] if crop is None else [RandomResizedCrop(crop), RandomHorizontalFlip()]
     found = measure(
         dataset,
         batch,
         seconds=seconds,
         shuffle=None if shuffle == "none" else shuffle,
-        transforms=dict.fromkeys(images, augment),
+        transforms={} if crop is None else _crops(crop, fields or dataset.spec, dataset.spec),
         fields=fields,
         workers=workers,
         processes=processes,
     )
     rates: dict[str, Any] = {"storage": found.storage, "decode": found.decode, "whole": found.whole}
     if as_json:
-        speeds = {
-            name: {"samples_per_second": rate.samples_per_second, "bytes_per_second": rate.bytes_per_second}
-            for name, rate in rates.items()
-        }
+        names = ("samples_per_second", "bytes_per_second")
+        speeds = {name: {each: getattr(rate, each) for each in names} for name, rate in rates.items()}
         result = {"bound": found.bound, "share": found.share, "stats": asdict(found.stats), "advice": found.advice}
         print_json({"path": path, "batch": batch, **speeds, **result})
         return
@@ -75,6 +64,21 @@ def command(
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in seconds_of.items())
     print_text(f"in {stats.seconds:.2f} s of loading, the time of all threads was: {spent}")
     print_text(found.advice)
+
+
+def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[str, Sequence[Callable[..., Any]]]:
+    """Return the transforms of training for the wanted image fields.
+
+    Raises:
+        ValueError: There are none.
+    """
+    from bushel.codecs import holds_image
+    from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
+
+    names = [name for name, kind in spec.items() if name in wanted and holds_image(kind)]
+    if not names:
+        raise ValueError(f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}")
+    return {name: [RandomResizedCrop(size), RandomHorizontalFlip()] for name in names}
 
 
 def _print_rates(title: str, rates: Mapping[str, Any]) -> None:

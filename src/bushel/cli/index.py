@@ -55,6 +55,20 @@ class ContentOptions(Struct, frozen=True):
         return {**asdict(self), "columns": self.columns or (), "sha256": self.sha256 or ()}
 
 
+class PlaceOptions(Struct, frozen=True):
+    """Options for the place of the index, and for what is there."""
+
+    index: Annotated[
+        str | None,
+        Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
+    ] = None
+    export: Annotated[
+        str | None,
+        Option("--export", help="Also write the index as this Parquet file, for DuckDB, polars and bushel.open."),
+    ] = None
+    force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False
+
+
 def command(
     path: Path,
     *,
@@ -63,15 +77,7 @@ def command(
         list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not contain; may be repeated.")
     ] = None,
     contents: ContentOptions,
-    index: Annotated[
-        str | None,
-        Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
-    ] = None,
-    export: Annotated[
-        str | None,
-        Option("--export", help="Also write the index as this Parquet file, for DuckDB, polars and bushel.open."),
-    ] = None,
-    force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False,
+    place: PlaceOptions,
     workers: Workers = None,
     engine: EngineOfShards = None,
     pickle: Pickle = False,
@@ -109,21 +115,20 @@ def command(
             spec=pairs(spec, "--spec") or None,
             pickle=pickle,
             **contents.arguments(),
-            index=index,
-            force=force,
+            index=place.index,
+            force=place.force,
             workers=workers,
             engine=engine,
             progress=progress,
         )
-    seconds = time.monotonic() - started
-    if export is not None:
-        dataset.export_index(export)
+    if place.export is not None:
+        dataset.export_index(place.export)
     if shown.as_json:
-        print_json(_facts(path, dataset, read, seconds, export))
+        print_json(_facts(path, dataset, read, time.monotonic() - started, place.export))
     elif not shown.quiet:
-        _tell(path, dataset.info, read, seconds)
-        if export is not None:
-            print_text(f"{export}: the index of {count(len(dataset), 'sample')}")
+        _tell(path, dataset.info, read, time.monotonic() - started)
+        if place.export is not None:
+            print_text(f"{place.export}: the index of {count(len(dataset), 'sample')}")
 
 
 def _facts(path: str, dataset: Dataset, read: int, seconds: float, export: str | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option, Several
 from bushel.cli.options import OutputOptions, new_containers, pairs
 
@@ -14,6 +15,34 @@ if TYPE_CHECKING:
     from bushel import Dataset
 
 __all__ = ["command"]
+
+
+class ResultOptions(Struct, frozen=True):
+    """Options for what is written."""
+
+    save_view: Annotated[
+        str | None, Option("--save-view", help="Save the samples that have partners as a view of the first dataset.")
+    ] = None
+    keys: Annotated[str | None, Option("--keys", help="File to write the keys to, one a line; - for the output.")] = (
+        None
+    )
+    out: Annotated[str | None, Option("--out", help="Write the joined samples to this new dataset.")] = None
+    container: Annotated[
+        str | None,
+        Option("--container", "-c", help="Container of --out. [default: by its suffix]", values=new_containers),
+    ] = None
+
+    def check(self, how: str) -> None:
+        """Check that the options go together.
+
+        Raises:
+            BadParameter: They do not.
+        """
+        if self.save_view is not None and how != "inner":
+            message = "it saves samples that have partners: leave --how left out"
+            raise click.BadParameter(message, param_hint="--save-view")
+        if self.container is not None and self.out is None:
+            raise click.BadParameter("it is for --out", param_hint="--container")
 
 
 def command(
@@ -37,17 +66,7 @@ def command(
     rename: Annotated[
         list[str] | None, Option("--rename", help="Another name for a field of the others, such as cls=kind.")
     ] = None,
-    save_view: Annotated[
-        str | None, Option("--save-view", help="Save the samples that have partners as a view of the first dataset.")
-    ] = None,
-    keys: Annotated[
-        str | None, Option("--keys", help="File to write the keys to, one a line; - for the output.")
-    ] = None,
-    out: Annotated[str | None, Option("--out", help="Write the joined samples to this new dataset.")] = None,
-    container: Annotated[
-        str | None,
-        Option("--container", "-c", help="Container of --out. [default: by its suffix]", values=new_containers),
-    ] = None,
+    result: ResultOptions,
     shown: OutputOptions,
 ) -> None:
     """Join datasets whose samples belong together, and count those without a partner.
@@ -60,10 +79,7 @@ def command(
       bushel join photos/ labels.csv --on key=id --save-view labelled
       bushel join captions.jsonl photos.tar --on image --out pairs.tar
     """
-    if save_view is not None and how != "inner":
-        raise click.BadParameter("it saves samples that have partners: leave --how left out", param_hint="--save-view")
-    if container is not None and out is None:
-        raise click.BadParameter("it is for --out", param_hint="--container")
+    result.check(how)
     import bushel
     from bushel._dataset.join import samples_in
     from bushel.cli.output import print_json, print_text, progress_bar, say
@@ -77,22 +93,22 @@ def command(
         how=how,
         names=pairs(rename, "--rename"),
     )
-    if save_view is not None:
-        samples_in(joined, opened[0]).save(save_view)
-        say(f"saved: bushel.open({first!r}, view={save_view!r})", quiet=shown.quiet or shown.as_json)
-    if keys is not None:
-        _write_keys(joined, keys)
-    if out is not None:
+    if result.save_view is not None:
+        samples_in(joined, opened[0]).save(result.save_view)
+        say(f"saved: bushel.open({first!r}, view={result.save_view!r})", quiet=shown.quiet or shown.as_json)
+    if result.keys is not None:
+        _write_keys(joined, result.keys)
+    if result.out is not None:
         with progress_bar("writing", quiet=shown.quiet) as report:
-            bushel.convert(joined, out, container=container, progress=report)
+            bushel.convert(joined, result.out, container=result.container, progress=report)
     found = joined.info.joins
     if shown.as_json:
         said = {"paths": [first, *others], "samples": len(joined), "fields": dict(joined.spec)}
         print_json({**said, "joins": [asdict(each) for each in found]})
-    elif not shown.quiet and keys != "-":
+    elif not shown.quiet and result.keys != "-":
         _tell(first, others, joined)
-        if out is not None:
-            print_text(f"written to {out}")
+        if result.out is not None:
+            print_text(f"written to {result.out}")
     raise click.exceptions.Exit(0 if any(each.matched for each in found) else 1)
 
 

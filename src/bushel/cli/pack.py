@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, Target, pairs
 from bushel.cli.packoptions import (
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class StrictOptions(Struct, frozen=True):
+    """Options for what ends a run."""
+
+    strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False
+    strict_files: Annotated[
+        bool, Option("--strict-files", help="Fail if SOURCE contains files that would be passed over.")
+    ] = False
+
+
 def command(
     source: Annotated[
         str, Argument(help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
@@ -40,10 +50,7 @@ def command(
     videos: VideoOptions,
     writing: WriteOptions,
     parts: PartOptions,
-    strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False,
-    strict_files: Annotated[
-        bool, Option("--strict-files", help="Fail if SOURCE contains files that would be passed over.")
-    ] = False,
+    limits: StrictOptions,
     modes: ModeOptions,
     processes: Annotated[
         int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
@@ -92,8 +99,7 @@ def command(
                 transforms=change,
                 orient=images.orient,
                 check=images.check,
-                strict=strict,
-                strict_files=strict_files,
+                **asdict(limits),
                 mode=mode,
                 processes=processes,
                 progress=report,

@@ -7,10 +7,27 @@ from typing import Annotated
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OnePath, OutputOptions, SizeOptions, new_containers, pairs
 
 __all__ = ["command"]
+
+
+class ChoiceOptions(Struct, frozen=True):
+    """Options that decide which samples each dataset gets."""
+
+    shuffle: Annotated[
+        bool,
+        Option(
+            "--shuffle/--no-shuffle", help="Choose samples at random, instead of the first ones for the first share."
+        ),
+    ] = False
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0
+    stratify: Annotated[
+        str | None,
+        Option("--stratify", help="Field, such as label: each dataset gets its share of the samples of every value."),
+    ] = None
 
 
 def command(
@@ -29,17 +46,7 @@ def command(
         str | None,
         Option("--container", "-c", help="Container of the new datasets. [default: SOURCE's]", values=new_containers),
     ] = None,
-    shuffle: Annotated[
-        bool,
-        Option(
-            "--shuffle/--no-shuffle", help="Choose samples at random, instead of the first ones for the first share."
-        ),
-    ] = False,
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0,
-    stratify: Annotated[
-        str | None,
-        Option("--stratify", help="Field, such as label: each dataset gets its share of the samples of every value."),
-    ] = None,
+    choice: ChoiceOptions,
     sizes: SizeOptions,
     modes: ModeOptions,
     shown: OutputOptions,
@@ -59,17 +66,7 @@ def command(
 
     parts = _parse_shares(shares)
     with resumable(target):
-        done = split(
-            source,
-            target,
-            parts,
-            shuffle=shuffle,
-            seed=seed,
-            stratify=stratify,
-            container=container,
-            **asdict(sizes),
-            mode=mode,
-        )
+        done = split(source, target, parts, **asdict(choice), container=container, **asdict(sizes), mode=mode)
     if shown.as_json:
         print_json({name: asdict(one) for name, one in done.items()})
     elif not shown.quiet:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, EngineOfShards, MaxProblems, OutputOptions, Path, Pickle, Workers
 
@@ -14,6 +15,27 @@ if TYPE_CHECKING:
     from bushel import VerifyResult
 
 __all__ = ["command"]
+
+
+class DigestOptions(Struct, frozen=True):
+    """Options for the digest of a dataset."""
+
+    digest: Annotated[
+        bool, Option("--digest", help="Also compare all files with the digest that `bushel sign` wrote.")
+    ] = False
+    allowed_signers: Annotated[
+        str | None, Option("--allowed-signers", help="Check the digest's signature by this file of ssh-keygen's keys.")
+    ] = None
+    signer: Annotated[str | None, Option("--signer", help="Who in that file must have signed.")] = None
+
+    def check(self) -> None:
+        """Check that the options go together.
+
+        Raises:
+            BadParameter: They do not.
+        """
+        if (self.allowed_signers is None) != (self.signer is None):
+            raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
 
 
 def command(
@@ -24,13 +46,7 @@ def command(
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True,
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False,
-    digest: Annotated[
-        bool, Option("--digest", help="Also compare all files with the digest that `bushel sign` wrote.")
-    ] = False,
-    allowed_signers: Annotated[
-        str | None, Option("--allowed-signers", help="Check the digest's signature by this file of ssh-keygen's keys.")
-    ] = None,
-    signer: Annotated[str | None, Option("--signer", help="Who in that file must have signed.")] = None,
+    signed: DigestOptions,
     max_problems: MaxProblems = 1000,
     workers: Workers = None,
     engine: EngineOfShards = None,
@@ -49,8 +65,7 @@ def command(
       bushel verify train/ --decode
       bushel verify train/ --digest --allowed-signers signers.txt --signer ann@example.com
     """
-    if (allowed_signers is None) != (signer is None):
-        raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
+    signed.check()
     import bushel
     from bushel.cli.messages import with_options
     from bushel.cli.output import print_json, print_text, progress_bar
@@ -67,14 +82,13 @@ def command(
             max_problems=max_problems,
             progress=progress,
         )
-    if digest or signer is not None:
-        wrong = bushel.check_digest(path, allowed_signers=allowed_signers, signer=signer, workers=workers)
+    if signed.digest or signed.signer is not None:
+        signers = {"allowed_signers": signed.allowed_signers, "signer": signed.signer}
+        wrong = bushel.check_digest(path, **signers, workers=workers)
         found = replace(found, problems=(*found.problems, *wrong))
     if shown.as_json:
-        unchecked = found.bytes_unchecked
-        print_json(
-            {"path": path, "ok": found.ok, "verdict": found.verdict, "bytes_unchecked": unchecked, **asdict(found)}
-        )
+        more = {"ok": found.ok, "verdict": found.verdict, "bytes_unchecked": found.bytes_unchecked}
+        print_json({"path": path, **more, **asdict(found)})
         raise click.exceptions.Exit(0 if found.ok else 1)
     for problem in found.problems:
         print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
