@@ -341,7 +341,7 @@ def check_again(stream: StreamDataset) -> None:
 
 
 def _removed_of(source: _Source, known: dict[str, Lists]) -> RemovedInShard | None:
-    """Return the removed samples of an archive. Of commands and open files they are not known.
+    """Return the removed samples of an archive. For commands and open files they are not known.
 
     Args:
         source: The archive.

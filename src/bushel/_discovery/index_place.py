@@ -57,7 +57,7 @@ def index_file(source: Any, index: Any) -> tuple[Path, Any] | None:
     """Return the exported index with which a dataset is opened, and its data; None if it has another index.
 
     That is the Parquet file that `index` names, or `source` itself, whose data are None then: at the place that it
-    names. Of a Parquet file, the footer is read, which has the name of the metadata.
+    names. The footer of a Parquet file is read, which has the name of the metadata.
     """
     for place, data in ((index, source), (source, None)):
         if not _ends_as_index_file(place):

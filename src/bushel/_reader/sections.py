@@ -59,7 +59,7 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
 
 
 def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
-    """Return a shard with only these fields. Of a section that is not read yet, only their bytes will be requested."""
+    """Return a shard with only these fields. If its section is not read yet, only their bytes will be requested."""
     kept = only(shard, names)
     own = get_container(shard.container)
     if shard.section is None or shard.loaded or not isinstance(own, HasSections):

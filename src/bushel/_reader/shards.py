@@ -272,7 +272,7 @@ class Verification:
         verify: Whether all are; None for containers that promise it, and for files that may change unnoticed.
 
     Attributes:
-        promised: Of each shard, whether that is certain before its table is loaded.
+        promised: For each shard, whether that is certain before its table is loaded.
     """
 
     def __init__(self, shards: Sequence[OpenShard], verify: bool | None) -> None:

@@ -14,7 +14,7 @@ from bushel.cards.facts import Facts
 __all__ = ["front_matter"]
 
 _READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
-"""Containers whose files the Hub reads. Of others, the front matter lists no files."""
+"""Containers whose files the Hub reads. The front matter lists no files of others."""
 
 _SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
 _SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")

@@ -22,7 +22,7 @@ class OrderOptions(Struct, frozen=True):
     """Options of the loader that its state does not have."""
 
     lengths: Annotated[
-        str | None, Option("--lengths", help="Of packs and chunks: the column of the lengths, such as tokens.length.")
+        str | None, Option("--lengths", help="For packs and chunks: the column of the lengths, such as tokens.length.")
     ] = None
     weights: Annotated[str | None, Option("--weights", help="The column of the loader's weights=.")] = None
     balance: Annotated[str | None, Option("--balance", help="The column of the loader's balance=.")] = None
@@ -63,7 +63,7 @@ def command(
 ) -> None:
     """Print the keys of the samples that a rank had at a step, or the steps that had a sample.
 
-    The order, its seed and the epoch come from a state that the loader saved. No data are read. Of a mixture, give the
+    The order, its seed and the epoch come from a state that the loader saved. No data are read. For a mixture, give the
     paths of all of its datasets, in their order. Each row of packs and chunks is a line. If samples were removed from
     the dataset since, the answer is about the order before that, and names them.
 

@@ -34,7 +34,7 @@ _LAYOUT = 1
 """Version of the kept data. It changes when its rules, or the rules of the container `folder`, change."""
 
 _MANY = 10_000
-"""Of fewer files nothing is kept: looking at them takes less than a tenth of a second."""
+"""Nothing is kept for fewer files: looking at them takes less than a tenth of a second."""
 
 _SETTLED_NS = 2_000_000_000
 """A folder whose last change is this long ago shows any later one: clocks of file systems have steps."""

@@ -56,7 +56,7 @@ class NumberTable:
     - ``"decimal"``: int64, from decimal text, which may have a sign and surrounding white space.
 
     Args:
-        shards: Of each shard, in ascending order: the position of its first sample, the number of samples, and its
+        shards: For each shard, in ascending order: the position of its first sample, the number of samples, and its
             columns. A column is a tuple of file, offset (int64[samples], bytes), length (int64[samples], bytes; -1 for
             a sample without the field), crc32 (uint32[samples] to compare with, or None), kind, and the headers (None:
             no value has a header).
@@ -94,12 +94,12 @@ class NumberTable:
 
         Args:
             samples: int64[n], positions.
-            targets: Of each column: writable C-contiguous arrays that have n rows of one size together. The first array
-                gets the first samples. None: the column is not gathered.
+            targets: For each column: writable C-contiguous arrays that have n rows of one size together. The first
+                array gets the first samples. None: the column is not gathered.
 
         Returns:
-            bad: Of each column: int64[k], the places in ``samples`` of those that could not be gathered, or that are in
-                none of the shards; None if there are none. Their rows hold anything.
+            bad: For each column: int64[k], the places in ``samples`` of those that could not be gathered, or that are
+                in none of the shards; None if there are none. Their rows hold anything.
             waited: Whether a value was not in memory.
 
         Raises:

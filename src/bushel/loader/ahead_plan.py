@@ -70,7 +70,7 @@ class AheadRequest:
 def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64) -> list[AheadRequest]:
     """Join extents into long requests.
 
-    A request has at most 8 MiB. Of all bytes that are requested, those in gaps of up to 16 KiB cost less than further
+    A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less than further
     requests would. Those in longer gaps (up to 256 KiB each) are at most a quarter of the needed bytes.
 
     Args:

@@ -46,7 +46,7 @@ def plan_of_state(
         dataset: The dataset that it was saved with; of a mixture, all of its datasets together.
         batch_size: The batch size of the loader.
         world_size: Its number of ranks.
-        lengths: Of packs and chunks: the column with the lengths of documents.
+        lengths: For packs and chunks: the column with the lengths of documents.
         drop_last: The argument of the loader.
         pad: The argument of the loader.
 

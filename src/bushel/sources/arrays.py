@@ -91,7 +91,7 @@ class Arrays:
         return fingerprint_of((len(self), self.spec), (self[row] for row in rows.tolist()))
 
     def columns(self, positions: npt.NDArray[np.int64]) -> tuple[dict[str, Any], list[str] | None]:
-        """Return samples as columns: see `bushel.sources.base.Columnar`. Of consecutive ones, arrays are views."""
+        """Return samples as columns: see `bushel.sources.base.Columnar`. Consecutive ones are views of the arrays."""
         rows: Any = positions
         if len(positions) and (positions[1:] - positions[:-1] == 1).all():
             rows = slice(int(positions[0]), int(positions[-1]) + 1)

@@ -35,7 +35,7 @@ _ZLIB_HINT = "fetch or write it again"
 def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     """Return the blocks of a compressed file, whose bytes together are those that it expands to.
 
-    gzip is expanded from front to back once, which also compares its checksums. Of zstd, frames are blocks: a file of
+    gzip is expanded from front to back once, which also compares its checksums. In zstd, frames are blocks: a file of
     one frame, as `zstd` writes it, is one block, which has to be expanded for every value of it that is read.
 
     Args:

@@ -146,7 +146,7 @@ def sync_whole(path: AnyPath) -> None:
 
 
 def create_whole(path: AnyPath, data: bytes) -> bool:
-    """Write a file unless it exists, completely or not at all. Of several writers at the same time, one succeeds.
+    """Write a file unless it exists, completely or not at all. If several write it at the same time, one succeeds.
 
     A local file is written under a name of its own and linked; an object is put with the condition that it is new.
 

@@ -54,7 +54,7 @@ class Shape:
         places: Numbers (points, 2), fractions of the width and height of the picture: of a box, its two corners.
         name: Its class: a number, a text, or None.
         score: Its score, or None.
-        seen: Of key points, whether each is visible.
+        seen: Whether each key point is visible.
     """
 
     kind: str

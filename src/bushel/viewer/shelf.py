@@ -156,7 +156,7 @@ class Shown:
 
     @cached_property
     def measured(self) -> tuple[ShownField, ...]:
-        """The fields whose values can be measured: pictures first. Of a sequence of pictures, that is the first one."""
+        """The fields whose values can be measured: pictures first, and the first picture of a sequence."""
         found = [each for each in self.fields if each.kind in MEASURES and (each.kind == "image" or not each.sequence)]
         return tuple(sorted(found, key=lambda each: list(MEASURES).index(each.kind)))
 

@@ -44,7 +44,7 @@ class _LeRobot:
         return [_shard(path, meta, *own[number].tolist()) for number in np.argsort(first).tolist()]
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the table of one file with rows. Of videos, the tables of packets are read."""
+        """Return the table of one file with rows. Only the tables of packets are read of videos."""
         rows = rows_of(shard, options)
         if rows.errors:
             raise rows.errors[0]

@@ -45,7 +45,7 @@ class _Episodes:
         return None if found is None else [replace(shard, name=f"episodes/{shard.name}") for shard in found]
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the table of the episodes in one file with rows. Of videos, the tables of packets are read."""
+        """Return the table of the episodes in one file with rows. Only the tables of packets are read of videos."""
         rows = rows_of(shard, options)
         if rows.errors:
             raise rows.errors[0]

@@ -14,7 +14,7 @@ struct ImageHeader {
     std::int32_t orientation = 1;        // 1 to 8, as in Exif
 };
 
-// Read the header of a JPEG, or of a PNG without a palette or Exif data. Of anything else the format is unknown.
+// Read the header of a JPEG, or of a PNG without a palette or Exif data. The format of anything else is unknown.
 ImageHeader read_image_header(const std::uint8_t *data, std::size_t size);
 
 }  // namespace bushel

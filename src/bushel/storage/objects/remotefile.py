@@ -198,7 +198,7 @@ class RemoteFile(StoredObject):
 
         Raises:
             FormatError: The object was replaced.
-            Exception: Of obstore.
+            Exception: An error of obstore.
         """
         answer = library().get(self._store, self.location.key)
         self._compare(answer.meta)
