@@ -16,7 +16,7 @@ from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
 from bushel.viewer.batches import rows_of_batch, value_at
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Site, bytes_answer, number_in
+from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel.loader import Loader
@@ -44,15 +44,11 @@ class _Place:
         return urlencode({**asdict(self), **changed})
 
 
-class BatchPages:
-    """The handlers of the page of batches. The last batch is kept, for its pictures.
-
-    Args:
-        site: Renders pages.
-    """
+class BatchPages(Pages):
+    """The handlers of the page of batches. The last batch is kept, for its pictures."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        super().__init__(site)
         self._lock = threading.Lock()
         self._last: tuple[_Place, Mapping[str, Any]] | None = None
 

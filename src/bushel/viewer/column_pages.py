@@ -8,7 +8,7 @@ from typing import Any
 from bushel.viewer.histograms import Asked, condition_name, histogram_of
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer
+from bushel.viewer.site import Handler, Pages, as_json_answer
 
 __all__ = ["ColumnPages"]
 
@@ -18,15 +18,8 @@ _LARGEST = 20_000_000
 """Number of samples up to which histograms are made."""
 
 
-class ColumnPages:
-    """The handler of histograms.
-
-    Args:
-        site: Keeps the selections.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class ColumnPages(Pages):
+    """The handler of histograms."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""

@@ -14,7 +14,7 @@ from bushel.viewer.comparison import SHOWN, Comparison, Pair, Side
 from bushel.viewer.differences import difference_pixels
 from bushel.viewer.pictures import side_for
 from bushel.viewer.shelf import Shelf, Shown
-from bushel.viewer.site import Handler, Site, bytes_answer, number_in
+from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel.integrity import Diff
@@ -46,15 +46,11 @@ class FieldCount:
     unknown: int
 
 
-class ComparePages:
-    """The handlers of the page that compares.
-
-    Args:
-        site: Renders pages.
-    """
+class ComparePages(Pages):
+    """The handlers of the page that compares."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        super().__init__(site)
         self._last: tuple[tuple[int, int], Diff] | None = None  # of two datasets: finding it again takes a while
 
     def routes(self) -> dict[str, Handler]:

@@ -15,7 +15,7 @@ from bushel.viewer.column_choices import column_choices, predicted_column
 from bushel.viewer.histograms import condition_name
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Site
+from bushel.viewer.site import Handler, Pages
 
 __all__ = ["Confusion", "ConfusionPages", "confusion_of"]
 
@@ -68,15 +68,8 @@ def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known:
     return Confusion(classes[chosen].tolist(), counts, len(labels), equal, len(classes) - len(chosen))
 
 
-class ConfusionPages:
-    """The handler of the confusion matrix.
-
-    Args:
-        site: Renders pages.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class ConfusionPages(Pages):
+    """The handler of the confusion matrix."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""

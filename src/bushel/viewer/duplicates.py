@@ -12,7 +12,7 @@ from bushel._dataset.inside import reader_of, whole_positions
 from bushel.viewer.extents import stored_values
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Site, number_in
+from bushel.viewer.site import Handler, Pages, Site, number_in
 
 __all__ = ["DuplicatePages", "Groups", "checksums_of", "groups_of"]
 
@@ -113,15 +113,11 @@ def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, 
     return sums[:known], lengths[:known], places[:known], unknown
 
 
-class DuplicatePages:
-    """The handler of the page of duplicates.
-
-    Args:
-        site: Renders pages.
-    """
+class DuplicatePages(Pages):
+    """The handler of the page of duplicates."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        super().__init__(site)
         self._last: tuple[tuple[int, str], Groups] | None = None  # of one field: finding them again takes a while
 
     def routes(self) -> dict[str, Handler]:

@@ -14,7 +14,7 @@ from bushel.viewer.column_choices import column_choices
 from bushel.viewer.rows import keys_of, line_of
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer
+from bushel.viewer.site import Handler, Pages, as_json_answer, bytes_answer
 from bushel.viewer.tags import checked_name
 from bushel.viewer.vectors import Vectors, inside, read_more
 
@@ -33,15 +33,8 @@ _CORNERS = 2000
 _SHOWN = 12
 
 
-class MapPages:
-    """The handlers of the map.
-
-    Args:
-        site: Keeps the vectors and the selections.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class MapPages(Pages):
+    """The handlers of the map."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path, without the handler of the lasso."""

@@ -19,7 +19,7 @@ from bushel.viewer.overlays import Overlay, Overlays, find_overlays, picture_siz
 from bushel.viewer.pictures import side_for
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in
+from bushel.viewer.site import Handler, Pages, Site, as_json_answer, bytes_answer, number_in
 
 __all__ = ["OverlayPages", "overlays_of"]
 
@@ -51,15 +51,8 @@ def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | 
     return kept[key]
 
 
-class OverlayPages:
-    """The handlers of annotations.
-
-    Args:
-        site: Keeps which fields annotate pictures.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class OverlayPages(Pages):
+    """The handlers of annotations."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from bushel.viewer.shelf import plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer
+from bushel.viewer.site import Handler, Pages, as_json_answer
 from bushel.viewer.tracks import tracks_of
 
 __all__ = ["PlayPages"]
 
 
-class PlayPages:
-    """The handlers of the player.
-
-    Args:
-        site: Renders pages.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class PlayPages(Pages):
+    """The handlers of the player."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""

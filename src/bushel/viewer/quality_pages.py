@@ -26,7 +26,7 @@ from bushel.viewer.measures import (
 from bushel.viewer.quality import HASH, Measures, fences_of, near_duplicates
 from bushel.viewer.rows import line_of, rows_of
 from bushel.viewer.shelf import QUALITY, Shown
-from bushel.viewer.site import Handler, Site
+from bushel.viewer.site import Handler, Pages, Site
 
 __all__ = ["QualityPages", "measure"]
 
@@ -46,15 +46,8 @@ _LABELS = ("label", "cls", "class")
 _Side = tuple[Shown, Measures]
 
 
-class QualityPages:
-    """The handler of the page of quality.
-
-    Args:
-        site: Keeps the measures.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class QualityPages(Pages):
+    """The handler of the page of quality."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""

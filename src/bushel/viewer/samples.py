@@ -17,7 +17,7 @@ from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import LIKE, Shown, plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer, bytes_answer, number_in, redirect
+from bushel.viewer.site import Handler, Pages, Site, as_json_answer, bytes_answer, number_in, redirect
 from bushel.viewer.tracks import is_played
 
 __all__ = ["SamplePages"]
@@ -28,15 +28,8 @@ _LIKES = 2
 """Number of fields of vectors by which a page offers to look for similar samples."""
 
 
-class SamplePages:
-    """The handlers of the grid and of samples.
-
-    Args:
-        site: Renders pages.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class SamplePages(Pages):
+    """The handlers of the grid and of samples."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path."""

@@ -10,7 +10,7 @@ from typing import Any
 from bushel._dataset.inside import is_whole, reader_of
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer
+from bushel.viewer.site import Handler, Pages, Site, as_json_answer
 from bushel.viewer.verification import Verification, state_of_shard
 
 __all__ = ["ShardBox", "ShardPages", "shard_boxes"]
@@ -75,15 +75,11 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
     ]
 
 
-class ShardPages:
-    """The handlers of the page of shards and of the verification.
-
-    Args:
-        site: Renders pages.
-    """
+class ShardPages(Pages):
+    """The handlers of the page of shards and of the verification."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        super().__init__(site)
         self._runs = [Verification() for _ in site.shelf.datasets]
 
     def routes(self) -> dict[str, Handler]:

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -20,7 +21,7 @@ from bushel.viewer.column_choices import predicted_column
 from bushel.viewer.overlays import Overlays
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
-__all__ = ["Handler", "Site", "as_json_answer", "bytes_answer", "number_in", "redirect"]
+__all__ = ["Handler", "Pages", "Site", "as_json_answer", "bytes_answer", "number_in", "redirect"]
 
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -143,6 +144,21 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
 def prefix_of(request: Any) -> str:
     """Return the beginning of all URLs: empty, or the part with the token in a frame."""
     return str(request.scope.get("bushel.prefix", ""))
+
+
+class Pages(ABC):
+    """The handlers of some pages.
+
+    Args:
+        site: Renders pages, and keeps what they share: selections, vectors, tags.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    @abstractmethod
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
 
 
 def redirect(request: Any, path: str) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from bushel.viewer.rows import keys_of
 from bushel.viewer.selection import Query, Selection, select
 from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
-from bushel.viewer.site import Handler, Site, as_json_answer, number_in
+from bushel.viewer.site import Handler, Pages, Site, as_json_answer, number_in
 from bushel.viewer.tags import checked_name
 
 __all__ = ["TagPages", "line_of_python"]
@@ -25,15 +25,8 @@ _SPELLED = 20
 """Largest number of samples that the line of Python names one by one."""
 
 
-class TagPages:
-    """The handlers of tags and of exports.
-
-    Args:
-        site: Keeps the tags and the selections.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
+class TagPages(Pages):
+    """The handlers of tags and of exports."""
 
     def routes(self) -> dict[str, Handler]:
         """Return the handlers by path, without the handlers of changes."""

@@ -24,7 +24,7 @@ from bushel.transforms import (
 )
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Site, bytes_answer, number_in
+from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -166,15 +166,11 @@ def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any]
     return image
 
 
-class TrainingPages:
-    """The handlers of the training page.
-
-    Args:
-        site: Renders pages.
-    """
+class TrainingPages(Pages):
+    """The handlers of the training page."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        super().__init__(site)
         self._transforms: Mapping[str, Any] = {**site.shelf.transforms, **PRESETS}
 
     def routes(self) -> dict[str, Handler]:
