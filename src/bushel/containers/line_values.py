@@ -91,7 +91,7 @@ class LineField:
 
     def __init__(self, name: str, number: int, arrays: GrowingArrays, *, cells: bool) -> None:
         self.name, self._number, self._arrays, self._cells = name, number, arrays, cells
-        self._kinds: set[Kind] = set()
+        self._bits = 0  # a bit for each kind that occurs
         self._negative = self._inexact = self._numbered = self._missing = False
         self._rows = 0
 
@@ -106,7 +106,7 @@ class LineField:
         if not len(offset):
             return
         self._pad(before + first)
-        self._kinds |= {each for each in Kind if each and kinds >> each & 1}
+        self._bits |= kinds
         self._missing |= bool(kinds & _ABSENT)
         self._negative |= least < 0
         self._inexact |= most > _EXACT or least < -_EXACT
@@ -164,9 +164,14 @@ class LineField:
         column = self._column(found, kind, own.stored) if self._numbered else None
         return FieldExtents(field, own.stored, file, offset, length), column
 
+    @property
+    def _kinds(self) -> set[Kind]:
+        """The kinds of the values that are there."""
+        return {each for each in Kind if each > Kind.NULL and self._bits >> each & 1}
+
     def _natural(self) -> _Type:
         """Return the type that fits all values without changing one."""
-        kinds = self._kinds - {Kind.NULL}
+        kinds = self._kinds
         if not kinds:
             return _Type("utf8", "utf8") if self._cells else _Type("json", "json")
         if kinds <= _INTEGERS:
@@ -179,7 +184,7 @@ class LineField:
         return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
 
     def _declared(self, field: Field, natural: _Type) -> _Type:
-        kinds = self._kinds - {Kind.NULL}
+        kinds = self._kinds
         codec = field.codec
         if field.sequence:
             raise SpecError(f"field {self.name!r} has one value in each line, so its type cannot be {field.type!r}")
@@ -198,7 +203,7 @@ class LineField:
         raise SpecError(f"field {self.name!r}: its values are of type {natural.codec}, and cannot be read as {codec}")
 
     def _column(self, found: Mapping[str, npt.NDArray[Any]], kind: npt.NDArray[np.uint8], stored: str) -> Column | None:
-        kinds = self._kinds - {Kind.NULL}
+        kinds = self._kinds
         number = found[f"{self._number}.number"]
         some = _truths(kind, lambda part: part <= Kind.NULL) if self._missing else None
         if kinds <= {Kind.FALSE, Kind.TRUE}:

@@ -134,7 +134,7 @@ private:
     friend struct FastLines;
 
     // Few values stay in the processor's cache; but fields take time, however few values they have.
-    static constexpr std::size_t few_values = std::size_t{1} << 16, most_values = std::size_t{1} << 19, most_rows = 4096;
+    static constexpr std::size_t few_values = std::size_t{1} << 17, most_values = std::size_t{1} << 19, most_rows = 4096;
 
     struct Value {
         const std::uint8_t *end = nullptr;
