@@ -14,6 +14,7 @@ from tests.descriptors import descriptors
 import bushel
 from bushel.codecs import get_codec
 from bushel.errors import FormatError
+from bushel.storage.small_file import SmallFile
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
 PHOTOS = FOREIGN / "folder" / "photos"
@@ -99,6 +100,25 @@ def test_more_files_than_may_be_open(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [each["image"] for each in read] == wanted
+
+
+def test_many_small_files_are_read_without_an_object_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [photo(tmp_path / "a" / f"{number:04d}.jpg", number % 200) for number in range(300)]
+    ds = bushel.open(tmp_path)
+    made: list[str] = []
+
+    def recorded(path: str, *rest: object) -> SmallFile:
+        made.append(path)
+        return SmallFile(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("bushel._index.closed_files.SmallFile", recorded)
+    positions = np.random.default_rng(0).integers(0, 300, 500)
+    assert [each["image"] for each in ds.read(positions, ["image"], decode=False)] == [wanted[at] for at in positions]
+    assert made == []
+    (tmp_path / "a" / "0123.jpg").write_bytes(b"short")
+    with pytest.raises(bushel.FormatError, match=r"0123\.jpg.*has changed since"):
+        ds.read([122, 123, 124], ["image"], decode=False)
+    assert [each["image"] for each in ds.read([122, 124], ["image"], decode=False)] == [wanted[122], wanted[124]]
 
 
 class TestMetadata:

@@ -68,3 +68,16 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
         read_small_files([str(path)], size.astype(np.int32), time, offset, length)
     with pytest.raises(ValueError, match="null"):
         read_small_files(["a\0b"], size, time, offset, length)
+
+
+def test_paths_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    (inner / "a").mkdir(parents=True)
+    paths = [inner / "a" / "..c", inner / ".d", tmp_path / "secret"]
+    for path in paths:
+        path.write_bytes(b"abcdef")
+        os.utime(path, ns=(0, 5))
+    names = ["a/..c", ".d", "../secret", str(paths[2]), "a/../../secret", "a//..c", "./.d", ".d/", "", ".."]
+    columns = arrays(*[(6, 5, 0, 6)] * len(names))
+    assert read_small_files(names, *columns, folder=str(inner)) == [b"abcdef"] * 2 + [None] * 8
+    assert read_small_files(["secret"], *arrays((6, 5, 0, 6)), folder=str(tmp_path / "gone")) == [None]

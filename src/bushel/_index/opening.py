@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 from bushel._index.table import Shard, ShardIndex
 from bushel.storage import AnyPath, File, open_file
@@ -30,12 +30,12 @@ def block_file(
     """
     blocks = index.blocks[number - len(index.files)]
     home = index.place(number, 0).file
-    files_of = None
+    closed = None
     if many is not None:
-        from bushel._index.closed_files import closed_files
+        from bushel._index.closed_files import ClosedFiles
 
-        files_of = partial(closed_files, many, index.files, file_of)
-    return BlockFile(path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, files_of)
+        closed = ClosedFiles(many, index.files, file_of)
+    return BlockFile(path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, closed)
 
 
 def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[int], File]:

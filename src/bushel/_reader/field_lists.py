@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -86,11 +86,10 @@ def field_lists(reader: Reader, positions: I64, names: Sequence[str], *, decode:
         stored = reader.stored(plan, positions)
         if None in stored:
             return None
+        sizes = list(map(len, cast("list[bytes]", stored)))
         for field in plan.fields:
-            values = stored[field.first : field.first + len(positions)]
-            lists[field.name] = FieldList(
-                values, field.codecs if decode else None, [len(value or b"") for value in values]
-            )
+            own = slice(field.first, field.first + len(positions))
+            lists[field.name] = FieldList(stored[own], field.codecs if decode else None, sizes[own])
     return lists
 
 

@@ -140,6 +140,7 @@ def read_small_files(
     mtime_ns: NDArray[np.int64],
     offset: NDArray[np.int64],
     length: NDArray[np.int64],
+    folder: str = "",
 ) -> list[bytes | None]:
     """Read an extent of each of many files, which are opened one after another, read and closed.
 
@@ -149,9 +150,11 @@ def read_small_files(
         mtime_ns: int64[rows], time of modification that the file should have, in nanoseconds.
         offset: int64[rows], bytes.
         length: int64[rows], bytes.
+        folder: If it is given, paths are relative to it, and none may lead out of it.
 
     Returns:
-        The bytes of each extent; None for a file that cannot be opened or read, or has another size or time.
+        The bytes of each extent; None for a file that cannot be opened or read, has another size or time, or lies
+        outside of the folder.
 
     Raises:
         ValueError: An extent is not inside its file; or the arguments have different lengths.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,22 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockFile"]
 
+I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 _TOKENS = count()
+
+
+class Closed(Protocol):
+    """Very many real files, which are not kept open."""
+
+    def files(self, numbers: Sequence[int], /) -> Sequence[File]:
+        """Return the files of these numbers, or raise an `OSError`."""
+        ...
+
+    def read(self, numbers: I64, offset: I64, length: I64, /) -> list[bytes] | None:
+        """Return the bytes of an extent of each file; None if one has to be read in another way."""
+        ...
 
 
 class BlockFile:
@@ -32,14 +45,14 @@ class BlockFile:
         blocks: Its blocks, which were checked.
         file: Returns the open real file of a number in `blocks.file`.
         mtime_ns: Modification time, 0 if unknown.
-        files: Returns the real files of several numbers, if there are very many that are not kept open.
+        closed: The real files, if they are very many that are not kept open.
 
     Attributes:
-        path, blocks, file, mtime_ns: As given.
+        path, blocks, file, mtime_ns, closed: As given.
         size: Size in bytes.
     """
 
-    __slots__ = ("_files", "_token", "blocks", "file", "mtime_ns", "path", "size")
+    __slots__ = ("_token", "blocks", "closed", "file", "mtime_ns", "path", "size")
 
     def __init__(
         self,
@@ -47,19 +60,11 @@ class BlockFile:
         blocks: Blocks,
         file: Callable[[int], File],
         mtime_ns: int = 0,
-        files: Callable[[Sequence[int]], Sequence[File]] | None = None,
+        closed: Closed | None = None,
     ) -> None:
         self.path, self.blocks, self.file, self.mtime_ns = path, blocks, file, mtime_ns
-        self.size, self._files = blocks.size, files
+        self.size, self.closed = blocks.size, closed
         self._token = f"open {next(_TOKENS)}"
-
-    def files(self, numbers: Sequence[int]) -> Sequence[File] | None:
-        """Return the real files of these numbers if it has very many, which are not kept open; None if it has not.
-
-        Raises:
-            OSError: One cannot be opened.
-        """
-        return None if self._files is None else self._files(numbers)
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent.
@@ -87,6 +92,26 @@ class BlockFile:
             else:
                 parts.append(self.file(file).read(start, size))
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(parts)
+
+    def read_closed(self, offset: I64, length: I64) -> list[bytes] | None:
+        """Read extents of which each is a piece of one of very many files that are not kept open, as it is.
+
+        Args:
+            offset: int64[n], bytes.
+            length: int64[n], bytes.
+
+        Returns:
+            The bytes of each; None if one has to be read in another way, which also finds out what is wrong with it.
+        """
+        blocks = self.blocks
+        if self.closed is None or not ((offset >= 0) & (length > 0) & (offset <= self.size - length)).all():
+            return None
+        block = blocks.start.searchsorted(offset, "right") - 1
+        inside, number = offset - blocks.start[block], blocks.file[block].astype(np.int64)
+        pieces = (number >= 0) & (offset + length <= blocks.start[block + 1])
+        if not (pieces & blocks.is_stored(block)).all():
+            return None
+        return self.closed.read(number, blocks.offset[block] + inside, length)
 
     @property
     def held(self) -> U8:

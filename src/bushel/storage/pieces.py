@@ -112,11 +112,11 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         known = [home for home in homes if home >= 0]
         own = slice(None) if len(known) == len(homes) else np.flatnonzero(plan.file >= 0)
         if known:
-            if (many := file.files(known)) is None:
+            if file.closed is None:
                 places = np.fromiter((place(file.file(home)) for home in known), np.int32, len(known))
             else:  # objects that are new
                 places = np.arange(len(real), len(real) + len(known), dtype=np.int32)
-                real += many
+                real += file.closed.files(known)
             source[own] = places[0] if len(known) == 1 else places[np.searchsorted(known, plan.file[own])]
         for home in homes[: len(homes) - len(known)]:
             own = slice(None) if len(homes) == 1 else plan.file == home

@@ -41,6 +41,8 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.read_many(local, _numbers(extents), extents.offset, extents.length, extents.crc32)
+    if len(files) == 1 and extents.crc32 is None and (found := _read_closed(files[0], extents)) is not None:
+        return found
     batch = _Batch.of(files, extents, held)
     whole, length = batch.whole(), extents.length
     if whole:
@@ -52,6 +54,15 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
         if extents.crc32 is not None and (found := kernels.crc32(value)) != (expected := int(extents.crc32[row])):
             raise extent_error(row, "checksum", expected, found, files[extents.file_of(row)].path)
     return values
+
+
+def _read_closed(file: File, extents: Extents) -> list[bytes | None] | None:
+    """Read extents of very many files that are not kept open; None if they are not of that kind, or not all there."""
+    from bushel.storage.block_file import BlockFile
+
+    if not isinstance(file, BlockFile) or _numbers(extents).any():
+        return None
+    return cast("list[bytes | None] | None", file.read_closed(extents.offset, extents.length))
 
 
 def gather(files: Sequence[File], extents: Extents, held: Held | None = None) -> tuple[U8, npt.NDArray[np.int64]]:

@@ -76,7 +76,9 @@ nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::h
     return list;
 }
 
-nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime, nb::handle offset, nb::handle length) {
+nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime, nb::handle offset, nb::handle length,
+                            nb::handle folder) {
+    const std::string root = path_argument(folder);
     const nb::object names = sequence_argument(paths, "paths: expected a list of paths");
     const auto sizes = array_argument<const std::int64_t>(size, "size");
     const auto times = array_argument<const std::int64_t>(mtime, "mtime_ns");
@@ -105,8 +107,10 @@ nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime,
     }
     {
         const nb::gil_scoped_release unlocked;
+        const OpenFolder open(root);
         for (std::size_t row = 0; row < rows; ++row) {
-            if (!read_small(reads[row])) failed.push_back(row);
+            const bool outside = !root.empty() && leads_out(reads[row].path);
+            if (outside || !read_small(reads[row], open.descriptor())) failed.push_back(row);
         }
     }
     for (const std::size_t row : failed) {
@@ -249,7 +253,7 @@ void bind_files(nb::module_ &module) {
                nb::arg("crc32") = nb::none());
     module.def("cold_reads", &cold_reads);
     module.def("read_small_files", &read_small_files, nb::arg("paths"), nb::arg("size"), nb::arg("mtime_ns"),
-               nb::arg("offset"), nb::arg("length"));
+               nb::arg("offset"), nb::arg("length"), nb::arg("folder") = "");
     module.def("gather", &gather, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());
     module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),

@@ -16,7 +16,24 @@ struct SmallRead {
 };
 
 // Open the file, compare its size and time, read the extent, and close the file. Return whether all of that was
-// possible; the caller finds out why not.
-bool read_small(const SmallRead &read);
+// possible; the caller finds out why not. `folder` is the descriptor of the folder that relative paths start from.
+bool read_small(const SmallRead &read, int folder);
+
+// Whether a path relative to a folder may be one outside: an absolute one, or one with a part that is empty, . or ..
+bool leads_out(const std::string &path);
+
+// A folder, open to find files by their paths in it. Without a name, paths start from the working directory.
+class OpenFolder {
+public:
+    explicit OpenFolder(const std::string &name);
+    ~OpenFolder();
+    OpenFolder(const OpenFolder &) = delete;
+    OpenFolder &operator=(const OpenFolder &) = delete;
+
+    int descriptor() const { return fd_; }  // -1 if it cannot be opened: then no relative path is found
+
+private:
+    int fd_;
+};
 
 }  // namespace bushel
