@@ -77,3 +77,11 @@ def test_a_sequence_of_one_element_can_become_plain(values: list[int]) -> None:
     else:
         with pytest.raises(SpecError, match=f"sample 'key' has {len(values)} elements in field 'n'"):
             encode_value(as_plain, "key", stored, values)
+
+
+def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:
+    targets = target_fields(SOURCE, get_container("tar"), fields=["raw"], rename={}, spec={})
+    columns = [LayoutField(targets["raw"], "bytes", 0)]
+    for codecs, copied in (({"bytes", "jpg"}, True), ({"bytes"}, True), ({"jpg", "png"}, False)):
+        [plan] = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, columns)
+        assert plan.copied is copied

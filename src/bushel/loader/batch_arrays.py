@@ -27,6 +27,7 @@ from bushel._runtime.structs import Struct
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Collate, FieldCollate, Padded, Ragged, Sample
+from bushel.loader.expansion import bytes_to_find
 from bushel.spec import KEY
 
 __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "gathered_numbers", "is_large"]
@@ -153,8 +154,8 @@ def gathered_numbers(
             found.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))
         elif decode and (rule is None or type(rule) is Padded):
             found.append(NumberField(name, ragged=rule is not None, axes=None if rule is None else 1))
-    if not found or not isinstance(dataset, Dataset):
-        return None
+    if not found or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
+        return None  # to find out whether all sections have a field as the first one, all of them would be read first
     numbers = number_reader(dataset, found)
     return numbers if numbers.fields else None
 

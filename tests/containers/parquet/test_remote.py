@@ -20,6 +20,7 @@ from bushel.containers import Shard, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.loader import Blocks
+from bushel.loader.batch_arrays import gathered_numbers
 from bushel.storage import as_path
 from bushel.storage.expansion_cache import expansion_cache
 
@@ -159,6 +160,18 @@ def test_columns_of_numbers(server: Server) -> None:
     remote = bushel.open(urls)
     assert remote.column("label").tolist() == local.column("label").tolist()
     assert len(remote.where("label == 3")) == len(local.where("label == 3"))
+
+
+def test_a_loader_begins_without_reading_all_sections(server: Server) -> None:
+    urls, _ = _served(server, "parquet-none-v1-plain")
+    remote = bushel.open(urls)
+    asked = len(server.asked)
+    # Fields of numbers are gathered only where all tables are known: to look at them all would be to read all sections.
+    assert gathered_numbers(remote, None, {}, (), decode=True) is None
+    assert len(server.asked) == asked
+    assert not any(shard.loaded for shard in remote.shards)
+    remote.read(range(len(remote)))
+    assert gathered_numbers(remote, None, {}, (), decode=True) is not None
 
 
 def test_files_without_an_index_are_indexed_by_a_scan_of_whole_chunks(server: Server, tmp_path: Path) -> None:
