@@ -64,7 +64,7 @@ class ClosedFiles:
             return None
         names = self._stamps.names if isinstance(self._stamps, FileStamps) else self._shard.files
         paths = [names[number] for number in numbers.tolist()]
-        found = kernels.read_small_files(paths, size, time, offset, length, str(self._shard.root))
+        found = kernels.read_small_files(paths, size, time, offset, length, folder=str(self._shard.root))
         return None if None in found else found  # type: ignore[return-value]
 
     def _facts(self, numbers: I64) -> tuple[I64, I64]:

@@ -86,10 +86,10 @@ def field_lists(reader: Reader, positions: I64, names: Sequence[str], *, decode:
         stored = reader.stored(plan, positions)
         if None in stored:
             return None
-        sizes = list(map(len, cast("list[bytes]", stored)))
+        lengths = list(map(len, cast("list[bytes]", stored)))
         for field in plan.fields:
-            own = slice(field.first, field.first + len(positions))
-            lists[field.name] = FieldList(stored[own], field.codecs if decode else None, sizes[own])
+            rows = slice(field.first, field.first + len(positions))
+            lists[field.name] = FieldList(stored[rows], field.codecs if decode else None, lengths[rows])
     return lists
 
 

@@ -140,6 +140,7 @@ def read_small_files(
     mtime_ns: NDArray[np.int64],
     offset: NDArray[np.int64],
     length: NDArray[np.int64],
+    *,
     folder: str = "",
 ) -> list[bytes | None]:
     """Read an extent of each of many files, which are opened one after another, read and closed.

@@ -41,8 +41,8 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.read_many(local, _numbers(extents), extents.offset, extents.length, extents.crc32)
-    if len(files) == 1 and extents.crc32 is None and (found := _read_closed(files[0], extents)) is not None:
-        return found
+    if len(files) == 1 and extents.crc32 is None and (closed := _read_closed(files[0], extents)) is not None:
+        return closed
     batch = _Batch.of(files, extents, held)
     whole, length = batch.whole(), extents.length
     if whole:

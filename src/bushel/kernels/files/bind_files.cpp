@@ -253,7 +253,7 @@ void bind_files(nb::module_ &module) {
                nb::arg("crc32") = nb::none());
     module.def("cold_reads", &cold_reads);
     module.def("read_small_files", &read_small_files, nb::arg("paths"), nb::arg("size"), nb::arg("mtime_ns"),
-               nb::arg("offset"), nb::arg("length"), nb::arg("folder") = "");
+               nb::arg("offset"), nb::arg("length"), nb::kw_only(), nb::arg("folder") = "");
     module.def("gather", &gather, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());
     module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),

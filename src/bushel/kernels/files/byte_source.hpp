@@ -17,6 +17,9 @@ public:
     // Return at least `need` bytes at `offset`, which must lie inside; if they have to be read, up to `wish` are. Valid
     // until the next call.
     virtual const std::uint8_t *view(std::int64_t offset, std::int64_t need, std::int64_t wish) = 0;
+
+    // Ask the system to have what follows `offset` in memory soon: for reads that leave gaps, and so look random to it.
+    virtual void read_ahead(std::int64_t) {}
 };
 
 class BufferByteSource final : public ByteSource {
@@ -50,10 +53,20 @@ public:
         return window_.data() + (offset - start_);
     }
 
+    void read_ahead(std::int64_t offset) override {
+        if (offset + ahead / 2 <= asked_) return;
+        const std::int64_t from = std::max(offset, asked_), to = std::min(offset + ahead, file_->size());
+        if (from < to) file_->prefetch(from, to - from);
+        asked_ = offset + ahead;
+    }
+
 private:
+    static constexpr std::int64_t ahead = 8 << 20;
+
     const MappedFile *file_ = nullptr;
     std::int64_t start_ = 0;
     std::int64_t length_ = 0;
+    std::int64_t asked_ = 0;  // the end of what was asked for
     std::vector<std::uint8_t> window_;
 };
 
