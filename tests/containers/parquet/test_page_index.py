@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,30 @@ def test_first_rows_that_are_others_are_found_in_the_pages(server: Server) -> No
     remote = bushel.open(f"{server.url}/x.parquet")
     with pytest.raises(FormatError, match=r"column 'photo'.* values in a row group of"):
         remote.read(range(ROWS), ["photo"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("photo", lambda pages: [(at, size, row - (row > 100)) for at, size, row in pages], "page .* begins with row"),
+        ("photo", lambda pages: [pages[0][:1] + (pages[0][1] + pages[1][1], 0), *pages[2:]], "which are not the"),
+        ("photo", lambda pages: [(at + 1, size, row) for at, size, row in pages], "its pages take the bytes"),
+        ("pages", lambda pages: [pages[0][:1] + (pages[0][1] + pages[1][1], 0), *pages[2:]], "which are not the"),
+    ],
+)
+def test_verify_compares_the_index_with_the_pages(
+    tmp_path: Path, name: str, change: Callable[[list[tuple[int, int, int]]], list[tuple[int, int, int]]], message: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    written(path)
+    assert bushel.verify(path).ok
+    data = bytearray(path.read_bytes())
+    start, length = indexes(path)[list(columns()).index(name)]
+    parsed, _ = read_struct(bytes(data[start : start + length]))
+    made = forged(change([(each[1], each[2], each[3]) for each in parsed[1]]))
+    assert len(made) <= length
+    data[start : start + len(made)] = made
+    path.write_bytes(data)
+    [problem] = bushel.verify(path).problems
+    assert re.search(message, str(problem)), problem
+    assert len(bushel.open(path)) == ROWS  # the table does not need the index

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.parquet.check_index import index_faults
 from bushel.containers.parquet.chunk_reader import ChunkReader
 from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
@@ -57,6 +58,11 @@ class _Parquet:
         fields = tuple(_fields(file, footer, features))
         near = file if tail is None else ChunkReader(file, footer)
         return with_references(_table(Table(near, footer, features), fields, shard), shard, options.spec)
+
+    def faults(self, shard: Shard, /) -> list[FormatError]:
+        """Return what is wrong with the page index of a local file, which the table does not need."""
+        file, tail = _opened(shard)
+        return [] if tail is not None else list(index_faults(file, read_footer(file, tail)))
 
     def outline(self, shard: Shard, /) -> Outline:
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
