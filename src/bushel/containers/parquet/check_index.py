@@ -57,8 +57,7 @@ def _difference(file: File, group: RowGroup, chunk: Chunk, starts: PageStarts, l
     if starts.offset[:-1].tolist() != offsets:
         return f"its offset index has {len(starts.offset) - 1} pages, which are not the {len(offsets)} that are there"
     if not leaf.repeats and starts.row.tolist() != rows:  # of lists, the pages have to be expanded to find out
-        page = int(np.flatnonzero(starts.row != np.array(rows))[0])
-        last = page == len(offsets)
-        what = "ends with" if last else f"says that page {page} begins with"
-        return f"its offset index {what} row {int(starts.row[page])}, but that is row {rows[page]}"
+        first = int(np.flatnonzero(starts.row != np.array(rows))[0])
+        what = "ends with" if first == len(offsets) else f"says that page {first} begins with"
+        return f"its offset index {what} row {int(starts.row[first])}, but that is row {rows[first]}"
     return None
