@@ -60,7 +60,7 @@ class _Parquet:
         return with_references(_table(Table(near, footer, features), fields, shard), shard, options.spec)
 
     def faults(self, shard: Shard, /) -> list[FormatError]:
-        """Return what is wrong with the page index of a local file, which the table does not need."""
+        """Return the errors in the page index of a local file, which the table does not need."""
         file, tail = _opened(shard)
         return [] if tail is not None else list(index_faults(file, read_footer(file, tail)))
 
