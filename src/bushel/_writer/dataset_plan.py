@@ -194,7 +194,8 @@ class DatasetPlan:
         """Note the key of a sample that was written, and its number if that is its key."""
         if self.keys is not None and key is not None:
             self.keys.add(key, number)
-            self.known = self.keys.known
+            if number is not None or self.known is None:
+                self.known = self.keys.known
 
     def knows_keys_from(self, number: int) -> bool:
         """Return whether a buffer can check the keys of new samples, of which the next one has this number."""

@@ -180,10 +180,10 @@ class DatasetWriter:
                 self._finish_shard()
             elif elapsed > CHECKPOINT_SECONDS:
                 current.checkpoint()
-            elif plan.knows_keys_from(self._options.first_number + self._samples):
+            elif shard.pending is not None and plan.knows_keys_from(self._options.first_number + self._samples):
                 seconds = CHECKPOINT_SECONDS - elapsed
                 shard.collect(plan.limits, seconds, self._samples, self._options.first_number, plan.known)
-                self._add = _refused if shard.pending is None else shard.pending.add
+                self._add = shard.pending.add
             return position
 
     def _pause(self) -> int:

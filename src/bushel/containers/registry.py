@@ -190,8 +190,8 @@ def get_writable(name: str) -> WritableContainer:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
     container = get_container(name)
-    if isinstance(container, WritableContainer):
-        return container
+    if _registered[name].suffix is not None:  # as when it was registered: a look at the protocol takes 50 µs
+        return cast("WritableContainer", container)
     written = ", ".join(container_names(written=True))
     raise ValueError(f"{name} datasets are read where they lie, and not written: choose one of {written}")
 

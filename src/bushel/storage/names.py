@@ -67,6 +67,8 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     path = below(folder, name, any_text=any_text)
     if isinstance(path, Path):
         refuse_link(path.parent)
+        if path.parent == folder:  # there is no part of the path in which a link could be
+            return path
         real, above = os.path.realpath(str(folder)), os.path.realpath(path.parent)
         if above != real and not above.startswith(real.rstrip(os.sep) + os.sep):
             raise FormatError(
