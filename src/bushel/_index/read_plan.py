@@ -15,7 +15,7 @@ from bushel._runtime.structs import Struct
 from bushel.storage import Extents
 
 if TYPE_CHECKING:
-    from bushel._index.row_forms import RowForms
+    from bushel._index.part_plan import Forms
     from bushel.codecs.parts import Part
 
 __all__ = [
@@ -216,7 +216,7 @@ def plan_read(
     *,
     checksums: Collection[int] = (),
     parts: bool = False,
-    forms: Mapping[tuple[int, str], RowForms] | None = None,
+    forms: Mapping[tuple[int, str], Forms] | None = None,
 ) -> ReadPlan:
     """Plan the read of a batch.
 
@@ -227,7 +227,7 @@ def plan_read(
         checksums: Numbers of the shards whose checksums are compared, where they are known.
         parts: Whether to read only the bytes that the wanted elements need, where these are known: packets of clips,
             rows of arrays. Their checksums are not verified, since they are of whole values.
-        forms: Where the rows of arrays lie that have headers, by number of the shard and field.
+        forms: Where elements lie, if the values themselves say that, by number of the shard and field.
 
     Raises:
         IndexError: An element number is out of range.
@@ -256,7 +256,7 @@ class _Builder:
         *,
         checksums: Collection[int],
         parts: bool,
-        forms: Mapping[tuple[int, str], RowForms],
+        forms: Mapping[tuple[int, str], Forms],
     ) -> None:
         self._groups, self._total, self._checksums, self._parts, self._forms = groups, total, checksums, parts, forms
         self._rows = 0  # number of extents so far

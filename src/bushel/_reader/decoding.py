@@ -13,7 +13,7 @@ from bushel._index.elements import Elements, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, Group, ReadPlan
 from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.parts import HeadedRowsPart, Part, SharedPart, joined_parts
+from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
 from bushel.spec import KEY, Field
 
@@ -197,10 +197,12 @@ def some_of(reader: Source, part: Part, name: str, position: int, elements: Elem
     """Decode the elements of a part, or of the whole value if its bytes do not give them."""
     if (found := part.decode(name)) is not None:
         return found
-    if isinstance(part.part if isinstance(part, SharedPart) else part, HeadedRowsPart):
+    own = part.part if isinstance(part, SharedPart) else part
+    if isinstance(own, HeadedRowsPart):
         from bushel._reader.row_forms import look_again
 
         look_again(reader, position, name)
+    if isinstance(own, HeadedRowsPart | OutlinedPart):
         return reader.whole_value(position, name, elements)[name]
     return _whole_clip(reader, position, name, elements)
 

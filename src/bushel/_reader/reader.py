@@ -28,11 +28,13 @@ from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
+    from bushel._index.part_plan import Forms
     from bushel._index.row_forms import RowForms
     from bushel._reader.known_values import KnownFields
     from bushel._reader.selection import Remaining
     from bushel._reader.sides import Joined, Side
     from bushel._reader.windows import Windows
+    from bushel.codecs.base import Outline
     from bushel.storage.fetch import Held
 
 __all__ = ["Reader", "Sample"]
@@ -56,6 +58,7 @@ class Reader(ShardRows):
         sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
         row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.
+        outlines: Where the elements of other values lie, by number of the shard, field and row, as far as it is known.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
 
@@ -78,6 +81,7 @@ class Reader(ShardRows):
         self.pool = FilePool()
         self._known_fields: KnownFields | None = None
         self.row_forms: dict[tuple[int, str], RowForms] = {}
+        self.outlines: dict[tuple[int, str, int], Outline] = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
 
@@ -205,7 +209,7 @@ class Reader(ShardRows):
     def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
         """Plan the read of a batch, divided by shard. With `parts`, values are read in part where that suffices."""
         parts = parts and not self.verify
-        forms = _forms(self, groups, wanted) if parts else None
+        forms = _forms(self, groups, wanted, total) if parts else None
         return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms)
 
     def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
@@ -247,7 +251,7 @@ class Reader(ShardRows):
         groups = self.groups(positions, wanted)
         if decode and not (wanted := self.unknown(groups, wanted)):
             return
-        forms = None if self.verify else _forms(self, groups, wanted)
+        forms = None if self.verify else _forms(self, groups, wanted, len(positions))
         plan = plan_read(groups, len(positions), wanted, checksums=(), parts=not self.verify, forms=forms)
         for batch in plan.batches:
             self._call(prefetch, plan, batch, positions)  # if too many files would be open, it is read later
@@ -274,14 +278,15 @@ class Reader(ShardRows):
 
 
 def _forms(
-    reader: Reader, groups: Sequence[Group], wanted: Mapping[str, Elements]
-) -> Mapping[tuple[int, str], RowForms] | None:
-    """Return where rows of the wanted arrays lie, if their headers say that; None if all values are read whole."""
+    reader: Reader, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int
+) -> Mapping[tuple[int, str], Forms] | None:
+    """Return where wanted elements lie, if the values say that; None if all values are read whole."""
     if all(elements is None for elements in wanted.values()):
         return None
+    from bushel._reader.outlines import outlines_of
     from bushel._reader.row_forms import forms_of
 
-    return forms_of(reader, groups, wanted)
+    return {**forms_of(reader, groups, wanted), **outlines_of(reader, groups, wanted, total)}
 
 
 def _by_kernel(

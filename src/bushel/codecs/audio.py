@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, Codec, Factory, Outline, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.flac_parts import FlacOutline
 from bushel.codecs.frames import I64, choose
 from bushel.codecs.video import MAX_DECODED, pyav, reason
+from bushel.codecs.wav_parts import WavOutline
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "sample_rate"]
+__all__ = ["FACTORIES", "decode_sound", "sample_rate"]
 
 Sound = npt.NDArray[np.float32]
 
@@ -68,6 +70,17 @@ def _format_of(codec: str, data: Buffer) -> str:
     return formats[head[:4]]
 
 
+class _OutOfRangeError(IndexError):
+    """A sound lacks a frame that is asked for. PyAV raises `IndexError` for files that it cannot read."""
+
+
+def _chosen(elements: slice | I64, count: int) -> I64:
+    try:
+        return choose(elements, count, "a sound", "frames")
+    except IndexError as error:
+        raise _OutOfRangeError(*error.args) from None
+
+
 class _Sound:
     """An open sound. Every error of PyAV in its block becomes a `CodecError`."""
 
@@ -88,7 +101,7 @@ class _Sound:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._source.close()
-        if isinstance(error, Exception) and not isinstance(error, CodecError):
+        if isinstance(error, Exception) and not isinstance(error, CodecError | _OutOfRangeError):
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> CodecError:
@@ -143,10 +156,24 @@ class _Sound:
                 first = None if first is None else first + len(part)
 
 
-def _decode(codec: str, container: str, data: Buffer) -> Sound:
+def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
+    """Decode a whole sound: float32[frames, channels].
+
+    Args:
+        codec: Name of the codec in errors.
+        container: FFmpeg's name of the format.
+        data: The encoded sound.
+
+    Raises:
+        CodecError: The bytes are not a sound of this format.
+        SpecError: PyAV is not installed.
+    """
     with _Sound(codec, container, data) as sound:
         parts = [part for _, part in sound.parts()]
         return np.concatenate(parts) if parts else np.zeros((0, sound.channels), np.float32)
+
+
+_OUTLINES: Mapping[str, Callable[[int], Outline]] = {"wav": WavOutline, "flac": partial(FlacOutline, decode_sound)}
 
 
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
@@ -158,14 +185,14 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
             length = sound.length
             if length is None:
                 break
-            numbers = choose(elements, length)
+            numbers = _chosen(elements, length)
             if not len(numbers):
                 return np.zeros((0, sound.channels), np.float32)
             first, last = int(numbers.min()), int(numbers.max()) + 1
             if (not seek or sound.seek(first)) and (found := _between(sound, first, last)) is not None:
                 return found[numbers - first]
-    whole = _decode(codec, container, data)
-    return whole[choose(elements, len(whole))]
+    whole = decode_sound(codec, container, data)
+    return whole[_chosen(elements, len(whole))]
 
 
 def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
@@ -175,7 +202,7 @@ def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | 
         if (span := _span(sound, packets)) is None:
             return None
         begin, end = span
-        numbers = choose(elements, end - begin)
+        numbers = _chosen(elements, end - begin)
         if not len(numbers):
             return np.zeros((0, sound.channels), np.float32)
         first, last = int(numbers.min()), int(numbers.max()) + 1
@@ -238,7 +265,7 @@ def _count(codec: str, container: str, data: Buffer) -> int:
         length = sound.length
     if length is None and container in ("mp3", "ogg"):
         length = _packet_count(codec, container, data)
-    return len(_decode(codec, container, data)) if length is None else length
+    return len(decode_sound(codec, container, data)) if length is None else length
 
 
 def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
@@ -277,9 +304,10 @@ def _audio(name: str, arguments: str) -> Codec:
         raise SpecError(
             f"codec {name!r}: the parameter must be the frames per second of arrays, as in 'wav(16000)', 'flac(16000)'"
         )
-    ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container))
+    outline = _OUTLINES.get(container)
+    ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container), outline=outline)
     rate = int(arguments) if arguments else None
-    return Codec(name, partial(_encode, name, container, rate), partial(_decode, name, container), ranged)
+    return Codec(name, partial(_encode, name, container, rate), partial(decode_sound, name, container), ranged)
 
 
 FACTORIES: Mapping[str, Factory] = {"wav": _audio, "flac": _audio, "mp3": _audio, "ogg": _audio}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ __all__ = [
     "Factory",
     "Layout",
     "NumberLayout",
+    "Outline",
     "Ranged",
     "codec_error",
     "describe",
@@ -47,6 +48,8 @@ class Ranged(Struct, frozen=True):
             only these elements. Raises `IndexError` for an element out of range.
         layout: Maps the first bytes of an array, perhaps none, and the number of all of them to its layout, so that
             rows are read without the others; None if these bytes are not enough. None for values that are not arrays.
+        outline: Maps the number of bytes of a value to a new `Outline`, which finds its elements by looking at some of
+            the bytes; None for values that are read whole.
 
     Examples:
         >>> from bushel.codecs import Ranged
@@ -58,6 +61,31 @@ class Ranged(Struct, frozen=True):
     count: Callable[[Buffer], int]
     decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
     layout: Callable[[Buffer, int], ArrayLayout | None] | None = None
+    outline: Callable[[int], Outline] | None = None
+
+
+class Outline(Protocol):
+    """Finds the bytes of some elements of one value, such as frames of a sound, by looking at a few of its bytes.
+
+    Threads share it, so what it learns must replace what it knew at once.
+    """
+
+    def probe(self, elements: slice | npt.NDArray[np.int64]) -> tuple[int, int] | None:
+        """Return offset and length of bytes to look at before a part of some elements is planned; None for none.
+
+        Raises:
+            IndexError: An element is out of range.
+        """
+
+    def learn(self, offset: int, data: bytes) -> None:
+        """Look at bytes that `probe` asked for."""
+
+    def part(self, elements: slice | npt.NDArray[np.int64]) -> Any:
+        """Return the `OutlinedPart` with some elements; None if the value has to be read whole.
+
+        Raises:
+            IndexError: An element is out of range.
+        """
 
 
 class ArrayLayout(Struct, frozen=True):

@@ -20,7 +20,17 @@ from bushel._runtime.structs import Struct
 from bushel.codecs.base import ArrayLayout, Ranged
 from bushel.errors import CodecError
 
-__all__ = ["HeadedRowsPart", "Part", "RowForm", "RowsPart", "SharedPart", "ValuePart", "joined_parts"]
+__all__ = [
+    "HeadedRowsPart",
+    "OutlinedPart",
+    "Part",
+    "RowForm",
+    "RowsPart",
+    "SharedPart",
+    "ValuePart",
+    "joined_parts",
+    "row_runs",
+]
 
 I64 = npt.NDArray[np.int64]
 
@@ -57,6 +67,12 @@ class Part:
         raise NotImplementedError
 
 
+class OutlinedPart(Part):
+    """Elements that were found by the outline of a value (`bushel.codecs.base.Outline`)."""
+
+    __slots__ = ()
+
+
 class RowsPart(Part, Struct, frozen=True, eq=False):
     """Rows of a stored array.
 
@@ -81,7 +97,7 @@ class RowsPart(Part, Struct, frozen=True, eq=False):
         Raises:
             IndexError: A row is out of range.
         """
-        return cls(layout, *_runs(RowForm.of(layout), layout.shape[0], elements))
+        return cls(layout, *row_runs(RowForm.of(layout), layout.shape[0], elements))
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with the bytes of its rows."""
@@ -144,7 +160,7 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
         """
         if (count := form.count(size)) is None:
             return None
-        rows, offsets, lengths = _runs(form, count, elements)
+        rows, offsets, lengths = row_runs(form, count, elements)
         if form.header + int(lengths.sum()) >= size:
             return None
         head = np.array([form.header], np.int64)
@@ -163,14 +179,16 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
         return _rows(runs, layout, self.rows)
 
 
-def _runs(form: RowForm, count: int, elements: slice | I64) -> tuple[I64 | None, I64, I64]:
+def row_runs(
+    form: RowForm, count: int, elements: slice | I64, value: str = "an array", unit: str = "rows"
+) -> tuple[I64 | None, I64, I64]:
     """Return the place of each chosen row among those that are read, and the offsets and lengths of runs of these.
 
-    The places are None if the chosen rows follow each other.
+    The places are None if the chosen rows follow each other. `value` and `unit` name an array and rows in errors.
     """
     from bushel.codecs.frames import choose
 
-    numbers = choose(elements, count, "an array", "rows")
+    numbers = choose(elements, count, value, unit)
     if len(numbers) and (np.diff(numbers) == 1).all():
         return None, numbers[:1] * form.row + form.header, np.array([len(numbers) * form.row], np.int64)
     wanted, rows = np.unique(numbers, return_inverse=True)

@@ -1,0 +1,99 @@
+"""Finding the bytes of elements of values that have an outline: a few bytes of each value are looked at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.elements import Elements, Ranges, at_place
+from bushel._index.read_plan import Group
+from bushel._reader.shards import OpenShard
+from bushel.codecs import get_codec
+from bushel.codecs.base import Outline
+from bushel.errors import BushelError
+from bushel.kernels import ExtentError
+from bushel.storage import Extents, File, read_many
+
+__all__ = ["outlines_of"]
+
+_LEAST = 64 << 10  # bytes of a value; smaller ones are read whole
+_KEPT = 1024  # outlines
+_MOST_ROUNDS = 70  # of looking; a codec that asks for more is not asked again
+
+I64 = npt.NDArray[np.int64]
+
+Place = tuple[int, str, int]
+"""The number of a shard, a field, and the row of a value."""
+
+
+class Source(Protocol):
+    """The reader of the values: `Reader`, which describes these members."""
+
+    shards: Sequence[OpenShard]
+    outlines: dict[Place, Outline]
+
+    def file(self, shard: int, number: int) -> File: ...
+
+
+def outlines_of(
+    reader: Source, groups: Iterable[Group], wanted: Mapping[str, Elements], total: int
+) -> dict[tuple[int, str], dict[int, Outline]]:
+    """Return the outlines of the wanted values of a batch of `total` samples, by shard and field, and by row.
+
+    Each knows where its wanted elements lie, or that the value has to be read whole. All values of the batch are looked
+    at together, round by round, since each round may be a request to an object store.
+    """
+    found: dict[tuple[int, str], dict[int, Outline]] = {}
+    asking: list[tuple[Place, Outline, slice | I64]] = []
+    for group in groups:
+        for name, elements in wanted.items():
+            column = None if elements is None else group.index.fields.get(name)
+            if column is None or column.starts is not None or column.frames is not None:
+                continue
+            ranged = get_codec(column.codec).ranged
+            if ranged is None or ranged.outline is None:
+                continue
+            own = found.setdefault((group.number, name), {})
+            places = group.places_in(total)
+            for row, place in zip(group.rows.tolist(), places.tolist(), strict=True):
+                if (size := int(column.length[row])) < _LEAST:
+                    continue
+                at = group.number, name, row
+                own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(at, ranged.outline(size))
+                part = at_place(elements, place)
+                if part is not None and not isinstance(part, Ranges):
+                    asking.append((at, outline, part))
+    _look(reader, asking)
+    while len(reader.outlines) > _KEPT and (oldest := next(iter(reader.outlines), None)) is not None:
+        reader.outlines.pop(oldest, None)
+    return found
+
+
+def _look(reader: Source, asking: Sequence[tuple[Place, Outline, slice | I64]]) -> None:
+    """Look at bytes of values until all parts are clear. What cannot be read is found out by reading the values."""
+    for _ in range(_MOST_ROUNDS):
+        probes: dict[tuple[Place, int, int], Outline] = {}
+        still = []
+        for place, outline, part in asking:
+            if (asked := outline.probe(part)) is not None:
+                probes[place, *asked] = outline
+                still.append((place, outline, part))
+        if not probes:
+            return
+        asking = still
+        homes = [(shard, reader.shards[shard].index.fields[name]) for (shard, name, _), _, _ in probes]
+        rows = [row for (_, _, row), _, _ in probes]
+        files = list(dict.fromkeys((shard, column.file) for shard, column in homes))
+        number = np.array([files.index((shard, column.file)) for shard, column in homes], np.int32)
+        starts = np.array([int(column.offset[row]) for (_, column), row in zip(homes, rows, strict=True)], np.int64)
+        offsets = np.array([offset for _, offset, _ in probes], np.int64)
+        lengths = np.array([length for _, _, length in probes], np.int64)
+        try:
+            data = read_many([reader.file(*each) for each in files], Extents(number, starts + offsets, lengths))
+        except (ExtentError, BushelError, OSError):
+            return
+        for outline, offset, own in zip(probes.values(), offsets.tolist(), data, strict=True):
+            outline.learn(offset, bytes(own or b""))

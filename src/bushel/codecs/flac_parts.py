@@ -1,0 +1,339 @@
+"""Parts of FLAC files: the frames of FLAC that some frames of sound need, without the bytes before and after them.
+
+FLAC stores a sound in frames of some thousand samples of each channel, which are decoded independently. Each begins
+with a code and a checksum of 8 bits (RFC 9639, 9.1), and says which samples it has. So the frame with a sample is found
+as a word in a dictionary is: by the seek table if there is one, and by looking at a few kilobytes where it is likely.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from bushel._runtime.structs import Struct
+from bushel.codecs.base import Buffer
+from bushel.codecs.frames import choose
+from bushel.codecs.parts import OutlinedPart
+from bushel.errors import CodecError
+
+__all__ = ["FlacOutline", "FlacPart"]
+
+I64 = npt.NDArray[np.int64]
+
+_HEAD = 8192  # bytes in which the next blocks of metadata are looked for
+_NEAR = 48 << 10  # bytes between two known frames that are read rather than looked at
+_LEAST_LOOK, _MOST_LOOK = 16 << 10, 128 << 10
+_MOST_LOOKS = 64
+_MOST_MISSES = 4
+_STREAMINFO, _SEEKTABLE, _INVALID = 0, 3, 127
+_POINT = np.dtype([("sample", ">u8"), ("offset", ">u8"), ("count", ">u2")])
+_PLACEHOLDER = (1 << 64) - 1
+
+Decode = Callable[[str, str, Buffer], npt.NDArray[np.float32]]
+
+
+class _Header(NamedTuple):
+    """The header of a frame: its place in the bytes, and its samples."""
+
+    at: int
+    first: int
+    length: int
+
+
+class _Info(NamedTuple):
+    """What the block STREAMINFO says."""
+
+    raw: bytes
+    block: int  # samples of each frame; 0 if frames differ
+    longest: int  # bytes of the longest frame; 0 if unknown
+    total: int
+
+
+class FlacOutline:
+    """Which frames of a FLAC file begin where, as far as that is known. Threads may share it.
+
+    Args:
+        decode: Decodes a whole sound, given the codec's name for errors, `"flac"` and the bytes.
+        size: Bytes of the file.
+    """
+
+    def __init__(self, decode: Decode, size: int) -> None:
+        self._decode, self._size, self._at, self._looks, self._misses = decode, size, 0, 0, 0
+        self._info: _Info | None = None
+        self._seek: list[tuple[int, int]] = []
+        self._points: tuple[list[int], list[int]] | None = None  # samples and offsets, ascending, with both ends
+        self._failed = False
+
+    def probe(self, elements: slice | I64) -> tuple[int, int] | None:
+        """Return offset and length of bytes to look at before some frames can be planned; None if it is clear.
+
+        Raises:
+            IndexError: A frame is out of range.
+        """
+        if self._failed:
+            return None
+        if self._points is None or self._info is None:
+            return self._at, min(_HEAD, self._size - self._at)
+        for first, last in self._runs(choose(elements, self._info.total, "a sound", "frames")):
+            for sample in (first, last):
+                if (asked := self._look_for(sample)) is not None:
+                    return asked
+        return None
+
+    def _look_for(self, sample: int) -> tuple[int, int] | None:
+        """Return bytes that probably have the frame with a sample; None if it is known well enough."""
+        assert self._points is not None
+        assert self._info is not None
+        samples, offsets = self._points
+        own = bisect_right(samples, sample) - 1
+        low, high = offsets[own], offsets[min(own + 1, len(offsets) - 1)]
+        if high - low <= _NEAR:
+            return None
+        look = min(max(3 * self._info.longest, _LEAST_LOOK), _MOST_LOOK)
+        part = (sample - samples[own]) / (samples[own + 1] - samples[own])
+        if self._misses:  # the frames are not where their number lets expect
+            part = 0.5
+        at = low + int(part * (high - low)) - look // 2
+        at = max(low, min(at, high - look))
+        return at, min(look, self._size - at)
+
+    def learn(self, offset: int, data: bytes) -> None:
+        """Look at bytes that `probe` asked for."""
+        if self._failed:
+            return
+        self._looks += 1
+        if self._points is None:
+            self._learn_metadata(offset, data)
+        else:
+            self._learn_frames(offset, data)
+        self._failed = self._failed or self._looks > _MOST_LOOKS or self._misses > _MOST_MISSES
+
+    def _learn_metadata(self, offset: int, data: bytes) -> None:
+        at = self._at
+        if at == 0:
+            if data[:4] != b"fLaC":
+                self._failed = True
+                return
+            at = 4
+        while offset + len(data) >= at + 4:
+            kind, size = data[at - offset], int.from_bytes(data[at - offset + 1 : at - offset + 4])
+            own = data[at - offset + 4 :][:size]
+            if kind & _INVALID in (_STREAMINFO, _SEEKTABLE):
+                if len(own) < size and at > offset:
+                    break  # its end is in the next bytes
+                if kind & _INVALID == _STREAMINFO:
+                    self._info = _info(own)
+                else:  # the rest of one that is longer than what is looked at is not needed
+                    self._seek = _seek_points(own[: len(own) // _POINT.itemsize * _POINT.itemsize])
+            at += 4 + size
+            if kind & ~_INVALID:
+                self._end_of_metadata(at)
+                return
+        self._failed = at <= self._at or at + 4 > self._size
+        self._at = at
+
+    def _end_of_metadata(self, start: int) -> None:
+        """Note where the frames begin, and those in the seek table."""
+        if self._info is None or not self._info.total or start >= self._size:
+            self._failed = True
+            return
+        samples, offsets = [0], [start]
+        for sample, at in self._seek:
+            if samples[-1] < sample < self._info.total and offsets[-1] < start + at < self._size:
+                samples.append(sample)
+                offsets.append(start + at)
+        self._points = [*samples, self._info.total], [*offsets, self._size]
+
+    def _learn_frames(self, offset: int, data: bytes) -> None:
+        """Note the frames in some bytes: those whose successor is there, too, so that both are right."""
+        assert self._points is not None
+        assert self._info is not None
+        headers = list(_headers(data, self._info))
+        after = {header.first: header for header in headers}
+        chained = {
+            each.first: offset + each.at
+            for header in headers
+            for each in (header, after.get(header.first + header.length))
+            if header.first + header.length in after and after[header.first + header.length].at > header.at
+            if each is not None
+        }
+        known = dict(zip(*self._points, strict=True))
+        merged = sorted({**chained, **known}.items())
+        offsets = [at for _, at in merged]
+        if len(merged) == len(known) or any(one >= two for one, two in zip(offsets, offsets[1:], strict=False)):
+            self._misses += 1
+            return
+        self._misses = 0
+        self._points = [sample for sample, _ in merged], offsets
+
+    def _runs(self, numbers: I64) -> Iterator[tuple[int, int]]:
+        """Yield the first and last of frames that are near each other."""
+        assert self._info is not None
+        if not len(numbers):
+            return
+        wanted = numbers if (np.diff(numbers) >= 0).all() else np.sort(numbers)
+        near = max(1, _NEAR * self._info.total // self._size)
+        for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > near) + 1):
+            yield int(run[0]), int(run[-1])
+
+    def part(self, elements: slice | I64) -> FlacPart | None:
+        """Return the part with some frames; None if the file has to be read whole.
+
+        Raises:
+            IndexError: A frame is out of range.
+        """
+        if self._failed or self._points is None or self._info is None:
+            return None
+        numbers = choose(elements, self._info.total, "a sound", "frames")
+        samples, offsets = self._points
+        spans: list[tuple[int, int, int, int]] = []
+        for first, last in self._runs(numbers):
+            low, high = bisect_right(samples, first) - 1, bisect_right(samples, last)
+            own = samples[low], samples[high], offsets[low], offsets[high]
+            if spans and own[0] < spans[-1][1]:
+                own = spans[-1][0], own[1], spans[-1][2], own[3]
+                spans.pop()
+            spans.append(own)
+        table = np.array(spans, np.int64).reshape(-1, 4)
+        lengths = table[:, 3] - table[:, 2]
+        if int(lengths.sum()) >= self._size:
+            return None
+        return FlacPart(self._decode, self._info.raw, self._info.block, numbers, table[:, :2], table[:, 2], lengths)
+
+
+def _info(block: bytes) -> _Info | None:
+    """Return the content of the block STREAMINFO; None if it is too short."""
+    if len(block) < 34:
+        return None
+    least, most, longest = (int.from_bytes(block[at : at + size]) for at, size in ((0, 2), (2, 2), (7, 3)))
+    return _Info(bytes(block[:34]), most if least == most else 0, longest, int.from_bytes(block[13:18]) & (1 << 36) - 1)
+
+
+def _seek_points(block: bytes) -> list[tuple[int, int]]:
+    """Return the points of a seek table: samples, and offsets from the first frame."""
+    table = np.frombuffer(block, _POINT)
+    table = table[table["sample"] != _PLACEHOLDER]
+    return list(zip(table["sample"].tolist(), table["offset"].tolist(), strict=True))
+
+
+def _headers(data: bytes, info: _Info) -> Iterator[_Header]:
+    """Yield what look like headers of frames."""
+    at = data.find(b"\xff")
+    while 0 <= at < len(data) - 6:
+        if data[at + 1] in (0xF8, 0xF9) and (found := _header(data, at, info)) is not None:
+            yield found
+        at = data.find(b"\xff", at + 1)
+
+
+def _header(data: bytes, at: int, info: _Info) -> _Header | None:
+    """Return the header of a frame that begins at a place, if its checksum is right and it fits the file."""
+    size, rate, channels, bits = data[at + 2] >> 4, data[at + 2] & 15, data[at + 3] >> 4, data[at + 3] >> 1 & 7
+    if not size or rate == 15 or channels > 10 or bits == 3 or data[at + 3] & 1:
+        return None
+    lead = data[at + 4]
+    more = 0 if lead < 0x80 else 7 - (lead ^ 0xFF).bit_length()  # bytes of the number after the first one
+    if more < 0 or 0x80 <= lead < 0xC0:
+        return None
+    number = lead if not more else lead & (1 << (6 - more)) - 1
+    end = at + 5 + more
+    if end + 5 > len(data):
+        return None
+    for byte in data[at + 5 : end]:
+        if byte >> 6 != 2:
+            return None
+        number = number << 6 | byte & 63
+    count, end = _block_size(size, data, end)
+    end += {12: 1, 13: 2, 14: 2}.get(rate, 0)
+    if end >= len(data) or _crc8(data[at:end]) != data[end]:
+        return None
+    if data[at + 1] & 1 == 0:
+        if not info.block:
+            return None
+        number *= info.block
+    return _Header(at, number, count) if number + count <= info.total else None
+
+
+def _block_size(code: int, data: bytes, at: int) -> tuple[int, int]:
+    """Return the samples of a frame by their code, and where the header continues."""
+    if code == 6:
+        return data[at] + 1, at + 1
+    if code == 7:
+        return int.from_bytes(data[at : at + 2]) + 1, at + 2
+    return 192 if code == 1 else 576 << (code - 2) if code < 6 else 256 << (code - 8), at
+
+
+@cache
+def _crc8_table() -> bytes:
+    table = bytearray(256)
+    for value in range(256):
+        own = value
+        for _ in range(8):
+            own = (own << 1 ^ 0x07 if own & 0x80 else own << 1) & 0xFF
+        table[value] = own
+    return bytes(table)
+
+
+def _crc8(data: bytes) -> int:
+    table, value = _crc8_table(), 0
+    for byte in data:
+        value = table[value ^ byte]
+    return value
+
+
+class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
+    """Frames of sound of a FLAC file, and the frames of FLAC that have them.
+
+    Attributes:
+        decoder: Decodes a whole sound, as `FlacOutline` has it.
+        info: The content of the block STREAMINFO.
+        block: Samples of each frame of FLAC; 0 if they differ.
+        numbers: int64[n], the frames of sound that are requested.
+        spans: int64[m, 2], the first frame of sound in each run of bytes, and the one after the last.
+        offsets: int64[m], where the runs are, in bytes from the start of the file.
+        lengths: int64[m], bytes.
+        data: Their bytes; empty before they are read.
+    """
+
+    decoder: Decode
+    info: bytes
+    block: int
+    numbers: I64
+    spans: I64
+    offsets: I64
+    lengths: I64
+    data: tuple[bytes, ...] = ()
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part with its bytes."""
+        return replace(self, data=tuple(data))
+
+    def decode(self, codec: str) -> npt.NDArray[np.float32] | None:
+        """Return the requested frames, float32[frames, channels]; None if the bytes do not have what was expected."""
+        info = _info(self.info)
+        assert info is not None
+        channels, found = (self.info[12] >> 1 & 7) + 1, list[npt.NDArray[np.float32]]()
+        for (first, stop), data in zip(self.spans.tolist(), self.data, strict=True):
+            header = _header(bytes(data[:32]) + bytes(32), 0, info) if data[:1] == b"\xff" else None
+            if header is None or header.first != first:
+                return None
+            head = b"fLaC" + bytes([_STREAMINFO | 0x80]) + len(self.info).to_bytes(3) + self.info
+            try:
+                own = self.decoder(codec, "flac", head + bytes(data))
+            except CodecError:
+                return None  # the whole file raises it again
+            if own.shape != (stop - first, channels):
+                return None
+            found.append(own)
+        if not found:
+            return np.zeros((0, channels), np.float32)
+        lengths = self.spans[:, 1] - self.spans[:, 0]
+        run = np.searchsorted(self.spans[:, 0], self.numbers, side="right") - 1
+        places = self.numbers - self.spans[run, 0] + (np.cumsum(lengths) - lengths)[run]
+        whole: npt.NDArray[np.float32] = found[0] if len(found) == 1 else np.concatenate(found)
+        return whole[places]

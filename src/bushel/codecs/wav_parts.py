@@ -1,0 +1,166 @@
+"""Parts of WAV files: the header says where the frames lie, so that only the bytes of some of them are read.
+
+Numbers become float32 as FFmpeg converts them. Files in other encodings than PCM and IEEE float, and files whose size
+the header does not know, are read whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from bushel._runtime.structs import Struct
+from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
+
+__all__ = ["WavOutline", "WavPart"]
+
+I64 = npt.NDArray[np.int64]
+
+_HEAD = 4096  # bytes in which the next chunks are looked for
+_MOST_LOOKS = 16
+_PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")  # what follows the tag in a GUID of Microsoft's formats
+_UNKNOWN = 0xFFFFFFFF  # the size of the data of a stream
+
+
+def _of_24_bits(raw: bytes) -> npt.NDArray[np.int32]:
+    wide = np.zeros((len(raw) // 3, 4), np.uint8)
+    wide[:, 1:] = np.frombuffer(raw, np.uint8).reshape(-1, 3)
+    return wide.view("<i4").reshape(-1)
+
+
+_NUMBERS: dict[tuple[int, int], Callable[[bytes], npt.NDArray[Any]]] = {
+    (_PCM, 8): lambda raw: (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128,
+    (_PCM, 16): lambda raw: np.frombuffer(raw, "<i2").astype(np.float32) / 2**15,
+    (_PCM, 24): lambda raw: _of_24_bits(raw).astype(np.float32) / 2**31,
+    (_PCM, 32): lambda raw: np.frombuffer(raw, "<i4").astype(np.float32) / 2**31,
+    (_FLOAT, 32): lambda raw: np.frombuffer(raw, "<f4").astype(np.float32),
+    (_FLOAT, 64): lambda raw: np.frombuffer(raw, "<f8").astype(np.float32),
+}
+"""Functions that return float32 numbers, by tag of the format and bits of a number."""
+
+
+class _Format(NamedTuple):
+    """The format of the frames."""
+
+    tag: int
+    bits: int
+    channels: int
+
+
+class WavOutline:
+    """Where the frames of a WAV file lie, as far as its first bytes were seen. Threads may share it.
+
+    Args:
+        size: Bytes of the file.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size, self._at, self._looks = size, 12, 0
+        self._format: _Format | None = None
+        self._found: tuple[_Format, RowForm, int] | None = None
+        self._failed = False
+
+    def probe(self, elements: slice | I64) -> tuple[int, int] | None:
+        """Return offset and length of bytes to look at before some frames can be planned; None if it is clear."""
+        if self._failed or self._found is not None:
+            return None
+        start = self._at if self._looks else 0
+        return start, min(_HEAD, self._size - start)
+
+    def learn(self, offset: int, data: bytes) -> None:
+        """Look at bytes that `probe` asked for."""
+        if self._failed or self._found is not None:
+            return
+        self._looks += 1
+        at = self._at
+        if offset == 0 and (data[:4], data[8:12]) != (b"RIFF", b"WAVE"):
+            self._failed = True
+            return
+        while offset <= at <= offset + len(data) - 8:
+            name, size = struct.unpack_from("<4sI", data, at - offset)
+            if name == b"data":
+                self._end(at + 8, size)
+                return
+            if name == b"fmt ":
+                own = data[at + 8 - offset :][:size]
+                if len(own) < min(size, 40):
+                    break  # its end is in the next bytes
+                self._format = _format(own)
+            at += 8 + size + size % 2
+        self._failed = at <= self._at and offset > 0 or self._looks >= _MOST_LOOKS or at + 8 > self._size
+        self._at = at
+
+    def _end(self, start: int, size: int) -> None:
+        """Note where the frames are."""
+        own = self._format
+        if own is None or size in (0, _UNKNOWN) or start + size > self._size:
+            self._failed = True
+            return
+        form = RowForm(start, own.channels * own.bits // 8)
+        self._found = own, form, size // form.row
+
+    def part(self, elements: slice | I64) -> WavPart | None:
+        """Return the part with some frames; None if the file has to be read whole.
+
+        Raises:
+            IndexError: A frame is out of range.
+        """
+        if self._found is None:
+            return None
+        own, form, count = self._found
+        rows, offsets, lengths = row_runs(form, count, elements, "a sound", "frames")
+        return WavPart(own.tag, own.bits, own.channels, rows, offsets, lengths)
+
+
+def _format(chunk: bytes) -> _Format | None:
+    """Return the format that a chunk describes; None if its frames are not plain numbers."""
+    if len(chunk) < 16:
+        return None
+    tag, channels, _, _, block, bits = struct.unpack_from("<HHIIHH", chunk)
+    if tag == _EXTENSIBLE:
+        if len(chunk) < 40 or chunk[26:40] != _SUBFORMAT:
+            return None
+        valid, _, tag = struct.unpack_from("<HIH", chunk, 18)
+        if valid not in (0, bits):
+            return None
+    if (tag, bits) not in _NUMBERS or not channels or block != channels * bits // 8:
+        return None
+    return _Format(tag, bits, channels)
+
+
+class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
+    """Frames of a WAV file.
+
+    Attributes:
+        tag: The format: PCM or IEEE float.
+        bits: Bits of a number.
+        channels: Numbers of a frame.
+        rows: int64[n], the place of each requested frame among those that are read; None if they are the same.
+        offsets: int64[m], where runs of frames are, in bytes from the start of the file.
+        lengths: int64[m], bytes.
+        data: Their bytes; empty before they are read.
+    """
+
+    tag: int
+    bits: int
+    channels: int
+    rows: I64 | None
+    offsets: I64
+    lengths: I64
+    data: tuple[bytes, ...] = ()
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part with the bytes of its frames."""
+        return replace(self, data=tuple(data))
+
+    def decode(self, codec: str) -> npt.NDArray[np.float32]:
+        """Return the requested frames: float32[frames, channels]."""
+        raw = b"".join(self.data)
+        found: npt.NDArray[np.float32] = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
+        return found if self.rows is None else found[self.rows]
