@@ -335,5 +335,5 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
         lengths = self.spans[:, 1] - self.spans[:, 0]
         run = np.searchsorted(self.spans[:, 0], self.numbers, side="right") - 1
         places = self.numbers - self.spans[run, 0] + (np.cumsum(lengths) - lengths)[run]
-        whole: npt.NDArray[np.float32] = found[0] if len(found) == 1 else np.concatenate(found)
-        return whole[places]
+        chosen: npt.NDArray[np.float32] = (found[0] if len(found) == 1 else np.concatenate(found))[places]
+        return chosen

@@ -142,6 +142,10 @@ class Boxes:
 class Points:
     """A field of points that move with an image, such as key points. Points that leave the image are kept.
 
+    Like the corners of boxes, they are places between pixels: x = 0 is the left border of the image, and the centre of
+    its first pixel is at 0.5. torchvision and Albumentations flip key points by the numbers of pixels: they are then
+    one pixel farther to the left, or up.
+
     Attributes:
         field: The field: numbers (points, 2 or more), x and y first; further numbers, such as visibility, stay. It
             becomes a float32 array.
