@@ -76,16 +76,18 @@ def test_augmix_differs_by_less_than_a_level_on_average(seed: int, monkeypatch: 
     found = AugMix(severity=1 + seed % 10, width=3, depth=2)(IMAGE, rng)  # type: ignore[arg-type]
     shares, theirs = iter(rng.drawn), iter(operations)
 
-    class Given(torchvision.transforms.v2.AugMix):
-        def _sample_dirichlet(self, params: Any) -> Any:
-            return torch.tensor(next(shares), dtype=torch.float32).expand(params.shape)
+    def share(params: Any) -> Any:
+        return torch.tensor(next(shares), dtype=torch.float32).expand(params.shape)
 
-        def _get_random_item(self, _: Any) -> Any:
-            name, magnitude = next(theirs)
-            given = magnitude / 255 if name == "Solarize" else magnitude
-            return name, (lambda *_: torch.full((10,), float(given)), False)
+    def operation(_: Any) -> Any:
+        name, magnitude = next(theirs)
+        given = magnitude / 255 if name == "Solarize" else magnitude
+        return name, (lambda *_: torch.full((10,), float(given)), False)
 
-    expected = Given(severity=1, mixture_width=3, chain_depth=2, fill=0)(torch.tensor(IMAGE).permute(2, 0, 1))
+    mix: Any = torchvision.transforms.v2.AugMix(severity=1, mixture_width=3, chain_depth=2, fill=0)
+    monkeypatch.setattr(mix, "_sample_dirichlet", share)
+    monkeypatch.setattr(mix, "_get_random_item", operation)
+    expected = mix(torch.tensor(IMAGE).permute(2, 0, 1))
     away = np.abs(found.astype(int) - expected.permute(1, 2, 0).numpy().astype(int))
     assert away.mean() < 1, operations
     assert next(theirs, None) is None
