@@ -121,12 +121,8 @@ def open(
         >>> ds["dog/2"]["image"].shape
         (48, 64, 3)
     """
-    if damaged not in ("warn", "raise"):
-        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
-    if unknown:
-        from inspect import signature
-
-        check_names("open", unknown, list(signature(open).parameters)[:-1])
+    if unknown or damaged not in ("warn", "raise"):
+        _refuse(damaged, unknown)
     if not {type(pickle), type(partial), type(episodes), type(stale)} <= {bool}:
         check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
     source, features = _named(source, config, split)
@@ -184,6 +180,15 @@ def open(
     from bushel._dataset.time_windows import time_windows
 
     return time_windows(dataset, delta_timestamps)
+
+
+def _refuse(damaged: object, unknown: Mapping[str, object]) -> None:
+    """Raise the error of an argument that `open` does not take."""
+    if damaged not in ("warn", "raise"):
+        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+    from inspect import signature
+
+    check_names("open", unknown, list(signature(open).parameters)[:-1])
 
 
 def _dataset_of_list(path: AnyPath, container: str | None, state: FolderState, verify: bool | None) -> Dataset | None:
