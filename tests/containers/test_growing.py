@@ -23,3 +23,22 @@ def test_pieces_are_joined(limit: int) -> None:
     assert {name: array.dtype for name, array in found.items()} == {"a": np.int64, "b": np.uint8, "none": np.uint8}
     found["a"][0] = 9
     assert found["a"][0] == 9
+
+
+@pytest.mark.parametrize("limit", [0, 100, 1 << 20])
+def test_zeros_between_pieces_and_at_the_end(limit: int) -> None:
+    arrays = GrowingArrays(limit)
+    wanted: list[int] = []
+    for number in range(60):
+        piece = np.arange(1, number % 9, dtype=np.int32)
+        arrays.append("a", piece)
+        arrays.append_zeros("a", np.int32, number % 5 * 100)
+        arrays.append_zeros("zeros", np.uint8, 1000)
+        arrays.append_zeros("none", np.int64, 0)
+        wanted += [*piece.tolist(), *[0] * (number % 5 * 100)]
+        arrays.share = (number + 1) / 60
+    found = arrays.finish()
+    assert found["a"].tolist() == wanted
+    assert found["zeros"].tolist() == [0] * 60_000
+    assert found["zeros"].dtype == np.uint8
+    assert list(found) == ["a", "zeros"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -32,13 +33,13 @@ class _Array:
 
     Attributes:
         dtype: Its dtype.
-        pieces: The arrays in memory.
+        pieces: The arrays in memory; an integer stands for as many zeros.
         segments: The offset and the number of bytes of each array in the file.
         room: Bytes for which there is room behind the last segment.
     """
 
     dtype: np.dtype[Any]
-    pieces: list[npt.NDArray[Any]] = field(default_factory=list)
+    pieces: list[npt.NDArray[Any] | int] = field(default_factory=list)
     segments: list[tuple[int, int]] = field(default_factory=list)
     room: int = 0
 
@@ -69,14 +70,23 @@ class GrowingArrays:
         Raises:
             OSError: The temporary file cannot be written.
         """
-        own = self._arrays.get(name)
-        if own is None:
-            own = self._arrays[name] = _Array(piece.dtype)
-        own.pieces.append(piece)
-        self._pending[name] = own
+        self._pending_of(name, piece.dtype).pieces.append(piece)
         self._size += piece.nbytes
         if self._size > (self._limit if self._file is None else min(self._limit, _PENDING)):
             self._flush()
+
+    def append_zeros(self, name: str, dtype: npt.DTypeLike, count: int) -> None:
+        """Add zeros to an array, which take neither memory nor room in the file."""
+        if count:
+            self._pending_of(name, np.dtype(dtype)).pieces.append(count)
+
+    def _pending_of(self, name: str, dtype: np.dtype[Any]) -> _Array:
+        """Return an array of which something is in memory."""
+        own = self._arrays.get(name)
+        if own is None:
+            own = self._arrays[name] = _Array(dtype)
+        self._pending[name] = own
+        return own
 
     def finish(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays, which can be written to. Arrays in a temporary file are mapped, and the file has no name.
@@ -85,9 +95,10 @@ class GrowingArrays:
             OSError: The temporary file cannot be written.
         """
         if self._file is None:
-            return {name: np.concatenate(own.pieces) for name, own in self._arrays.items()}
+            return {name: np.concatenate(list(_whole(own))) for name, own in self._arrays.items()}
         self._flush()
         with self._file as file:
+            file.truncate(self._end)  # zeros at the end were not written
             found = {name: self._mapped(own, file) for name, own in self._arrays.items()}
         self._arrays.clear()
         return found
@@ -96,16 +107,16 @@ class GrowingArrays:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
         for own in self._pending.values():
-            size = sum(piece.nbytes for piece in own.pieces)
-            if not size:
+            sizes = [own.dtype.itemsize * piece if isinstance(piece, int) else piece.nbytes for piece in own.pieces]
+            if not (size := sum(sizes)):
                 continue
             if size > own.room:
                 self._make_room(own, size)
             start, written = own.segments[-1]
-            for piece in own.pieces:
-                if len(piece):
+            for piece, length in zip(own.pieces, sizes, strict=True):
+                if length and not isinstance(piece, int):
                     _write(self._file, np.ascontiguousarray(piece).data, start + written)
-                written += piece.nbytes
+                written += length
             own.segments[-1] = start, written
             own.room -= size
             own.pieces.clear()
@@ -134,6 +145,12 @@ class GrowingArrays:
         else:
             start = own.segments[0][0]
         return np.memmap(file, own.dtype, "r+", start, (count,)).view(np.ndarray)
+
+
+def _whole(own: _Array) -> Iterator[npt.NDArray[Any]]:
+    """Yield the pieces of an array in memory."""
+    for piece in own.pieces:
+        yield np.zeros(piece, own.dtype) if isinstance(piece, int) else piece
 
 
 def _write(file: IO[bytes], data: memoryview, offset: int) -> None:

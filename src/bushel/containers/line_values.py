@@ -112,11 +112,13 @@ class LineField:
         self._inexact |= most > _EXACT or least < -_EXACT
         if len(number) and not self._numbered:
             self._numbered = True
-            self._fill("number", self._rows, np.int64, 0)
+            self._arrays.append_zeros(f"{self._number}.number", np.int64, self._rows)
         for part, array in (("offset", offset), ("length", length), ("kind", kind)):
             self._arrays.append(f"{self._number}.{part}", array)
-        if self._numbered:
-            self._arrays.append(f"{self._number}.number", number if len(number) else np.zeros(len(offset), np.int64))
+        if self._numbered and len(number):
+            self._arrays.append(f"{self._number}.number", number)
+        elif self._numbered:
+            self._arrays.append_zeros(f"{self._number}.number", np.int64, len(offset))
         self._rows += len(offset)
 
     def finish(self, samples: int) -> None:
@@ -126,15 +128,12 @@ class LineField:
     def _pad(self, samples: int) -> None:
         missing = samples - self._rows
         self._missing |= missing > 0
-        for part, dtype, value in (("offset", np.int64, 0), ("length", np.int64, MISSING), ("kind", np.uint8, 0)):
-            self._fill(part, missing, dtype, value)
-        if self._numbered:
-            self._fill("number", missing, np.int64, 0)
+        for start in range(0, missing, _STEP):
+            self._arrays.append(f"{self._number}.length", np.full(min(_STEP, missing - start), MISSING, np.int64))
+        zeros = (("offset", np.int64), ("kind", np.uint8), ("number", np.int64))
+        for part, dtype in zeros if self._numbered else zeros[:2]:
+            self._arrays.append_zeros(f"{self._number}.{part}", dtype, missing)
         self._rows = samples
-
-    def _fill(self, part: str, count: int, dtype: type[np.generic], value: int) -> None:
-        for start in range(0, count, _STEP):
-            self._arrays.append(f"{self._number}.{part}", np.full(min(_STEP, count - start), value, dtype))
 
     def table(
         self, found: Mapping[str, npt.NDArray[Any]], declared: Field | None, file: int
