@@ -32,7 +32,12 @@ _MORE_OF_GRANULAR = (
     Documented("`int` of more than 16 bytes", call=r"decoders\['int'\]", original='"message": "\\d+"', dropin=GIVES),
     Documented("one of 64 bits or more cannot be encoded", call=r"2 \*\* ", original="loop of ufunc"),
     Documented("maps with numbers as keys", call="{1: 2}", original="strict_map_key", dropin=GIVES),
-    Documented("`reader[:3]` fails", call=r"slice\(", original="'<=' not supported between", dropin=GIVES),
+    Documented(
+        "`reader[:3]` fails",
+        call=r"slice\(",
+        original="'<=' not supported between",
+        dropin=f"{GIVES}|OutOfRangeError",  # as of `reader[0:3]`, on both sides
+    ),
 )
 
 _OF_GRANULAR = (
@@ -214,6 +219,12 @@ GRANULAR_B = (
 
 GRANULAR_C = (
     *_OF_GRANULAR,
+    Documented(
+        "A mask is a dict (0.20) or a tuple of keys (0.24)",
+        call=r"x\[.*, (None|\{)",
+        original="AssertionError",
+        dropin=GIVES,
+    ),
     Documented(
         "A sharded writer (0.24) that continues adds to its first shard again", call=r"ShardedDatasetWriter\('s[47]'"
     ),

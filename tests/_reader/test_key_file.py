@@ -153,3 +153,12 @@ def test_it_is_for_one_local_folder(tmp_path: Path) -> None:
     dataset(tmp_path / "b")
     with pytest.raises(bushel.UnsupportedError, match="one local folder|local folder"):
         bushel.index([tmp_path / "a", tmp_path / "b"], keys=True)
+
+
+@pytest.mark.parametrize("keys", [["no such key"], ["no such key", "another"]])
+def test_keys_of_which_the_file_has_no_hash_are_missing(tmp_path: Path, keys: list[str]) -> None:
+    dataset(tmp_path)
+    bushel.index(tmp_path, keys=True)
+    with pytest.raises(KeyError, match="no sample has the key 'no such key'"):
+        bushel.remove(tmp_path, keys=keys, reason="no consent")
+    assert bushel.remove(tmp_path, keys=keys, reason="no consent", ignore_missing=True).samples == 0

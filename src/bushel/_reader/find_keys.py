@@ -68,6 +68,8 @@ def _shards(rows: ShardRows, hashes: U64) -> Iterator[tuple[int, I64]]:
     counts = np.searchsorted(stored.hashes, hashes, side="right") - first
     hits = np.repeat(np.arange(len(hashes), dtype=np.int64), counts)
     places = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    if not len(hits):
+        return
     numbers = stored.shard_numbers[places]
     order = np.argsort(numbers, kind="stable")
     borders = np.flatnonzero(np.diff(numbers[order], prepend=-1))

@@ -1,6 +1,7 @@
 """Cases in which a file names what it should not: codecs that run code, and files outside the dataset.
 
-A case forges names in the index, in the files of a run, or in what killed writers leave, or puts links in their place.
+A case forges names in the index, in the files of a run, in what killed writers leave, or in views, removal lists and
+digests beside the index, or puts links in their place.
 Then everything is done with the dataset. Nothing beside it may change, and no codec that runs code may be used.
 """
 
@@ -15,13 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from safetensors.numpy import load, save
 from tests.fuzz.campaign.check import Outcome, WrongError
 from tests.fuzz.campaign.material import Material, write_files
 from tests.fuzz.forged import change_header, header_of, name_codec
 from tests.ingest.pack_sources import Numbered
 
 import bushel
+from bushel._dataset.saved_views import _ARRAYS as VIEWS
 from bushel._discovery.folders import overwrite_folder
+from bushel._index.named_arrays import body_crc32
+from bushel._index.removed_rows import _ARRAYS as REMOVED
+from bushel._index.shard_list import Strings
 from bushel._writer.journal import Journal
 from bushel.errors import BushelError
 from bushel.ingest.finish import finish_run
@@ -29,7 +35,7 @@ from bushel.ingest.run_folder import find_run
 
 __all__ = ["FORGED", "make_run", "run_names"]
 
-FORGED = ("index", "run", "marker", "journal", "links")
+FORGED = ("index", "run", "marker", "journal", "links", "beside")
 _CODECS = ("pickle", "gzip(pickle)", "canary", "gzip(canary)", "stored(canary)", "gzip(gzip(canary))", "canary[]")
 _NAMES = (
     "../{up}victim/kept",
@@ -94,10 +100,12 @@ def run_names(container: str, seed: int, number: int, material: Material, folder
     _FORGE[kind](data, rng, hostile, victim)
     before = dict(_contents(place, data))
     _used.clear()
-    if kind == "links":  # which object stores do not have
+    if kind in ("links", "beside"):  # object stores have no links, and a digest is of local files
         address = str(folder)
     source = f"{address}/case/data/{material.name}"
     uses = [lambda: _finish(source)] if kind == "run" else _uses(source, str(data), str(place / "new"), container)
+    if kind == "beside":
+        uses = [*_uses_beside(source), *uses]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         opened = sum(map(_done, uses))
@@ -142,6 +150,25 @@ def _uses(source: str, local: str, new: str, container: str) -> list[Callable[[]
         lambda: append("append"),
         lambda: append("resume"),
         lambda: append("overwrite"),
+    ]
+
+
+def _uses_beside(source: str) -> list[Callable[[], object]]:
+    def opened() -> bushel.Dataset:
+        return bushel.open(source, damaged="raise")
+
+    return [
+        lambda: bushel.open(source, view="mine", stale=True)[0],
+        lambda: [repr(each) for each in bushel.views(source)],
+        lambda: opened()[:1].save("mine", overwrite=True),
+        lambda: opened()[:1].save("other"),
+        lambda: bushel.check_digest(source),
+        lambda: bushel.remove(source, positions=[0], reason="again"),
+        lambda: bushel.erase(source),
+        lambda: bushel.removals(source),
+        lambda: bushel.restore(source),
+        lambda: bushel.sign(source),
+        lambda: bushel.card(source),
     ]
 
 
@@ -258,10 +285,51 @@ def _forge_links(data: Path, rng: random.Random, hostile: Callable[[], str], vic
         link.symlink_to(rng.choice([victim, victim / "sub", victim / "kept", victim / "missing"]))
 
 
+def _forge_beside(data: Path, rng: random.Random, hostile: Callable[[], str], victim: Path) -> None:
+    """Save a view, remove a sample and sign the dataset; then forge one of the files, or put a link in its place."""
+    with bushel.open(data) as dataset:
+        dataset[:2].save("mine")
+    bushel.remove(data, positions=[1], reason="no consent")
+    bushel.sign(data)
+    names = ("mine.safetensors", "removed.safetensors", "digest.txt")
+    path = rng.choice(sorted(path for path in data.rglob("*") if path.name in names))
+    if rng.random() < 0.25:
+        path.unlink()
+        path.symlink_to(rng.choice([victim, victim / "sub", victim / "kept", victim / "missing"]))
+    elif path.suffix == ".txt":
+        lines = path.read_text().splitlines()
+        at = rng.randrange(1, len(lines))
+        text = hostile()
+        lines[at] = rng.choice(
+            [f"{'0' * 64}  {text}", f"# spec {json.dumps({text: text})}", f"# container {json.dumps(text)}"]
+        )
+        path.write_text("\n".join([*lines, ""]), errors="surrogateescape")
+    else:
+        _forge_arrays(path, rng, hostile)
+
+
+def _forge_arrays(path: Path, rng: random.Random, hostile: Callable[[], str]) -> None:
+    """Replace the texts of an array, or strings of the header, of a file of named arrays, with a CRC-32 that fits."""
+    arrays = dict(load(path.read_bytes()))
+    header = header_of(path)
+    texts = sorted(name for name in arrays if name.endswith(".text"))
+    if rng.random() < 0.7:
+        name = rng.choice(texts)
+        offsets = name.removesuffix("text") + "offsets"
+        made = Strings.of([hostile() for _ in range(max(len(arrays[offsets]) - 1, 1))])
+        arrays[name], arrays[offsets] = made.text, made.offsets
+    else:
+        _forge_strings(header, rng, hostile)
+    order = REMOVED if path.name == "removed.safetensors" else VIEWS
+    header["crc32"] = body_crc32({name: arrays[name] for name in order})
+    path.write_bytes(save(arrays, {"bushel": json.dumps(header)}))
+
+
 _FORGE: Mapping[str, Callable[[Path, random.Random, Callable[[], str], Path], None]] = {
     "index": _forge_index,
     "run": _forge_run,
     "marker": _forge_marker,
     "journal": _forge_journal,
     "links": _forge_links,
+    "beside": _forge_beside,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ from tests.ends_of_threads import in_threads
 
 import bushel
 from bushel.storage.claims import LEASE_SECONDS, Claim, Holder, claims_in, this_process
-from bushel.storage.claims.files import take_file
+from bushel.storage.claims.files import FileClaim, take_file
 
 TAKE = """
 import sys
@@ -248,3 +249,17 @@ def test_claims_in_a_folder(tmp_path: Path) -> None:
 def test_a_folder_that_is_missing_is_the_caller_s_affair(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         take_file(tmp_path / "w" / "x.claim", this_process())
+
+
+def test_an_error_of_the_claim_names_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stale(handle: int) -> os.stat_result:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    claim = take_file(tmp_path / "target", this_process("target"))
+    assert isinstance(claim, FileClaim)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", stale)
+        with pytest.raises(OSError, match="target") as caught:
+            _ = claim.now
+    assert caught.value.filename == str(tmp_path / "target")
+    claim.release()

@@ -51,11 +51,13 @@ class FileClaim:
     @property
     def now(self) -> float:
         """The time of the last sign of life, by the clock of the file system."""
-        return os.fstat(self.handle).st_mtime
+        with naming(self.path):
+            return os.fstat(self.handle).st_mtime
 
     def renew(self) -> None:
         """Give a sign of life."""
-        os.utime(self.handle)
+        with naming(self.path):
+            os.utime(self.handle)
 
     def release(self) -> None:
         """Remove the file."""
