@@ -229,6 +229,15 @@ def forge(file: Path, change: Change) -> None:
     pq.write_table(forged, file)
 
 
+def test_a_file_that_was_moved_without_its_data_names_the_argument(tmp_path: Path) -> None:
+    file = write(tmp_path / "data", container="tar").export_index(tmp_path / "data.parquet")
+    (tmp_path / "moved").mkdir()
+    moved = file.rename(tmp_path / "moved" / "data.parquet")
+    with pytest.raises(bushel.FormatError, match=r"is missing \(put it back; .*bushel\.open\(DATA, index='.*moved"):
+        bushel.open(moved)
+    assert len(bushel.open(tmp_path / "data", index=moved)) == len(bushel.open(tmp_path / "data"))
+
+
 def test_unknown_checksums_are_ignored(tmp_path: Path) -> None:
     file = write(tmp_path / "data", container="tar").export_index(tmp_path / "data.parquet")
     forge(file, image(checksum="MD5:d41d8cd98f00b204e9800998ecf8427e"))

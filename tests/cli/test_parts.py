@@ -74,6 +74,14 @@ def test_slurm_gets_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "--engine slurm --retries 0 --sbatch --mem=1G" in last
 
 
+def test_without_slurm_no_plan_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = image_folder(tmp_path / "photos", 9)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    options = ["-c", "tar", "--parts", "5", "--engine", "slurm"]
+    assert "there is no sbatch on this machine" in fails("pack", photos, tmp_path / "out", *options)
+    assert not (tmp_path / "out").exists()
+
+
 def test_arrays_are_as_long_as_slurm_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[list[str], str]] = []
 

@@ -208,7 +208,11 @@ def _opened(exported: _Exported, number: int, shard: Shard, asked: Asked) -> Ope
     """Return a shard with its table, if its files are as they were."""
     head, path = exported.head, exported.path
     entry = head.shards[number]
-    files = bind(tuple(file.recorded for file in entry.files), stamps_of(shard), shard)
+    try:
+        files = bind(tuple(file.recorded for file in entry.files), stamps_of(shard), shard)
+    except FormatError as error:
+        place = f"if the data are elsewhere, name their place: bushel.open(DATA, index={str(path)!r})"
+        raise FormatError(error.message, file=error.file, hint=f"put it back; or, {place}") from error
     if files is None:
         message = "the file has changed since the index was exported"
         raise FormatError(message, file=str(shard.path(0)), hint=_HINT)

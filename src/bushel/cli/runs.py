@@ -111,11 +111,16 @@ class PartOptions(Struct, frozen=True):
 
         Raises:
             BadParameter: An option is missing, or has no effect.
+            FileNotFoundError: Slurm is asked for, and is not here.
         """
         if self.sbatch is not None and not self.slurm:
             raise click.BadParameter("it needs --engine slurm", param_hint="--sbatch")
         if self.slurm and self.parts is None:
             raise click.BadParameter("slurm needs --parts, the number of tasks of the array", param_hint="--engine")
+        if self.slurm:  # before a plan is written, which other arguments would have to replace
+            from bushel.engines.slurm import check_sbatch
+
+            check_sbatch()
         if self.engine is not None and self.part is not None:
             raise click.BadParameter(
                 "--part writes one part in this process: leave one of them out", param_hint="--engine"

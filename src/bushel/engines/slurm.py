@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from bushel._runtime.tasks.numbers import format_numbers
 
-__all__ = ["finish_script", "script", "submit", "without_engine"]
+__all__ = ["check_sbatch", "finish_script", "script", "submit", "without_engine"]
 
 _ARRAY = 1000
 """Numbers in an array: Slurm's default allows indexes up to 1000 (MaxArraySize)."""
@@ -74,8 +74,7 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
         FileNotFoundError: There is no sbatch.
         OSError: Slurm refuses the jobs.
     """
-    if shutil.which("sbatch") is None:
-        raise FileNotFoundError("there is no sbatch on this machine: run this where jobs are submitted to Slurm")
+    check_sbatch()
     options = shlex.split(sbatch)
     jobs = []
     for first, own in _arrays(numbers):
@@ -85,6 +84,16 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
     last = finish_script(command, target, sbatch=sbatch, retries=retries)
     jobs.append(_sbatch([*options, "--job-name=bushel-finish", *after], last))
     return ", ".join(jobs)
+
+
+def check_sbatch() -> None:
+    """Check that jobs can be submitted from this machine.
+
+    Raises:
+        FileNotFoundError: There is no sbatch.
+    """
+    if shutil.which("sbatch") is None:
+        raise FileNotFoundError("there is no sbatch on this machine: run this where jobs are submitted to Slurm")
 
 
 def without_engine(arguments: Sequence[str]) -> list[str]:

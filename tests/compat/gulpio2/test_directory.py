@@ -245,6 +245,14 @@ def test_an_entry_that_is_none(tmp_path: Path, entry: Any) -> None:
         directory["a"]
 
 
+@pytest.mark.parametrize("slice_", [[True], [7], np.array([7])])
+def test_a_malformed_entry_is_reported_before_a_wrong_number(tmp_path: Path, slice_: Any) -> None:
+    (tmp_path / "data_0.gulp").write_bytes(bytes(8))
+    (tmp_path / "meta_0.gmeta").write_text(json.dumps({"a": {"frame_info": [[0, 1]], "meta_data": [{}]}}))
+    with pytest.raises(TypeError, match="item 'a'"):  # as the original's ImgInfo(*[0, 1])
+        GulpDirectory(tmp_path)["a", slice_]
+
+
 def test_frames_that_cannot_be_read(tmp_path: Path) -> None:
     folder = write(tmp_path / "d", videos(1))
     directory = GulpDirectory(folder)

@@ -158,7 +158,7 @@ def _uses_beside(source: str) -> list[Callable[[], object]]:
         return bushel.open(source, damaged="raise")
 
     return [
-        lambda: bushel.open(source, view="mine", stale=True)[0],
+        lambda: list(bushel.open(source, view="mine", stale=True)[:1]),
         lambda: [repr(each) for each in bushel.views(source)],
         lambda: opened()[:1].save("mine", overwrite=True),
         lambda: opened()[:1].save("other"),

@@ -120,7 +120,11 @@ class GulpChunk:
         if id_ not in self.meta_dict:
             raise MissingItemError(f"there is no item {id_!r} in {self.meta_file_path}")
         infos, meta = self._entry(id_)
-        chosen = _choose(infos, slice_)
+        try:
+            chosen = _choose(infos, slice_)
+        except IndexError:
+            self._places(id_, infos)  # a malformed entry is the first mistake, as of the original
+            raise
         stored = self._stored(id_, chosen)
         if not is_own(self.jpeg_decoder):  # a user's decoder may not be thread-safe
             return [self.jpeg_decoder(jpeg) for jpeg in stored], meta
