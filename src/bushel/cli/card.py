@@ -32,7 +32,8 @@ class AboutOptions(Struct, frozen=True):
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.card`."""
         given = asdict(self)
-        return {**given, "creators": given.pop("creator") or ()}
+        given["creators"] = given.pop("creator") or ()
+        return given
 
 
 def command(

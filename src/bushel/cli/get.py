@@ -37,7 +37,7 @@ def command(
     """
     import bushel
     from bushel.cli.describe import find_sample, is_readable, lines, stored_value
-    from bushel.cli.output import print_bytes, print_json
+    from bushel.cli.output import harmless, print_bytes, print_json
     from bushel.errors import naming
     from bushel.storage import as_path, write_whole
 
@@ -60,4 +60,6 @@ def command(
         raise click.BadParameter(
             f"{len(data)} bytes of {kind} cannot be shown on a terminal: use -o FILE to write a file, or --raw"
         )
+    if sys.stdout.isatty() and not raw:
+        data = harmless(bytes(data).decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     print_bytes(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ __all__ = [
     "STDOUT",
     "columns",
     "count",
+    "harmless",
     "print_bytes",
     "print_csv",
     "print_json",
@@ -32,13 +34,26 @@ __all__ = [
     "size",
 ]
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that move the cursor, change colours or titles, or turn the direction of text."""
+
 STDOUT = "standard output"
 """The name of the file in errors of printing."""
 
 
 def print_text(text: str) -> None:
-    """Print a line. File names and keys that are not UTF-8 are printed as their original bytes."""
+    """Print a line. File names and keys that are not UTF-8 are printed as their original bytes.
+
+    On a terminal, characters that control it are printed as Python writes them, since keys and values may be anybody's.
+    """
+    if sys.stdout.isatty():
+        text = harmless(text)
     print_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def harmless(text: str) -> str:
+    r"""Return a text in which characters that control terminals are escaped, as in `\x1b`; tabs and line ends stay."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def print_bytes(data: Buffer) -> None:
