@@ -227,14 +227,14 @@ _WEBDATASET = (
     ),
     Documented("sizes of batches below 1", call=r"batched\((0|-1)\)", original="list index out of range", dropin=GIVES),
     Documented(
-        "iterables that are no iterators in `shuffle`", original="'list' object is not an iterator", dropin=GIVES
+        "iterables that are not iterators in `shuffle`", original="'list' object is not an iterator", dropin=GIVES
     ),
     Documented("the name of a module and of a function", call=r"signature\('webdataset.gopen'", dropin=GIVES),
     Documented("grey images for `.pgm`", call="'pgm'", original="KeyError.*'PGM'", dropin=GIVES),
     Documented("`pgm` and `pbm` images cannot be encoded (`KeyError`)", original="KeyError.*'PGM'"),
     Documented("`UnbalancedBracesError`", original="UnbalancedBracesError"),
     Documented(
-        "these methods are not there",
+        "which only the package itself calls, are not there",
         call=r"MultiShardSample.parse_spec|DirectoryShardList.recycle|create_url_iterator|update_cache_info",
         dropin="AttributeError",
     ),

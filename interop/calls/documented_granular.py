@@ -197,7 +197,7 @@ GRANULAR_B = (
         dropin=GIVES,
     ),
     Documented(
-        "Of several mistakes in one call",
+        "If a call has several mistakes",
         call=r"x\['x', \{'nope'",
         original='"AttributeError"',
         dropin="UnknownKeyError",
@@ -234,16 +234,16 @@ GRANULAR_C = (
         dropin="shardstart must be",
     ),
     Documented(
-        "Of several mistakes in one call",
+        "If a call has several mistakes",
         call=r"Writer\('(a/b|r\.bag)",
         original="FileNotFound|FileExists",
         dropin="keys and types (are|must)|at least one key",
     ),
     Documented(
-        "Of several mistakes in one call", call=r"Writer\('torn'", original="Error encoding", dropin="MismatchError"
+        "If a call has several mistakes", call=r"Writer\('torn'", original="Error encoding", dropin="MismatchError"
     ),
     Documented(
-        "Of several mistakes in one call",
+        "If a call has several mistakes",
         call=r"Writer\('torn'",
         original="Record mismatch",
         dropin="(Attribute|Type|Value)Error",
