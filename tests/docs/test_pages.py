@@ -33,13 +33,18 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-ON_A_DEVICE = "CpuDeviceDecoder"
-"""What blocks name that need torch."""
+ON_A_DEVICE = "CpuDeviceDecoder", 'decode="device"'
+"""What blocks have that need torch."""
 
 
 def run_page(page: str, names: dict[str, Any]) -> int:
     """Run all blocks of Python but those for a device; returns how many results were compared."""
-    return sum(run(page, block, names) for block in blocks(page, "python") if ON_A_DEVICE not in block)
+    return sum(run(page, block, names) for block in blocks(page, "python") if not on_a_device(block))
+
+
+def on_a_device(block: str) -> bool:
+    """Return whether a block needs torch."""
+    return any(each in block for each in ON_A_DEVICE)
 
 
 def run_commands(lines: Sequence[str]) -> None:
@@ -323,12 +328,13 @@ def test_images() -> None:
 def test_decoding_on_a_device() -> None:
     pytest.importorskip("torch")
     written("train", 4)
-    [of_loader] = [block for block in blocks("docs/images.md", "python") if ON_A_DEVICE in block]
+    [of_loader] = [block for block in blocks("docs/images.md", "python") if on_a_device(block)]
     names: dict[str, Any] = {}
-    run("docs/images.md", of_loader.replace('"cuda"', '"cpu"'), names)
+    on_cpu = 'device="cpu",\n    decoder=__import__("bushel.testing").testing.CpuDeviceDecoder(),'
+    run("docs/images.md", of_loader.replace('device="cuda",', on_cpu), names)
     [batch] = names["loader"]
     assert tuple(batch["image"].shape) == (4, 3, 224, 224)
-    [of_suite] = [block for block in blocks("docs/extending.md", "python") if ON_A_DEVICE in block]
+    [of_suite] = [block for block in blocks("docs/extending.md", "python") if on_a_device(block)]
     run("docs/extending.md", of_suite, {})
 
 

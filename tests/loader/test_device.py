@@ -14,6 +14,7 @@ from PIL import Image
 
 import bushel
 from bushel.errors import BushelError, CodecError
+from bushel.loader import device_step
 from bushel.loader.device_step import Tuning, goes_to_device
 from bushel.testing import CpuDeviceDecoder, check_device_decoder
 from bushel.testing.expect import ConformanceError
@@ -218,18 +219,33 @@ def test_images_with_an_orientation_stay_on_the_cpu(tmp_path: Path) -> None:
     assert decoder.batches == [2]
 
 
-def test_a_share_is_tuned_by_the_rates_of_both_sides() -> None:
+def tuned(monkeypatch: pytest.MonkeyPatch, *, host: float, cpu: float, device: float, seconds: float = 20) -> float:
+    """Return the share after some seconds in which both sides were busy for these parts of the time."""
+    clock = [0.0]
+    monkeypatch.setattr(device_step, "perf_counter", lambda: clock[0])
     tuning = Tuning(None, threads=4)
-    assert tuning.share == 0.5
-    tuning.measured(host=0.004, device=0.001)
-    assert tuning.share == pytest.approx(0.5)  # four threads are as fast
-    for _ in range(50):
-        tuning.measured(device=0.00025)
-    assert tuning.share == pytest.approx(0.8, abs=0.01)
-    for _ in range(50):
-        tuning.measured(device=1.0)
-    assert tuning.share == 0.05
+    for _ in range(int(seconds / 0.05)):  # a batch on the device in this time
+        with tuning.on_device(), tuning.on_device():  # of batches that are decoded at once, time counts once
+            clock[0] += 0.05 * device * tuning.share
+        busy = 0.05 * host * (1 - tuning.share)
+        tuning.on_host(4 * busy, 4 * busy * cpu)
+        clock[0] += 0.05 * (1 - device * tuning.share)
+    return tuning.share
+
+
+def test_a_share_is_tuned_until_both_sides_are_equally_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tuned(monkeypatch, host=0.8, cpu=1.0, device=0.2) == pytest.approx(0.8, abs=0.03)
+    assert tuned(monkeypatch, host=0.3, cpu=0.95, device=0.9) == pytest.approx(0.25, abs=0.03)
+    assert tuned(monkeypatch, host=0.5, cpu=0.6, device=1.0) > 0.97  # the threads wait for processors
+    assert tuned(monkeypatch, host=0, cpu=1, device=1) == pytest.approx(0.02, abs=0.03)
+    assert tuned(monkeypatch, host=0.8, cpu=1.0, device=0.2, seconds=0.1) == 0.75
+
+
+def test_a_fixed_share_takes_the_same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     fixed = Tuning(0.25, threads=2)
+    with fixed.on_device():
+        monkeypatch.setattr(device_step, "perf_counter", lambda: 1e9)
+    assert fixed.share == 0.25
     taken = [number for number in range(10_000) if fixed.takes(number)]
     assert abs(len(taken) - 2500) < 20
     assert not any(Tuning(0, 1).takes(number) for number in range(100))
@@ -238,7 +254,7 @@ def test_a_share_is_tuned_by_the_rates_of_both_sides() -> None:
 
 MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"decode": "gpu"}, TypeError, "expected True, False or 'device'"),
-    ({"decode": "device"}, ValueError, "needs decoder="),
+    ({"decode": "device"}, ValueError, 'needs device="cuda", or decoder='),
     ({"decode": "device", "decoder": 3}, TypeError, "no method decode"),
     ({"decoder": CpuDeviceDecoder()}, ValueError, 'need decode="device"'),
     ({"decode": "device", "decoder": CpuDeviceDecoder(), "to": "numpy"}, ValueError, 'add to="torch"'),

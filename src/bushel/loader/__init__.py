@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bushel.loader.map_view import MapView
     from bushel.loader.megatron import Megatron
     from bushel.loader.mixture import Mixture, mix
+    from bushel.loader.nvidia import NvidiaDecoder
     from bushel.loader.random_window import RandomWindow
     from bushel.loader.state import LoaderState
     from bushel.loader.stats import LoaderStats
@@ -37,6 +38,7 @@ __all__ = [
     "Megatron",
     "Mixed",
     "Mixture",
+    "NvidiaDecoder",
     "Padded",
     "Ragged",
     "RandomWindow",
@@ -68,6 +70,7 @@ __getattr__ = lazy_names(
         "Megatron": "loader.megatron",
         "Mixed": "_runtime.order",
         "Mixture": "loader.mixture",
+        "NvidiaDecoder": "loader.nvidia",
         "RandomWindow": "loader.random_window",
         "Sequential": "_runtime.order",
         "StreamLoader": "loader.stream_loader",

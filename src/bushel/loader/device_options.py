@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bushel._runtime.threads import cpu_count
 from bushel.loader.device import DeviceDecoder
-from bushel.loader.device_step import DeviceStep, Tuning
+from bushel.loader.device_step import DeviceStep, Stream, Tuning
 
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
@@ -28,11 +28,12 @@ def check_decode(options: LoaderOptions) -> None:
         if options.decoder is not None or options.share is not None:
             raise ValueError('decoder= and share= need decode="device"')
         return
-    if options.decoder is None:
+    if options.decoder is None and not _is_cuda(options.device):
         raise ValueError(
-            'decode="device" needs decoder=, an object that decodes on the device: see bushel.loader.DeviceDecoder'
+            'decode="device" needs device="cuda", or decoder=, an object that decodes on the device: see '
+            "bushel.loader.DeviceDecoder"
         )
-    if not isinstance(options.decoder, DeviceDecoder):
+    if options.decoder is not None and not isinstance(options.decoder, DeviceDecoder):
         raise TypeError(f"decoder={options.decoder!r} has no method decode: see bushel.loader.DeviceDecoder")
     if options.share is not None and not 0 <= options.share <= 1:
         raise ValueError(f"share={options.share!r}: expected a share of the images from 0 to 1, or None to tune it")
@@ -55,7 +56,7 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
     Raises:
         ValueError: No image field has transforms that a decoder can do.
     """
-    if options.decode != "device" or options.decoder is None:
+    if options.decode != "device":
         return None
     plans = {}
     for one in transforms.fields:
@@ -71,4 +72,15 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
             "can follow in batch_transform=, which gets the tensor on the device"
         )
     threads = cpu_count() if options.workers is None else options.workers
-    return DeviceStep(options.decoder, options.device, plans, Tuning(options.share, threads), transforms.reducing_gap)
+    decoder: DeviceDecoder | None = options.decoder
+    if decoder is None:
+        from bushel.loader.nvidia import NvidiaDecoder
+
+        decoder = NvidiaDecoder()
+    tuning, stream = Tuning(options.share, threads), Stream(options.device)
+    return DeviceStep(decoder, options.device, plans, tuning, stream, transforms.reducing_gap)
+
+
+def _is_cuda(device: Any) -> bool:
+    """Return whether a device is a GPU as torch names them, such as "cuda:1"."""
+    return str(device).partition(":")[0] == "cuda"

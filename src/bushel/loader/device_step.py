@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel.errors import CodecError
 from bushel.loader.bad_samples import Failure
@@ -22,17 +24,20 @@ from bushel.spec import KEY
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
 
-__all__ = ["DeviceImage", "DeviceStep", "HostImage", "Tuning", "goes_to_device"]
+__all__ = ["AT_ONCE", "DeviceImage", "DeviceStep", "HostImage", "Tuning", "goes_to_device"]
+
+AT_ONCE = 3
+"""Batches whose images are with the decoder, or are put into a buffer for it, at a time: their threads only wait."""
 
 _SMALL = 128 * 128
 """Pixels up to which an image stays on the CPU: its hand-over costs as much as decoding."""
 _GOLDEN = 0x9E3779B97F4A7C15
-_LATEST = 0.2
-"""Weight of the last batch in the mean of the rates."""
-_LEAST, _MOST = 0.05, 0.95
-"""Limits of a share that is tuned: both sides keep being measured."""
-_KEPT = 4
-"""Buffers of stored bytes that are kept for later batches."""
+_FIRST, _PERIOD = 0.75, 8
+"""The first share that is tuned, and after how many batches it changes: those in work still have the share before."""
+_FIRST_STEP, _LEAST_STEP = 0.08, 0.01
+"""By how much it changes: half as much after each change of direction."""
+_RUNNING = 0.9
+"""A thread that decodes and runs for less than this part of the time waits for a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class HostImage:
     """An image that the CPU decoded.
 
     Attributes:
-        pixels: Its pixels, as the transforms leave them.
+        pixels: uint8[height, width, 3], cropped, resized and mirrored.
     """
 
     pixels: npt.NDArray[Any]
@@ -84,40 +89,102 @@ def goes_to_device(data: Any, geometry: Geometry) -> bool:
 
 
 class Tuning:
-    """The share of the images that the device decodes, so that both sides are ready at the same time.
+    """The share of the images that the device decodes, so that neither it nor the CPU has less to do than the other.
+
+    The device gets more while threads that decode on the CPU wait for a processor, since an image costs the CPU less
+    time there, and otherwise while these threads are busy for a larger part of the time than the device.
 
     Args:
-        share: A fixed share; None to tune it by the rates of both sides.
+        share: A fixed share; None to tune it.
         threads: Number of threads that decode on the CPU.
     """
 
     def __init__(self, share: float | None, threads: int) -> None:
-        self._fixed, self._threads = share, max(1, threads)
-        self._host = self._device = 0.0  # seconds an image takes; 0 as long as none was measured
+        self.share = _FIRST if share is None else share
+        self._fixed, self._threads = share is not None, max(1, threads)
         self._lock = threading.Lock()
+        self._at_once = self._finished = 0  # batches that the device decodes now, and those of the period
+        self._last = perf_counter()  # when `_at_once` was changed last
+        self._host = self._host_cpu = self._device = 0.0  # seconds in the period
+        self._step = _FIRST_STEP
 
-    @property
-    def share(self) -> float:
-        """The share of the device in the rate of both, now."""
-        if self._fixed is not None:
-            return self._fixed
+    def on_host(self, seconds: float, cpu_seconds: float) -> None:
+        """Take into account that a thread decoded on the CPU, for so long and with so much time of a processor."""
         with self._lock:
-            if not self._host or not self._device:
-                return 0.5
-            host = self._host / self._threads
-            return min(max(host / (host + self._device), _LEAST), _MOST)
+            self._host += seconds
+            self._host_cpu += cpu_seconds
 
-    def measured(self, *, host: float = 0.0, device: float = 0.0) -> None:
-        """Take the seconds that one image took on either side into account."""
+    @contextmanager
+    def on_device(self) -> Iterator[None]:
+        """Take into account that the body lets the device decode a batch."""
         with self._lock:
-            if host:
-                self._host += (host - self._host) * (_LATEST if self._host else 1.0)
-            if device:
-                self._device += (device - self._device) * (_LATEST if self._device else 1.0)
+            self._change(1)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._change(-1)
+                self._finished += 1
+                if self._finished == _PERIOD and not self._fixed:
+                    self._tune()
+
+    def _change(self, batches: int) -> None:
+        now = perf_counter()
+        self._device += now - self._last if self._at_once else 0.0
+        self._last = now
+        self._at_once += batches
+
+    def _tune(self) -> None:
+        waits = self._host_cpu < _RUNNING * self._host
+        more = waits or self._host / self._threads > self._device
+        if more != (self._step > 0):
+            self._step = max(abs(self._step) / 2, _LEAST_STEP) * (1 if more else -1)
+        self.share = min(max(self.share + self._step, _LEAST_STEP), 1.0)
+        self._finished, self._host, self._host_cpu, self._device = 0, 0.0, 0.0, 0.0
 
     def takes(self, sample: int) -> bool:
         """Return whether the device decodes a sample: it depends on the sample and the share only."""
         return (sample * _GOLDEN & (1 << 64) - 1) < self.share * 2.0**64
+
+
+class Stream:
+    """Where the kernels of a loader run on its device: a CUDA stream of its own, so that the trainer's is not delayed.
+
+    Args:
+        device: The device; None for the CPU.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    @cached_property
+    def is_cuda(self) -> bool:
+        """Whether the device is a GPU."""
+        import torch
+
+        return self._device is not None and torch.device(self._device).type == "cuda"
+
+    @cached_property
+    def _stream(self) -> Any:
+        import torch
+
+        return torch.cuda.Stream(self._device)
+
+    @contextmanager
+    def complete(self) -> Iterator[None]:
+        """Launch the kernels of the body on the stream, and wait until they are complete."""
+        if not self.is_cuda:
+            yield
+            return
+        import torch
+
+        with torch.cuda.stream(self._stream):
+            try:
+                yield
+            finally:  # memory that these kernels read may be used again
+                done = torch.cuda.Event(blocking=True)  # a thread that waits otherwise keeps a processor busy
+                done.record(self._stream)
+                done.synchronize()
 
 
 @dataclass(frozen=True)
@@ -129,6 +196,7 @@ class DeviceStep:
         device: The device; None for the CPU.
         plans: The image fields whose transforms all happen while decoding, and their plans.
         tuning: The share of the device.
+        stream: Where the loader's own kernels run.
         reducing_gap: As for `decode_into`, for images that the device refuses.
         host_only: Whether all images are decoded on the CPU, such as those that replace bad samples.
     """
@@ -137,10 +205,16 @@ class DeviceStep:
     device: Any
     plans: Mapping[str, DecodePlan]
     tuning: Tuning
+    stream: Stream
     reducing_gap: float | None = None
     host_only: bool = False
-    _buffers: list[Any] = field(default_factory=list, repr=False)
+    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False)
+    _tables: dict[str, Any] = field(default_factory=dict, repr=False)
     _warned: list[bool] = field(default_factory=list, repr=False)
+
+    def host_plan(self, name: str) -> DecodePlan:
+        """Return how the CPU decodes images of a field: as a decoder does, so that both are normalised together."""
+        return replace(self.plans[name], normalise=None, layout="HWC")
 
     def routes(self, name: str, sample: int, data: Any, geometry: Geometry) -> bool:
         """Return whether the device decodes an image of a field."""
@@ -176,28 +250,27 @@ class DeviceStep:
             ]
             if not places:
                 continue
-            started = perf_counter()
-            images = [done[place][name] for place in places]  # type: ignore[index]
-            tensor, refused = self._decoded(images, plan)
+            images: list[DeviceImage] = [done[place][name] for place in places]  # type: ignore[index]
+            with self._turns:
+                started = perf_counter()
+                tensor, refused = self._decoded(images, plan)
+                counts["device"] += perf_counter() - started
             for number, place in enumerate(places):
                 sample = done[place]
                 if number not in refused and isinstance(sample, dict):
                     sample[name] = DeviceImage(None, images[number].geometry, number, tensor)
-            seconds = perf_counter() - started
             for number in refused:
                 place = places[number]
-                if (error := self._on_host(done[place], name, images[number], plan)) is not None:
+                if (error := self._on_host(done[place], name, images[number])) is not None:
                     bad: Any = done[place]
                     done[place] = failure_of(dataset, error, int(numbers[place]), bad[KEY], name)
-            if kept := len(places) - len(refused):
-                self.tuning.measured(device=seconds / kept)
-            counts["device"] += seconds
-            counts["device_images"] += kept
+            counts["device_images"] += len(places) - len(refused)
             counts["device_refused"] += len(refused)
         return done, counts
 
-    def _on_host(self, sample: Any, name: str, image: DeviceImage, plan: DecodePlan) -> CodecError | None:
+    def _on_host(self, sample: Any, name: str, image: DeviceImage) -> CodecError | None:
         """Decode an image that the device refused on the CPU, and return the error if that fails, too."""
+        plan = self.host_plan(name)
         out = np.empty(plan.array_shape(1, _size_of(plan)), plan.dtype)
         errors = decode_into(plan, [image.data], [image.geometry], out, reducing_gap=self.reducing_gap)
         if not errors:
@@ -208,40 +281,34 @@ class DeviceStep:
         """Return the pixels of images as a tensor on the device, and the numbers of those that it refused."""
         import torch
 
-        with self._packed(images, plan) as packed:
-            try:
+        packed = self._packed(images, plan)
+        try:
+            with self.tuning.on_device():
                 pixels, errors = self.decoder.decode(packed)
-            except MemoryError as error:
-                if not self._warned:
-                    self._warned.append(True)
-                    warnings.warn(
-                        f"the device has no memory for {len(images)} images, which are decoded on the CPU; set share=, "
-                        f"or make batches smaller: {error}",
-                        stacklevel=2,
-                    )
-                return None, range(len(images))
-        tensor = torch.from_dlpack(pixels)
-        expected = (len(images), *packed.size, 3)
-        if tuple(tensor.shape) != expected or tensor.dtype != torch.uint8:
-            raise CodecError(
-                f"the decoder {type(self.decoder).__name__} returned {tensor.dtype}{list(tensor.shape)}: expected "
-                f"uint8{list(expected)}"
-            )
-        with self._own_stream():
-            return _written(tensor, plan), sorted(errors)
+                with self.stream.complete():
+                    return self._taken(pixels, (len(images), *packed.size, 3)), sorted(errors)
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            if not self._warned:
+                self._warned.append(True)
+                warnings.warn(
+                    f"the device has no memory for {len(images)} images, which are decoded on the CPU; set share=, or "
+                    f"make batches smaller: {error}",
+                    stacklevel=2,
+                )
+            return None, range(len(images))
 
-    @contextmanager
-    def _packed(self, images: Sequence[DeviceImage], plan: DecodePlan) -> Iterator[EncodedImages]:
-        """Put the stored bytes of images into one buffer, which returns to the others afterwards."""
+    def _packed(self, images: Sequence[DeviceImage], plan: DecodePlan) -> EncodedImages:
+        """Put the stored bytes of images into one buffer: page-locked memory, which torch keeps for later ones."""
+        import torch
+
         offsets = np.zeros(len(images) + 1, np.int64)
         np.cumsum([len(image.data) for image in images], out=offsets[1:])
-        whole = self._buffer(int(offsets[-1]))
-        buffer = np.asarray(whole)
+        buffer = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=self.stream.is_cuda).numpy()
         for image, start, stop in zip(images, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             buffer[start:stop] = np.frombuffer(image.data, np.uint8)
         geometries = [image.geometry for image in images]
-        yield EncodedImages(
-            buffer[: offsets[-1]],
+        return EncodedImages(
+            buffer,
             offsets,
             np.array([one.box for one in geometries], np.int32),
             np.array([one.scaled for one in geometries], np.int32),
@@ -250,81 +317,74 @@ class DeviceStep:
             _size_of(plan),
             self.device,
         )
-        if len(self._buffers) < _KEPT:
-            self._buffers.append(whole)
 
-    def _buffer(self, size: int) -> Any:
-        """Return a tensor of bytes in memory of the CPU, page-locked if the device is a GPU."""
+    def _taken(self, pixels: Any, shape: tuple[int, ...]) -> Any:
+        """Return what a decoder returned as a tensor of this shape, whose memory is torch's."""
         import torch
 
-        while self._buffers:
-            try:
-                found = self._buffers.pop()  # other threads take buffers, too
-            except IndexError:
-                break
-            if len(found) >= size:
-                return found
-        return torch.empty(size + size // 4, dtype=torch.uint8, pin_memory=self._on_gpu)
+        tensor = torch.from_dlpack(pixels) if not torch.is_tensor(pixels) else pixels
+        if tuple(tensor.shape) != shape or tensor.dtype != torch.uint8:
+            raise CodecError(
+                f"the decoder {type(self.decoder).__name__} returned {tensor.dtype}{list(tensor.shape)}: expected "
+                f"uint8{list(shape)}"
+            )
+        # torch knows of its own memory only whether the trainer's kernels still read it when the batch is gone
+        return tensor if tensor is pixels or not tensor.is_cuda else tensor.clone()
 
-    @property
-    def _on_gpu(self) -> bool:
+    def _written(self, name: str, pixels: Any, plan: DecodePlan) -> Any:
+        """Return pixels in the layout and the normalisation of a plan, with the values that the CPU gives them."""
         import torch
 
-        return self.device is not None and torch.device(self.device).type == "cuda"
-
-    @contextmanager
-    def _own_stream(self) -> Iterator[None]:
-        """Launch kernels on a stream of their own, and wait for them: the trainer's stream is not delayed."""
-        if not self._on_gpu:
-            yield
-            return
-        import torch
-
-        stream = torch.cuda.Stream(self.device)
-        with torch.cuda.stream(stream):
-            yield
-        stream.synchronize()
+        if plan.normalise is None:
+            return pixels.permute(0, 3, 1, 2).contiguous() if plan.layout == "CHW" else pixels
+        if name not in self._tables:
+            self._tables[name] = torch.from_numpy(plan.normalise.table.copy()).to(pixels.device)
+        table = self._tables[name]
+        images, height, width, _ = pixels.shape
+        axis = 1 if plan.layout == "CHW" else 3
+        shape = (images, 3, height, width) if axis == 1 else pixels.shape
+        out = torch.empty(shape, dtype=table.dtype, device=pixels.device)
+        for channel, values in enumerate(out.unbind(axis)):
+            places = pixels[..., channel].reshape(-1).int()
+            values.copy_(table[:, channel].index_select(0, places).view(images, height, width))
+        return out
 
     def collated(self, samples: list[Sample], rules: Any, stacked: Batch) -> Batch:
         """Collate samples field by field, in which each field of images becomes one tensor on the device."""
         batch = collate(samples, {**(rules or {}), **dict.fromkeys(self.plans, "list")}, stacked)
-        return {name: self._tensor(value) if name in self.plans else value for name, value in batch.items()}
+        with self.stream.complete():
+            return {
+                name: self._written(name, self._together(value), self.plans[name]) if name in self.plans else value
+                for name, value in batch.items()
+            }
 
-    def _tensor(self, images: Sequence[HostImage | DeviceImage]) -> Any:
+    def _together(self, images: Sequence[HostImage | DeviceImage]) -> Any:
+        """Return the pixels of images that either side decoded as one tensor on the device."""
         import torch
 
         rows = [one.row if isinstance(one, DeviceImage) else -1 for one in images]
         decoded = next((one.pixels for one in images if isinstance(one, DeviceImage)), None)
         if decoded is not None and rows == list(range(len(decoded))):
             return decoded  # the device decoded the whole batch: nothing is copied
-        host = [place for place, row in enumerate(rows) if row < 0]
-        with self._own_stream():
-            parts = [torch.from_numpy(one.pixels) for one in images if isinstance(one, HostImage)]
-            stacked = torch.stack(parts) if parts else None
-            if stacked is not None and self._on_gpu:
-                stacked = stacked.pin_memory()
-            if decoded is None and stacked is not None:
-                return stacked.to(self.device) if self.device is not None else stacked
-            first: Any = decoded
-            whole = first.new_empty((len(images), *first.shape[1:]))
-            own = [place for place, row in enumerate(rows) if row >= 0]
-            whole[own] = first[[rows[place] for place in own]]
-            if stacked is not None:
-                whole[host] = stacked.to(first.device, non_blocking=True)
-            return whole
+        own = [place for place, row in enumerate(rows) if row >= 0]
+        others = [place for place, row in enumerate(rows) if row < 0]
+        stacked = None
+        if parts := [one.pixels for one in images if isinstance(one, HostImage)]:
+            shape = len(parts), *parts[0].shape
+            stacked = torch.empty(shape, dtype=torch.uint8, pin_memory=self.stream.is_cuda)
+            # torch.stack would have threads of its own for each of these, which wait for processors
+            np.stack(parts, out=stacked.numpy())
+            stacked = stacked if self.device is None else stacked.to(self.device, non_blocking=True)
+        if decoded is None:
+            return stacked
+        whole = decoded.new_empty((len(images), *decoded.shape[1:]))
+        whole[own] = decoded[[rows[place] for place in own]]
+        if stacked is not None:
+            whole[others] = stacked.to(whole.device)
+        return whole
 
 
 def _size_of(plan: DecodePlan) -> tuple[int, int]:
     if plan.size is None:
         raise ValueError("the transforms give images of different sizes, which a device does not decode")
     return plan.size
-
-
-def _written(pixels: Any, plan: DecodePlan) -> Any:
-    """Return pixels in the layout and the normalisation of a plan, with the values that the CPU gives them."""
-    import torch
-
-    if plan.normalise is not None:
-        table = torch.from_numpy(plan.normalise.table.copy()).to(pixels.device)
-        pixels = torch.stack([table[:, channel][pixels[..., channel].long()] for channel in range(3)], dim=-1)
-    return pixels.permute(0, 3, 1, 2).contiguous() if plan.layout == "CHW" else pixels

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property
 from itertools import groupby
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -269,12 +269,14 @@ class MicroBatch:
                 tables[at] = _table(data, size, geometries[at])
             except Exception as error:
                 self._fail(at, error, field)
-        shape, device = _shape(plan), self.device if self.device is not None and field in self.device.plans else None
+        device = self.device if self.device is not None and field in self.device.plans else None
         if device is not None:
             self._route(device, field, geometries, stored, orient=reading.orient)
+            plan = device.host_plan(field)
+        shape = _shape(plan)
         alone = step.rest or device is not None
         batch = None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
-        started = perf_counter()
+        started, spent = perf_counter(), thread_time()
         for run in [list(geometries)] if batch is None else _consecutive(geometries):
             last = self.first + run[-1] + 1 if run else self.first
             out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
@@ -299,7 +301,7 @@ class MicroBatch:
                     if batch is not None and self.arrays is not None:
                         self.arrays.fill(field, self.first + at)
         if device is not None and geometries:
-            device.tuning.measured(host=(perf_counter() - started) / len(geometries))
+            device.tuning.on_host(perf_counter() - started, thread_time() - spent)
         return set(stored)
 
     def _route(

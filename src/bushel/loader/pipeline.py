@@ -386,7 +386,8 @@ class Pipeline(Struct, frozen=True):
         if self.batch_transform is not None:
             from bushel.loader.batch_transform import transformed
 
-            batch = transformed(self.batch_transform, batch, self.order.seed, plan)
+            with nullcontext() if self.device is None else self.device.stream.complete():
+                batch = transformed(self.batch_transform, batch, self.order.seed, plan)
         clock.add({"collate": perf_counter() - start})
         return batch
 

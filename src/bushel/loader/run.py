@@ -62,6 +62,11 @@ class PrefetchWindow(Struct, frozen=True):
         least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
         return cls(least, most, most_bytes, wanted=least)
 
+    def at_least(self, batches: int) -> PrefetchWindow:
+        """Return a window that holds at least this number of batches, unless its number is fixed."""
+        least = min(max(self.least, batches), self.most)
+        return replace(self, least=least, wanted=max(self.wanted, least))
+
     @property
     def batches(self) -> int:
         """The number of batches to work on now."""
@@ -157,7 +162,13 @@ def run_threads(
     pipeline, output = iteration.pipeline, iteration.output
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
-    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(workers, "bushel-loader-decode")
+    threads = workers
+    if pipeline.device is not None:
+        from bushel.loader.device_step import AT_ONCE
+
+        threads = workers + AT_ONCE  # these only wait for the device
+        window = window.at_least(2 * AT_ONCE)
+    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(threads, "bushel-loader-decode")
     planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()
     upload = Upload(output)
