@@ -6,8 +6,8 @@
 A setting of N processors is a process that may run on N processors only, with N threads (`workers=N`) or N worker
 processes of one thread each (`processes=N, workers=1`). The settings take turns, and the first epoch of each is not
 counted. "of N×" is the rate divided by N times the rate with one processor and threads: 1 is perfect scaling.
-Simultaneous multithreading makes the second half of a machine's processors count for less than the first: the table
-names the number of cores beside the number of processors.
+Simultaneous multithreading, shared caches and a clock that falls under load make a machine's last processors count for
+less than its first: "kernel alone" is N processes that decode photos from memory without a Loader, the limit.
 """
 
 from __future__ import annotations
@@ -20,36 +20,43 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.table import Table
 
 import bushel
 import crops
+from bushel.kernels import jpeg_header
 from bushel.transforms import EachFrame, RandomHorizontalFlip, RandomResizedCrop
+from bushel.transforms.fused import plan_decode
+from images import BATCH, kernel
 from measure import SCRATCH, Rate, Timing, console, in_turns, options_parser, save
 
 PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
 KINDS = ("photos", "tokens", "clips")
+WAYS = ("threads", "processes", "kernel alone")
+KERNEL_SECONDS = 2
 TOKENS = 4096
 SIDE = 224
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One contestant: its data, on how many processors, with threads or with worker processes."""
+    """One contestant: its data, on how many processors, and one of `WAYS`."""
 
     kind: str
     processors: int
-    processes: bool
+    way: str
 
     @property
     def name(self) -> str:
         """Name in tables."""
-        return f"{self.kind}, {self.processors} {'processes' if self.processes else 'threads'}"
+        return f"{self.kind}, {self.processors} {self.way}"
 
 
 def fill(kind: str, small: bool) -> Path:
@@ -68,8 +75,8 @@ def fill(kind: str, small: bool) -> Path:
     return path
 
 
-def epochs(kind: str, path: Path, processors: int, processes: bool) -> Iterator[tuple[int, bushel.Loader]]:
-    """Load epochs without end; yield the number of items of each, and the loader."""
+def epochs(kind: str, path: Path, processors: int, processes: bool) -> Iterator[int]:
+    """Load epochs without end; yield the number of items of each."""
     image: list[Any] = [RandomResizedCrop(SIDE), RandomHorizontalFlip()]
     options: dict[str, Any] = {"workers": 1, "processes": processors} if processes else {"workers": processors}
     if kind == "photos":
@@ -77,23 +84,48 @@ def epochs(kind: str, path: Path, processors: int, processes: bool) -> Iterator[
     elif kind == "clips":
         options |= {"transforms": {"frames": [EachFrame(image)]}, "collate": {"frames": "stack"}}
     batch = {"photos": 128, "clips": 8, "tokens": 256}[kind]
-    loader = bushel.Loader(bushel.open(path), batch, shuffle=True, seed=0, **options)
+    dataset = bushel.open(path)
+    times = (max(1, processors // 2) if processors > 2 else processors) * (5 if kind == "tokens" else 1)
+    repeated = dataset[np.tile(np.arange(len(dataset)), times)]
+    loader = bushel.Loader(repeated, batch, shuffle=True, seed=0, **options)
     while True:
         items = 0
         for arrays in loader:
             [values] = (value for value in arrays.values() if isinstance(value, np.ndarray) and value.dtype.kind == "u")
             items += values.shape[0] * (values.shape[1] if kind == "clips" else 1)
-        yield items, loader
+        yield items
 
 
-def serve(kind: str, path: Path, processors: int, processes: bool) -> None:
+def kernels(path: Path, processors: int) -> Iterator[int]:
+    """Decode photos in processes, and yield how many of them were decoded each time."""
+    datas = [sample["image"] for sample in bushel.open(path).read(range(BATCH), decode=False)]
+    plan = plan_decode([RandomResizedCrop(SIDE), RandomHorizontalFlip()])
+    rng = np.random.Generator(np.random.Philox(0))
+    rows = np.array([plan.geometry(*jpeg_header(data)[:2], rng).row for data in datas], np.int32)
+    with ProcessPoolExecutor(processors) as pool:
+        while True:
+            yield sum(pool.map(_decoded, [datas] * processors, [rows] * processors))
+
+
+def _decoded(datas: list[bytes], rows: npt.NDArray[np.int32]) -> int:
+    """Decode a batch again and again for some seconds, and return the number of photos."""
+    run, photos, start = kernel(datas, rows), 0, time.perf_counter()
+    while time.perf_counter() - start < KERNEL_SECONDS:
+        run()
+        photos += len(datas)
+    return photos
+
+
+def serve(kind: str, path: Path, processors: int, way: str) -> None:
     """Measure an epoch for each line of standard input. This is the process of a setting."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
-    running = epochs(kind, path, processors, processes)
+    running: Iterator[int] = (
+        kernels(path, processors) if way == "kernel alone" else epochs(kind, path, processors, way == "processes")
+    )
     next(running)
     for _ in sys.stdin:
         wall, cpu = time.perf_counter(), _cpu()
-        items, loader = next(running)
+        items = next(running)
         done = asdict(Timing(items, time.perf_counter() - wall, _cpu() - cpu))
         print(json.dumps(done), flush=True)
 
@@ -117,9 +149,8 @@ class Serving:
     """The process of a setting."""
 
     def __init__(self, setting: Setting, path: Path) -> None:
-        command = [sys.executable, __file__, "--serve", setting.kind, str(path), str(setting.processors)]
         self._process = subprocess.Popen(
-            [*command, *(["--processes"] if setting.processes else [])],
+            [sys.executable, __file__, "--serve", setting.kind, str(path), str(setting.processors), setting.way],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -147,8 +178,8 @@ def show(kind: str, settings: list[Setting], rates: dict[str, Rate]) -> None:
     table = Table("", title=f"{kind} ({_cores()})", title_justify="left")
     for heading in (f"{items}/s", "slowest", "fastest", "CPU µs", "÷ 1 thread", "of N×"):
         table.add_column(heading, justify="right")
-    one = rates[Setting(kind, 1, processes=False).name].rate
     for setting in settings:
+        one = rates[Setting(kind, 1, "kernel alone" if setting.way == "kernel alone" else "threads").name].rate
         rate = rates[setting.name]
         speedup = rate.rate / one
         figures = (rate.rate, rate.lowest, rate.highest)
@@ -171,22 +202,23 @@ def main() -> None:
     parser.add_argument(
         "--kinds", nargs="+", choices=("photos", "tokens", "clips"), default=["photos", "tokens", "clips"]
     )
-    parser.add_argument("--serve", nargs=3, metavar=("KIND", "PATH", "PROCESSORS"), help=argparse.SUPPRESS)
-    parser.add_argument("--processes", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--counts", nargs="+", type=int, default=PROCESSORS, help="numbers of processors")
+    parser.add_argument("--serve", nargs=4, metavar=("KIND", "PATH", "PROCESSORS", "WAY"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve is not None:
-        kind, path, processors = options.serve
-        serve(kind, Path(path), int(processors), options.processes)
+        kind, path, processors, way = options.serve
+        serve(kind, Path(path), int(processors), way)
         return
     available = len(os.sched_getaffinity(0))
-    counts = [count for count in PROCESSORS if count <= available]
+    counts = [count for count in options.counts if count <= available]
     results: dict[str, Any] = {}
     for kind in options.kinds:
         path = fill(kind, options.small)
-        settings = [Setting(kind, count, processes) for processes in (False, True) for count in counts]
+        ways = WAYS if kind == "photos" else WAYS[:2]
+        settings = [Setting(kind, count, way) for way in ways for count in counts]
         running = {setting.name: Serving(setting, path) for setting in settings}
         try:
-            rates = in_turns(running, 2 if options.small else 5)
+            rates = in_turns(running, 2 if options.small else 3)
         finally:
             for serving in running.values():
                 serving.close()

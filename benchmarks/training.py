@@ -1,12 +1,14 @@
 """Benchmark of training: is the GPU ever waiting for the Loader? ResNet-50 and a small vision transformer, bfloat16.
 
     python benchmarks/training.py --out training.json      200 steps of 256 photos of 224 pixels, on the GPU
+    python benchmarks/training.py --large                  photos of 1920 x 1080, without Pillow
     python benchmarks/training.py --small                  few small steps; also on the CPU, to try the program
 
-Three runs of each network, in turns: one whose every step uses the same batch on the device (the limit), one that a
-Loader feeds with `device=` and page-locked memory, and one that a torch DataLoader with Pillow feeds. "waiting" is the
-part of the time in which the device had no work, by events that the device itself records between steps. `--trace FILE`
-writes a timeline of ten steps (chrome://tracing, Perfetto) in which the copies to the device can be seen to overlap.
+Runs of each network, in turns: one whose every step uses the same batch on the device (the limit), one that a Loader
+feeds with `device=` and page-locked memory, two whose Loader lets the GPU decode, too (`decode="device"`), and one that
+a torch DataLoader with Pillow feeds. "waiting" is the part of the time in which the device had no work, by events that
+the device itself records between steps. `--trace FILE` writes a timeline of ten steps (chrome://tracing, Perfetto), and
+prints how much of the copies to the device happened while it computed. `taskset -c 0-3` gives it four processors.
 
 The networks are made here, so torch is all that is needed; their weights start at random, and nothing is evaluated.
 """
@@ -20,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from torch import nn
 
 import bushel
 import crops
+import device as gpu_photos
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 from measure import console, machine, options_parser, save
 from served import PEERS
@@ -159,14 +163,16 @@ def same_batch(size: int, device: torch.device) -> Iterator[tuple[torch.Tensor, 
         yield images, labels
 
 
-def with_bushel(path: Path, size: int, device: torch.device) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def with_bushel(
+    path: Path, size: int, device: torch.device, **options: Any
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield shuffled batches of a Loader without end."""
-    cuda = device.type == "cuda"
     transforms: Any = {"image": [RandomResizedCrop(SIDE), RandomHorizontalFlip()]}
-    options: dict[str, Any] = {"device": device, "pin_memory": True} if cuda else {}
-    dataset = bushel.open(path / "plain")
+    options |= {"device": device, "pin_memory": True} if device.type == "cuda" else {}
+    dataset = bushel.open(path)
+    repeated = dataset[np.arange(1 << 20) % len(dataset)]  # an epoch that is as long as those of real training
     loader = bushel.Loader(
-        dataset, size, shuffle=True, seed=0, transforms=transforms, drop_last=True, to="torch", **options
+        repeated, size, shuffle=True, seed=0, transforms=transforms, drop_last=True, to="torch", **options
     )
     while True:
         for batch in loader:
@@ -191,7 +197,7 @@ def with_pillow(path: Path, size: int, device: torch.device) -> Iterator[tuple[t
     """Yield shuffled batches of a torch DataLoader with Pillow without end."""
     workers = len(os.sched_getaffinity(0))
     loader = torch.utils.data.DataLoader(
-        Files(path / "files"),
+        Files(path.with_name("files")),
         size,
         shuffle=True,
         num_workers=workers,
@@ -204,6 +210,22 @@ def with_pillow(path: Path, size: int, device: torch.device) -> Iterator[tuple[t
             yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
+FEEDS = {
+    "same": "the same batch",
+    "bushel": "bushel.Loader",
+    "device": "bushel.Loader, the GPU decodes, too",
+    "all": "bushel.Loader, the GPU decodes all",
+    "pillow": "torch + Pillow",
+}
+FEED: dict[str, Callable[[Path, int, torch.device], Iterator[tuple[torch.Tensor, torch.Tensor]]]] = {
+    "same": lambda _, size, device: same_batch(size, device),
+    "bushel": with_bushel,
+    "device": partial(with_bushel, decode="device"),
+    "all": partial(with_bushel, decode="device", share=1),
+    "pillow": with_pillow,
+}
+
+
 def trace(trainer: Trainer, batches: Iterator[tuple[torch.Tensor, torch.Tensor]], steps: int, path: Path) -> None:
     """Write a timeline of a few steps."""
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
@@ -211,6 +233,23 @@ def trace(trainer: Trainer, batches: Iterator[tuple[torch.Tensor, torch.Tensor]]
         trainer.run(batches, steps)
     profile.export_chrome_trace(str(path))
     console.print(f"timeline written to {path}")
+    on_device = [one for one in profile.events() if one.device_type == torch.autograd.DeviceType.CUDA]
+    spans = [(one.time_range.start, one.time_range.end) for one in on_device if not one.name.startswith("Mem")]
+    computing = np.array(sorted(spans))
+    copies = [one.time_range for one in on_device if one.name.startswith("Memcpy HtoD")]
+    if copies:
+        hidden = sum(_overlap(computing, one.start, one.end) for one in copies)
+        total = sum(one.end - one.start for one in copies)
+        console.print(f"copies to the device: {total / 1e3:.1f} ms, {hidden / total:.1%} of it while it computed")
+
+
+def _overlap(spans: np.ndarray[Any, Any], start: float, end: float) -> float:
+    """Return how much of the time from start to end is in at least one of the spans, which are sorted."""
+    inside, at = 0.0, start
+    for first, last in spans[(spans[:, 0] < end) & (spans[:, 1] > start)]:
+        inside += max(0.0, min(last, end) - max(first, at))
+        at = max(at, min(last, end))
+    return inside
 
 
 def median(rounds: list[Training]) -> Training:
@@ -228,7 +267,7 @@ def show(network: str, results: dict[str, Training]) -> None:
     table = Table("", title=network, title_justify="left")
     for heading in ("images/s", "of the limit", "waiting", "CPU ms/image"):
         table.add_column(heading, justify="right")
-    limit = results["the same batch"].images_per_second
+    limit = next(iter(results.values())).images_per_second
     for name, one in results.items():
         waiting = "" if one.waiting is None else f"{one.waiting:.1%}"
         rate = one.images_per_second
@@ -243,40 +282,42 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, help="JSON file for a timeline of ten steps with the Loader")
     parser.add_argument("--networks", nargs="+", choices=tuple(NETWORKS), default=tuple(NETWORKS))
     parser.add_argument("--batch", type=int, help="images per batch (default: 256, small: 4)")
+    parser.add_argument("--large", action="store_true", help="photos of 1920 x 1080, without Pillow")
+    parser.add_argument("--feeds", nargs="+", choices=tuple(FEEDS), default=tuple(FEEDS))
+    parser.add_argument("--steps", type=int, default=200)
     options = parser.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    skipped = (
-        {} if device.type == "cuda" else {"the GPU": "torch has none here: the CPU's figures say nothing of waiting"}
-    )
-    if device.type == "cpu" and not options.small:
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda" if cuda else "cpu")
+    skipped = {} if cuda else {"the GPU": "torch has none here: the CPU's figures say nothing of waiting"}
+    if not cuda and not options.small:
         parser.error("torch has no GPU here; --small tries the program on the CPU")
-    batch, steps, rounds = (options.batch or 4, 2, 1) if options.small else (options.batch or 256, 200, 3)
+    batch, steps, rounds = (options.batch or 4, 2, 1) if options.small else (options.batch or 256, options.steps, 3)
     case = crops.CASES[0]
-    path = crops.fill(case, case.images // 10 if options.small else case.images, options.photos)
+    if options.large:
+        path, feeds_of = gpu_photos.fill(options.photos), [one for one in options.feeds if one != "pillow"]
+    else:
+        path = crops.fill(case, case.images // 10 if options.small else case.images, options.photos) / "plain"
+        feeds_of = options.feeds
     results: dict[str, dict[str, Training]] = {}
     for network in options.networks:
         torch.manual_seed(0)
         trainer = Trainer(NETWORKS[network](), device)
-        feeds = {
-            "the same batch": same_batch(batch, device),
-            "bushel.Loader": with_bushel(path, batch, device),
-            "torch + Pillow": with_pillow(path, batch, device),
-        }
+        feeds = {FEEDS[one]: FEED[one](path, batch, device) for one in feeds_of if one not in ("device", "all") or cuda}
         measured: dict[str, list[Training]] = {name: [] for name in feeds}
         for _ in range(rounds):
             for name, batches in feeds.items():
                 measured[name].append(trainer.run(batches, steps))
         results[network] = {name: median(rounds_of) for name, rounds_of in measured.items()}
         show(network, results[network])
-        if options.trace is not None:
+        if options.trace is not None and FEEDS["bushel"] in feeds:
             trace(
                 trainer,
-                feeds["bushel.Loader"],
+                feeds[FEEDS["bushel"]],
                 min(steps, 10),
                 options.trace.with_stem(f"{options.trace.stem}-{network[:3]}"),
             )
     figures: dict[str, Any] = {name: {feed: asdict(one) for feed, one in of.items()} for name, of in results.items()}
-    if device.type == "cuda":
+    if cuda:
         figures["gpu"] = torch.cuda.get_device_name(device)
     figures["processor"] = machine()["processor"]
     save(options.out, figures, skipped)

@@ -252,6 +252,8 @@ def apply_to(transform: Spatial, image: Image, rng: np.random.Generator | None =
 
 
 def _pair(size: Size) -> tuple[int, int]:
+    if type(size) is int and size > 0:  # it is asked for each image
+        return size, size
     pair: Any = (size, size) if isinstance(size, int | np.integer) else size
     if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_whole, pair)):
         raise TypeError(f"invalid size {size!r}: expected an int or (height, width)")
