@@ -103,7 +103,7 @@ class Tuning:
         self.share = _FIRST if share is None else share
         self._fixed, self._threads = share is not None, max(1, threads)
         self._lock = threading.Lock()
-        self._at_once = self._finished = 0  # batches that the device decodes now, and those of the period
+        self._at_once = self._finished = 0  # batches that the device decodes now; batches of the period
         self._last = perf_counter()  # when `_at_once` was changed last
         self._host = self._host_cpu = self._device = 0.0  # seconds in the period
         self._step = _FIRST_STEP
@@ -319,7 +319,7 @@ class DeviceStep:
         )
 
     def _taken(self, pixels: Any, shape: tuple[int, ...]) -> Any:
-        """Return what a decoder returned as a tensor of this shape, whose memory is torch's."""
+        """Return the pixels that a decoder returned as a tensor of this shape, whose memory is torch's."""
         import torch
 
         tensor = torch.from_dlpack(pixels) if not torch.is_tensor(pixels) else pixels

@@ -75,7 +75,7 @@ def _compiled(architecture: str) -> bytes:
 
 
 def _checked(result: tuple[Any, ...]) -> Any:
-    """Return what a function of CUDA returned after its status."""
+    """Return the value that a function of CUDA returned after its status."""
     status, *values = result
     if status:
         raise RuntimeError(f"CUDA refused the kernel that resizes photos: {status!r}")
