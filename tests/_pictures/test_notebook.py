@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import os
 import pickle
@@ -105,6 +106,16 @@ def test_classes_have_their_names(tmp_path: Path) -> None:
     assert "label=1 dog" in repr(dataset.show())
 
 
+def test_a_loader_names_the_classes_of_its_next_batch(tmp_path: Path) -> None:
+    with bushel.Writer(
+        tmp_path / "data", {"label": "int"}, container="bag", labels={"label": ["cat", "dog"]}
+    ) as writer:
+        for number in range(4):
+            writer.append({"label": number % 2})
+    text = bushel.Loader(bushel.open(tmp_path / "data"), 4, workers=0)._repr_html_()
+    assert "<span>0 cat</span>, <span>1 dog</span>, <span>0 cat</span>" in text
+
+
 def test_sounds_have_a_waveform_and_a_player(tmp_path: Path) -> None:
     pytest.importorskip("av")
     with bushel.Writer(tmp_path / "data", {"audio": "flac(8000)"}, container="tar") as writer:
@@ -144,3 +155,18 @@ def test_a_loader_shows_its_next_batch(dataset: bushel.Dataset) -> None:
     assert [int(image[0, 0, 0]) for image in pictures(text)[:4]] == first["image"][:, 0, 0, 0].tolist()
     broken = bushel.Loader(dataset, 4, fields=["image"], transforms={"image": [lambda image: image[99]]}, workers=0)
     assert "cannot be made" in broken._repr_html_()
+
+
+@pytest.mark.parametrize("asked", [{}, {"step": 1}])
+def test_a_batch_that_peek_returns(dataset: bushel.Dataset, asked: dict[str, int]) -> None:
+    loader = bushel.Loader(dataset, 4, fields=["image", "label", "caption"], workers=0)
+    batch = loader.peek(**asked)
+    text = batch._repr_html_()
+    assert "data:image/" in text
+    assert "uint8" in text
+    numbers = ", ".join(f"<span>{label}</span>" for label in batch["label"].tolist())
+    assert numbers in text
+    assert str(batch["caption"][0]) in html.unescape(text)
+    copied = pickle.loads(pickle.dumps(batch))
+    assert (copied["__key__"], copied._repr_html_()) == (batch["__key__"], text)
+    assert type(next(iter(loader))) is dict  # frameworks that go by the class of a container take it for one

@@ -310,6 +310,16 @@ def test_back_undoes_a_filter_and_returns_to_the_row(tab: Page) -> None:
     assert tab.errors == []
 
 
+def test_back_undoes_a_filter_that_is_typed_as_soon_as_the_page_is_there(tab: Page) -> None:
+    tab.page.add_init_script("performance.now = () => 100")
+    page = tab.open("/d/0?where=label+%3D%3D+1")
+    page.fill("#where", "label == 2 and label.bytes > 0")
+    until(page, "location.search.includes('bytes')")
+    page.go_back()
+    until(page, "document.getElementById('where').value === 'label == 1'")
+    until(page, "document.getElementById('count').textContent === '20 of 60 samples'")
+
+
 def test_a_link_opens_at_its_row(tab: Page) -> None:
     page = tab.open("/d/1?sort=-label.bytes&row=777000")
     page.wait_for_selector(".tile[aria-posinset='777001'] .key")
@@ -322,6 +332,11 @@ def test_one_message_replaces_the_tiles(tab: Page) -> None:
     assert "write == to compare" in page.locator("#message p").inner_text()
     assert page.locator("#count").inner_text() == ""
     assert page.locator(".tile:visible").count() == 0
+    page.locator(".column:not([open]) summary").first.click()  # asks for one more column
+    page.wait_for_load_state("networkidle")
+    until(page, "document.querySelectorAll('.column[open]').length > 2")
+    assert page.locator("body").inner_text().count("write == to compare") == 1
+    assert page.locator(".column .bins *").count() == 0
     page.fill("#where", "label == 99")
     page.wait_for_selector("#message.none")
     assert page.locator("#count").inner_text() == "0 of 60 samples"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._pictures.pixels import array_pixels
 from bushel._pictures.thumbnail import encoded, shrunk
@@ -124,18 +125,32 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
     return "<br>".join(parts)
 
 
-def batch_html(batch: Mapping[str, Any]) -> str:
-    """Return a batch as a table: shape and dtype of each field, and pictures or texts of its first samples."""
+def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Return a batch as a table: shape and dtype of each field, and pictures or values of its first samples.
+
+    Args:
+        batch: The batch.
+        labels: Names of classes, by field.
+    """
     rows = []
     for name, values in batch.items():
         shape = getattr(values, "shape", None)
-        facts = f"{' × '.join(map(str, shape))}, {values.dtype}" if shape is not None else describe(values)
+        facts = f"list of {len(values)}" if isinstance(values, list) else describe(values)
+        if shape is not None:
+            facts = f"{' × '.join(map(str, shape))}, {values.dtype}"
         try:
-            first = [np.asarray(each) if shape is not None else each for each in values[:_IN_BATCH]]
+            first = [_item(np.asarray(each)) if shape is not None else each for each in values[:_IN_BATCH]]
         except (TypeError, ValueError, KeyError):  # what a collate function of the user returned
             first = []
-        rows.append((name, html.escape(facts), " ".join(f"<span>{_value_html(each)}</span>" for each in first)))
+        names = (labels or {}).get(name, ())
+        shown = [f"<span>{_value_html(each)} {html.escape(_class_name(each, names))}".rstrip() for each in first]
+        rows.append((name, html.escape(facts), "</span>, ".join(shown) + "</span>" * bool(shown)))
     return table_html(rows, header=("field", "shape", "first samples"), escape=False)
+
+
+def _item(value: npt.NDArray[Any]) -> Any:
+    """Return an array, or the number of one without dimensions."""
+    return value if value.ndim else value.item()
 
 
 class Gallery:

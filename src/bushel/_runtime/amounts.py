@@ -8,7 +8,9 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def size(number: float) -> str:
-    """Return a number of bytes as text: `999 bytes`, `12.3 MB`, `2 GB`."""
+    """Return a number of bytes as text: `1 byte`, `999 bytes`, `12.3 MB`, `2 GB`."""
+    if number == 1:
+        return "1 byte"
     unit = 0
     while number >= 999.5 and unit < len(_UNITS) - 1:  # what would be rounded to 1000 has the next unit
         number /= 1000

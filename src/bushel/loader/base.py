@@ -20,6 +20,7 @@ from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Clock, Finished
 from bushel.loader.ranks import detect_rank
 from bushel.loader.run import PrefetchWindow
+from bushel.loader.shown_batch import shown
 from bushel.loader.state import Progress
 from bushel.loader.stats import LoaderStats
 
@@ -152,7 +153,7 @@ class LoaderBase(BatchOptions, Generic[Item]):
         return None
 
     def peek(self) -> Item:
-        """Return the first batch of the next `for`, without counting it.
+        """Return the first batch of the next `for`, without counting it. A notebook shows it as a table.
 
         The batch is made in this thread. Epoch, state, `stats()` and `errors` stay as they are.
 
@@ -173,7 +174,7 @@ class LoaderBase(BatchOptions, Generic[Item]):
                     break
                 for _, batch, _ in self._parts(progress, step):
                     if batch is not None:
-                        found: Item = batch
+                        found: Item = shown(batch)
                         return found
         finally:
             finished.close()

@@ -29,7 +29,7 @@ def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
     ]
     try:
         batch = loader.peek()
-        shown = batch_html(batch) if isinstance(batch, dict) else ""
+        shown = batch_html(batch, getattr(loader.dataset, "labels", None)) if isinstance(batch, dict) else ""
     except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
         shown = f"<div>The next batch cannot be made: {html.escape(f'{type(error).__name__}: {error}')}</div>"
     return facts_html(f"bushel.Loader of {len(loader.dataset):,} samples", facts, (), shown)

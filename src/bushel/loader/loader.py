@@ -23,6 +23,7 @@ from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
 from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.runners import run_batches, run_one
+from bushel.loader.shown_batch import shown
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.who import batch_of, keys_of, shares_of, steps_with
 
@@ -389,9 +390,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
         """Return a batch without counting it: the batch of a step, or the first one of the next `for`.
 
-        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are.
-
-        The arguments are as in `who`; without a step, it is the first one of the epoch.
+        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are. A
+        notebook shows a table. The arguments are as in `who`; without a step, it is the first one of the epoch.
 
         Raises:
             ValueError: Without arguments: the next `for` has no batch.
@@ -409,7 +409,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         planned = batch_of(self._plan, own, step or 0, self.rank if rank is None else rank)
         iteration = Iteration(self._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output)
         finished = run_one(iteration, planned, self._window, self._pool)
-        found: list[Item] = [each for _, each, _ in self._parts(Progress.at(own), finished) if each is not None]
+        found: list[Item] = [shown(each) for _, each, _ in self._parts(Progress.at(own), finished) if each is not None]
         if not found:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")
         return found[0]

@@ -23,8 +23,8 @@ _LISTED = 100
 _TEXTS = 60
 """Number of texts that are listed at once; the most frequent ones."""
 _BINS = 28
-_TAIL = 0.01
-"""Share of the values on each side that is left out to find where most of them lie."""
+_TAILS = (0.01, 0.05, 0.1)
+"""Shares of the values on each side that may be left out to find where most of them lie."""
 _FAR = 4
 """Outliers are put into one interval if all values span this many times what most of them do."""
 _SAMPLED = 200_000
@@ -243,8 +243,7 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
         edges = np.unique(np.ceil(found) if whole else found).tolist()
         edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
     else:
-        some = values[:: max(1, len(values) // _SAMPLED)]
-        low, high = np.quantile(some, [_TAIL, 1 - _TAIL]).tolist()
+        low, high = _middle(values)
         if whole:
             low, high = int(low), -int(-high // 1)
         far = high > low and greatest - least > _FAR * (high - low)
@@ -252,6 +251,16 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
         edges = _even(begin, end, whole=whole)
         edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
     return [int(edge) for edge in edges] if whole else [float(edge) for edge in edges]
+
+
+def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return between which numbers most values lie, without those that lie far from the others."""
+    some = values[:: max(1, len(values) // _SAMPLED)]
+    ends = np.quantile(some, [each for tail in _TAILS for each in (tail, 1 - tail)]).reshape(-1, 2)
+    spans = ends[:, 1] - ends[:, 0]
+    chosen = int(np.argmax(spans <= _FAR * spans[-1])) if spans[-1] > 0 else 0
+    low, high = ends[chosen].tolist()
+    return low, high
 
 
 def _even(begin: Any, end: Any, *, whole: bool) -> list[Any]:

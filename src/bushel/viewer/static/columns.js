@@ -1,7 +1,7 @@
 // Histograms of columns. Classes are chosen by clicks, intervals by a click or by dragging over several.
 import { element } from "./tile.js";
 
-const page = document.body, where = document.getElementById("where");
+const page = document.body, where = document.getElementById("where"), message = document.getElementById("message");
 const url = `${page.dataset.prefix}/api/${page.dataset.dataset}/histogram`;
 const vector = (kind, attributes) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
@@ -183,8 +183,10 @@ async function load(details) {
   } catch { box.replaceChildren(); return; } // the grid says that the viewer does not answer
   if (made !== asked) return;
   if (answer.ok) draw(details, found);
+  else if (silent()) box.replaceChildren();
   else box.replaceChildren(element("span", found.error, "bad"));
 }
+function silent() { return !message.hidden && ["wrong", "gone"].some((kind) => message.classList.contains(kind)); } // it says all
 
 const all = [...document.querySelectorAll(".column")];
 async function reload() {
@@ -197,5 +199,5 @@ async function reload() {
 }
 for (const details of all) details.addEventListener("toggle", () => { if (details.open && details.dataset.loaded !== location.search) load(details); });
 document.addEventListener("selected", reload);
-document.addEventListener("said", (event) => { if (event.detail === "wrong" || event.detail === "gone") for (const details of all) details.querySelector(".bins").replaceChildren(); });
+document.addEventListener("said", () => { if (silent()) for (const details of all) details.querySelector(".bins").replaceChildren(); });
 reload();

@@ -1,7 +1,7 @@
 // The place in the address: filters, sort, fields and the row. Back undoes a filter and returns to the row.
 const NAMES = ["q", "where", "sort", "tag"];
 const TYPING = 1500; // milliseconds in which further letters belong to the same change
-let changed = 0;
+let changed = -TYPING; // when letters were typed last
 
 export function parametersOf(form) { // of the filter, without fields and row
   const found = new URLSearchParams(), data = new FormData(form);
