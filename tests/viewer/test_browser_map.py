@@ -76,3 +76,30 @@ def test_points_are_drawn_chosen_and_tagged(browser: Any, tmp_path: Path, kind: 
         assert page.input_value("select[name=sort]").startswith("-like.embedding.")
         assert tab.errors == []
         tab.close()
+
+
+def test_a_frame_sends_no_points_to_the_graphics_card(browser: Any, tmp_path: Path) -> None:
+    """They are there since the map was made: a frame is a few numbers, however many points there are."""
+    with bushel.view(write_vectors(tmp_path / "data")) as viewer:
+        tab = Page(browser, viewer.url)
+        tab.page.add_init_script(
+            """window.calls_ = {};
+            for (const name of ['bufferData', 'bufferSubData', 'drawArrays', 'createProgram']) {
+                const own = WebGLRenderingContext.prototype[name];
+                WebGLRenderingContext.prototype[name] = function (...values) {
+                    window.calls_[name] = (window.calls_[name] ?? 0) + 1;
+                    return own.apply(this, values);
+                };
+            }"""
+        )
+        page = tab.open("/d/0/map")
+        page.wait_for_selector("#points[data-drawn='WebGL']")
+        until(page, "window.calls_.drawArrays > 0")
+        page.locator("#points").focus()
+        for number, key in enumerate(("+", "ArrowLeft", "-", "0", "ArrowUp")):
+            page.evaluate("window.calls_.drawArrays = 0")
+            page.keyboard.press(key)
+            until(page, "window.calls_.drawArrays === 1")
+            assert page.evaluate("window.calls_") == {"bufferData": 2, "drawArrays": 1, "createProgram": 1}, number
+        assert tab.errors == []
+        tab.close()
