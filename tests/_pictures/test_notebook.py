@@ -9,6 +9,7 @@ import os
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,7 +161,7 @@ def test_a_loader_shows_its_next_batch(dataset: bushel.Dataset) -> None:
 @pytest.mark.parametrize("asked", [{}, {"step": 1}])
 def test_a_batch_that_peek_returns(dataset: bushel.Dataset, asked: dict[str, int]) -> None:
     loader = bushel.Loader(dataset, 4, fields=["image", "label", "caption"], workers=0)
-    batch = loader.peek(**asked)
+    batch: Any = loader.peek(**asked)
     text = batch._repr_html_()
     assert "data:image/" in text
     assert "uint8" in text

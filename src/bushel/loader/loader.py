@@ -390,8 +390,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
         """Return a batch without counting it: the batch of a step, or the first one of the next `for`.
 
-        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are. A
-        notebook shows a table. The arguments are as in `who`; without a step, it is the first one of the epoch.
+        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are.
+        A notebook shows it as a table. The arguments are as in `who`; without a step, it is the first one of the epoch.
 
         Raises:
             ValueError: Without arguments: the next `for` has no batch.
