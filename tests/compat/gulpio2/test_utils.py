@@ -171,3 +171,11 @@ def test_a_frame_with_an_impossible_time(time: int, expected: list[int]) -> None
     frames = iter([shown(0), shown(40_000), shown(time)])
     found = list(pick_like_ffmpeg(None)(frames, stream))
     assert [times for _, times in found] == expected
+
+
+def test_doubles_are_printed_before_the_directory_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "data_0.gulp").write_bytes(b"")
+    (tmp_path / "meta_0.gmeta").write_bytes(b"\x80")
+    with pytest.raises(UnicodeDecodeError):
+        utils.remove_entries_with_duplicate_ids(tmp_path, [{"id": "a"}, {"id": "a"}])
+    assert capsys.readouterr().out == "Id a more than once in json file, I skip it!\n"

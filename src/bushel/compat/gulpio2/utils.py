@@ -131,10 +131,11 @@ def remove_entries_with_duplicate_ids(
     output_directory: str | os.PathLike[str], meta_dict: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return the entries whose id is new to the directory and the list, and print the others."""
+    entries = _remove_duplicates_in_metadict(meta_dict)  # which prints, also if the directory cannot be read
     with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # about tables that are empty
         existing = ids_in(output_directory)
     kept = []
-    for entry in _remove_duplicates_in_metadict(meta_dict):
+    for entry in entries:
         if str(entry["id"]) in existing:
             print(f"Id {entry['id']} already in GulpDirectory, I skip it!")
         else:
