@@ -26,7 +26,7 @@ RECIPES = Path(__file__).resolve().parent / "requirements"
 ENVIRONMENTS = RECIPES.parent.parent / ".interop"
 STAMP = "requirements.sha256"
 ON_REQUEST = frozenset(
-    {"columns", "dali", "ffcv", "ffrecord", "foreign", "lerobot", "loading", "mds", "megatron", "parquet", "transforms"}
+    {"columns", "dali", "ffcv", "ffrecord", "foreign", "lerobot", "loading", "mds", "megatron", "parquet"}
 )
 """Environments that are made only by name: they take gigabytes, and FFCV and FFRecord need additional headers."""
 

@@ -37,7 +37,7 @@ def original() -> Callable[[str], Original]:
 
     def find(name: str) -> Original:
         if not environments["is_current"](name):
-            pytest.skip(f"no up-to-date environment {name}: run `make interop-env`")
+            pytest.skip(f"no up-to-date environment {name}: run `python interop/environments.py {name}`")
         return _runner(environments["python_of"](name))
 
     return find
