@@ -1,10 +1,11 @@
-"""Values in pieces and in blocks: records that RecordIO splits, from a server, and samples of a .tgz at random.
+"""Values in pieces and in blocks: records that RecordIO splits, from S3, and samples of a .tgz at random.
 
     python benchmarks/scattered.py --base /path/to/other/version/bin/python
 
-A record that contains RecordIO's magic word is stored in parts. The server, in this process, answers ranges of bytes
-and waits 10 ms before each answer; another version of Bushel, if given, reads the same file in turns with this one. A
-sample of a .tgz is read through its index, and by a scan from the beginning, which an archive without an index needs.
+A record that contains RecordIO's magic word is stored in parts. The S3 server is that of `cloud.py`, behind a proxy
+that waits before each answer (`--latency`); another version of Bushel, if given, reads the same file in turns with this
+one. A sample of a .tgz is read through its index, and by a scan from the beginning, which an archive without an index
+needs.
 """
 
 from __future__ import annotations
@@ -15,78 +16,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import bushel
+from object_server import BUCKET, delayed, empty, running_server, upload
 
 MAGIC = 0xCED7230A
 PARTS, RECORDS, READS = 20, 64, 4
 SAMPLES, TEXT = 2000, 40_000
-DELAY = 0.010
-
-
-class Ranges(SimpleHTTPRequestHandler):
-    """Answers requests for files, also for one range of bytes, after a while."""
-
-    protocol_version = "HTTP/1.1"
-    requests = 0
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing."""
-
-    def do_HEAD(self) -> None:
-        """Answer with the size of a file."""
-        self._answer(with_body=False)
-
-    def do_GET(self) -> None:
-        """Answer with the bytes of a file, or those of the range that is asked for."""
-        self._answer(with_body=True)
-
-    def _answer(self, *, with_body: bool) -> None:
-        type(self).requests += 1
-        time.sleep(DELAY)
-        path = Path(self.translate_path(self.path))
-        if not path.is_file():
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        data, asked = path.read_bytes(), self.headers.get("Range")
-        first, last = 0, len(data) - 1
-        if asked is not None:
-            begin, _, end = asked.removeprefix("bytes=").partition("-")
-            first, last = (len(data) - int(end), last) if not begin else (int(begin), min(int(end or last), last))
-        self.send_response(200 if asked is None else 206)
-        self.send_header("Content-Length", str(last - first + 1))
-        self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
-        self.send_header("Accept-Ranges", "bytes")
-        self.send_header("ETag", f'"{path.stat().st_mtime_ns}"')
-        self.end_headers()
-        if with_body:
-            self.wfile.write(data[first : last + 1])
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder at a URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Ranges, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def make_records(path: Path) -> None:
@@ -114,28 +54,27 @@ def read_records(url: str) -> dict[str, float]:
     return {"wall": statistics.median(seconds), "cpu": statistics.median(processor)}
 
 
-def compare_records(folder: Path, base: str | None, rounds: int) -> None:
+def compare_records(folder: Path, base: str | None, rounds: int, latency: float) -> None:
     """Print what a batch of 16 records costs with each version."""
     make_records(folder / "split.rec")
     pythons = {"this version": sys.executable} | ({} if base is None else {"other version": base})
     times: dict[str, list[float]] = {name: [] for name in pythons}
     processor: dict[str, list[float]] = {name: [] for name in pythons}
-    requests: dict[str, float] = {}
-    with served(folder) as url:
-        for _ in range(rounds):
-            for name, python in pythons.items():
-                before = Ranges.requests
-                command = [python, str(Path(__file__).absolute()), "--read", f"{url}/split.rec"]
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
-                own = json.loads(done.stdout)
-                times[name].append(own["wall"])
-                processor[name].append(own["cpu"])
-                requests[name] = Ranges.requests - before
+    with running_server():
+        upload(folder, "split")
+        with delayed(latency):
+            for _ in range(rounds):
+                for name, python in pythons.items():
+                    command = [python, str(Path(__file__).absolute()), "--read", f"s3://{BUCKET}/split/split.rec"]
+                    own = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+                    times[name].append(own["wall"])
+                    processor[name].append(own["cpu"])
+        empty()
     for name in pythons:
         wall, worked = statistics.median(times[name]) * 1e3, statistics.median(processor[name]) * 1e3
         print(
-            f"16 records of {PARTS} parts each, {name}: {wall:.1f} ms a batch, {worked:.1f} ms of CPU time, "
-            f"{requests[name]:.0f} requests in the run of {READS + 1} batches"
+            f"16 records of {PARTS} parts each from S3, {latency:g} ms before each answer, {name}: {wall:.1f} ms a "
+            f"batch, {worked:.1f} ms of CPU time"
         )
     if base is not None:
         for what, each in (("time", times), ("CPU time", processor)):
@@ -177,13 +116,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", help="Python of an environment with another version")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--latency", type=float, default=50.0, help="milliseconds before every answer")
     parser.add_argument("--read", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read is not None:
         print(json.dumps(read_records(options.read)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        compare_records(Path(folder), options.base, options.rounds)
+        compare_records(Path(folder), options.base, options.rounds, options.latency)
         compare_tgz(Path(folder), options.rounds)
 
 
