@@ -83,7 +83,7 @@ def fill(folder: Path | None) -> Path:
 def loader_of(path: Path, share: str, transforms: list[Any], length: int = REPEATED, **options: Any) -> bushel.Loader:
     """Return a loader of the photos, as often as they make the length."""
     if share != "none":
-        options |= {"decode": "device", "share": None if share == "tuned" else float(share)}
+        options |= {"decode": "device", "share": share if share == "tuned" else float(share)}
     dataset = bushel.open(path)
     repeated = dataset[np.arange(length) % len(dataset)]
     kind: dict[str, Any] = {"to": "torch", "device": "cuda", "pin_memory": True}

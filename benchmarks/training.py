@@ -221,7 +221,7 @@ FEED: dict[str, Callable[[Path, int, torch.device], Iterator[tuple[torch.Tensor,
     "same": lambda _, size, device: same_batch(size, device),
     "bushel": with_bushel,
     "device": partial(with_bushel, decode="device"),
-    "all": partial(with_bushel, decode="device", share=1),
+    "all": partial(with_bushel, decode="device"),
     "pillow": with_pillow,
 }
 

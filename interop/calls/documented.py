@@ -268,6 +268,12 @@ _WEBDATASET = (
         original="'numpy.float64' object cannot be interpreted",
         dropin=GIVES,
     ),
+    Documented(
+        "they are read, and where a stream ends inside one, it is damaged",
+        call=r"tenbin\.read.*np\.array\(5\.0\)",
+        original="'numpy.float64' object cannot be interpreted",
+        dropin="ArrayDataError",
+    ),
     Documented("an archive that is truncated or damaged at a header", call="cut.tar", dropin='"DamagedArchiveError'),
     Documented(
         "the truncated sample is delivered with the fields that it had", call="cut.tar.*handler=|handler=.*cut.tar"

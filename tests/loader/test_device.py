@@ -75,9 +75,9 @@ def assert_equal(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("share", [1, 0.5, 0, None])
+@pytest.mark.parametrize("share", [1, 0.5, 0, "tuned"])
 @pytest.mark.parametrize("more", [[], [Normalize((0.4, 0.5, 0.6), (0.2, 0.2, 0.3)), ToCHW()], [ToCHW()]], ids=str)
-def test_batches_are_those_of_the_cpu(ds: bushel.Dataset, workers: int, share: float | None, more: list[Any]) -> None:
+def test_batches_are_those_of_the_cpu(ds: bushel.Dataset, workers: int, share: Any, more: list[Any]) -> None:
     decoder = CpuDeviceDecoder()
     plain, device = loaders(ds, decoder, workers=workers, share=share, transforms=[*CROPS, *more])
     for epoch in range(2):
@@ -223,7 +223,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch, *, host: float, cpu: float, device: f
     """Return the share after some seconds in which both sides were busy for these parts of the time."""
     clock = [0.0]
     monkeypatch.setattr(device_step, "perf_counter", lambda: clock[0])
-    tuning = Tuning(None, threads=4)
+    tuning = Tuning("tuned", threads=4)
     for _ in range(int(seconds / 0.05)):  # a batch on the device in this time
         with tuning.on_device(), tuning.on_device():  # of batches that are decoded at once, time counts once
             clock[0] += 0.05 * device * tuning.share

@@ -25,7 +25,7 @@ def check_decode(options: LoaderOptions) -> None:
     if options.decode not in (True, False, "device"):
         raise TypeError(f"decode={options.decode!r}: expected True, False or 'device'")
     if options.decode != "device":
-        if options.decoder is not None or options.share is not None:
+        if options.decoder is not None or options.share != 1:
             raise ValueError('decoder= and share= need decode="device"')
         return
     if options.decoder is None and not _is_cuda(options.device):
@@ -35,8 +35,8 @@ def check_decode(options: LoaderOptions) -> None:
         )
     if options.decoder is not None and not isinstance(options.decoder, DeviceDecoder):
         raise TypeError(f"decoder={options.decoder!r} has no method decode: see bushel.loader.DeviceDecoder")
-    if options.share is not None and not 0 <= options.share <= 1:
-        raise ValueError(f"share={options.share!r}: expected a share of the images from 0 to 1, or None to tune it")
+    if options.share != "tuned" and not (isinstance(options.share, int | float) and 0 <= options.share <= 1):
+        raise ValueError(f"share={options.share!r}: expected a share of the images from 0 to 1, or 'tuned'")
     if options.to != "torch":
         raise ValueError('decode="device" gives tensors: add to="torch"')
     refused = {

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -95,13 +95,13 @@ class Tuning:
     time there, and otherwise while these threads are busy for a larger part of the time than the device.
 
     Args:
-        share: A fixed share; None to tune it.
+        share: A fixed share, or `"tuned"`.
         threads: Number of threads that decode on the CPU.
     """
 
-    def __init__(self, share: float | None, threads: int) -> None:
-        self.share = _FIRST if share is None else share
-        self._fixed, self._threads = share is not None, max(1, threads)
+    def __init__(self, share: float | Literal["tuned"], threads: int) -> None:
+        self.share = _FIRST if share == "tuned" else share
+        self._fixed, self._threads = share != "tuned", max(1, threads)
         self._lock = threading.Lock()
         self._at_once = self._finished = 0  # batches that the device decodes now; batches of the period
         self._last = perf_counter()  # when `_at_once` was changed last

@@ -20,7 +20,7 @@ def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
         consumed: How much of the epoch was given to the trainer.
     """
     facts = [
-        ("batches", sizes),
+        ("gives", sizes),
         ("order", order),
         ("seed", str(loader.seed)),
         ("rank", f"{loader.rank} of {loader.world_size}"),

@@ -122,7 +122,7 @@ class DeviceOptions:
     """The options of a `Loader` with `decode="device"`."""
 
     decoder: DeviceDecoder | None = None
-    share: float | None = None
+    share: float | Literal["tuned"] = 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
