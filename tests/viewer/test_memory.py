@@ -59,3 +59,15 @@ def test_classes_are_counted_without_a_sorted_copy() -> None:
 
     values = np.arange(1 << 20, dtype=np.int64) % 10
     assert peak_of(lambda: histogram_of("label", values, None, None)) < values.nbytes
+
+
+@pytest.mark.parametrize(("times", "bytes_per_value"), [(1, 10), (2, 80)])
+def test_equal_values_are_found_without_sorting_all(times: int, bytes_per_value: int) -> None:
+    from bushel.viewer.duplicates import groups_of
+
+    count = 1 << 19
+    sums = np.repeat(np.random.default_rng(0).permutation(count // times).astype(np.uint32), times)
+    lengths, positions = np.full(count, 4000, np.int64), np.arange(count, dtype=np.int64)
+    found: list[int] = []
+    assert peak_of(lambda: found.append(len(groups_of(sums, lengths, positions)))) / count < bytes_per_value
+    assert found == [count // 2 if times == 2 else 0]

@@ -71,6 +71,11 @@ def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknow
         positions: int64[n], their positions.
         unknown: Number of samples without checksum, for the result.
     """
+    known = len(positions)
+    rows = _repeated(crc32)
+    if len(rows) < known:
+        crc32, length, positions = crc32[rows], length[rows], positions[rows]
+    del rows
     order = np.lexsort((positions, crc32, length))
     sums, sizes = crc32[order], length[order]
     same = (sums[1:] == sums[:-1]) & (sizes[1:] == sizes[:-1])
@@ -78,11 +83,24 @@ def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknow
     counts = np.diff(borders)
     large = np.flatnonzero(counts > 1)
     ranked = large[np.lexsort((borders[large], -counts[large]))]
-    members = [order[borders[group] : borders[group + 1]] for group in ranked]
     starts = np.zeros(len(ranked) + 1, np.int64)
     np.cumsum(counts[ranked], out=starts[1:])
-    found = positions[np.concatenate(members)] if members else np.zeros(0, np.int64)
-    return Groups(found, starts, sizes[borders[ranked]], len(positions), unknown)
+    members = np.repeat(borders[ranked] - starts[:-1], counts[ranked])
+    members += np.arange(len(members))
+    return Groups(positions[order[members]], starts, sizes[borders[ranked]], known, unknown)
+
+
+def _repeated(crc32: npt.NDArray[np.uint32]) -> I64:
+    """Return the rows whose checksum another row has, too: the others, mostly nearly all, need not be sorted by more."""
+    ascending = np.sort(crc32)
+    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+    del ascending
+    parts = [np.zeros(0, np.int64)]
+    for first in range(0, len(crc32) if len(repeated) else 0, _CHUNK):
+        chunk = crc32[first : first + _CHUNK]
+        nearest = repeated.take(np.searchsorted(repeated, chunk), mode="clip")
+        parts.append(np.flatnonzero(nearest == chunk) + first)
+    return np.concatenate(parts)
 
 
 def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, I64, int]:
