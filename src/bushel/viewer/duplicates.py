@@ -91,7 +91,7 @@ def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknow
 
 
 def _repeated(crc32: npt.NDArray[np.uint32]) -> I64:
-    """Return the rows whose checksum another row has, too: the others, mostly nearly all, need not be sorted by more."""
+    """Return the rows whose checksum another row has, too: the others, often nearly all, need no further sorting."""
     ascending = np.sort(crc32)
     repeated = ascending[1:][ascending[1:] == ascending[:-1]]
     del ascending
