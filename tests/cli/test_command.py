@@ -69,8 +69,13 @@ def test_given_options(groups: dict[str, Any], options: list[str]) -> None:
     assert given_options(**groups) == options
 
 
-def test_slurm_gets_a_plan() -> None:
+def test_slurm_gets_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = PartOptions(parts=3, engine="slurm")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="there is no sbatch on this machine"):
+        options.check()
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
     options.check()
     assert options.only_planned
     assert (options.arguments()["plan_only"], options.arguments()["engine"]) == (True, None)

@@ -135,6 +135,10 @@ class TestErrors:
     def test_a_finished_dataset_is_not_taken_for_the_beginning_of_another_source(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(3), tmp_path / "x.tar")
         assert bushel.pack(Numbered(3), tmp_path / "x.tar", mode="resume").samples == 0
+        done = bushel.pack(Numbered(4, bad=(3,)), tmp_path / "y.tar", max_errors=1)
+        assert (done.samples, done.errors) == (3, 1)
+        again = bushel.pack(Numbered(4, bad=(3,)), tmp_path / "y.tar", mode="resume", max_errors=1)
+        assert (again.kept, again.samples, again.errors) == (3, 0, 1)
         with pytest.raises(StateError, match=r"is complete with 3 samples, and the source has 6\. mode='append' adds"):
             bushel.pack(Numbered(6), tmp_path / "x.tar", mode="resume")
         assert len(opened(tmp_path / "x.tar")) == 3

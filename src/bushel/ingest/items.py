@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,11 @@ class OrderRange:
                 "adds the source's samples to the samples of other runs"
             )
         return len(self)
+
+    def has_others(self, start: int, bad: Collection[int]) -> bool:
+        """Return whether an item from index `start` on is at a position that is not in `bad`."""
+        left = len(self) - start
+        return left > len(bad) or not set(self.take(start, len(self)).tolist()) <= set(bad)
 
 
 @dataclass(frozen=True, slots=True)

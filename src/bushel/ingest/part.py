@@ -239,7 +239,7 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
     first = begun or 0
     writer.fill_last(since=first)
     start = part.items.index_after(kept - first, noted)
-    if begun is None and kept and isinstance(part.items, OrderRange) and start < len(part.items):
+    if begun is None and kept and isinstance(part.items, OrderRange) and part.items.has_others(start, noted):
         raise StateError(
             f"cannot resume: {part.target} is complete with {kept} samples, and the source has {len(part.items)}. "
             "mode='append' adds all of these, mode='overwrite' replaces the dataset"
