@@ -259,7 +259,11 @@ def test_an_interrupted_repair_is_resumed(tmp_path: Path, container: str, genera
     assert stored(reading(tmp_path / "out")) == stored(reading(tmp_path / "whole"))
 
 
-def test_a_resumed_repair_gives_keys_that_come_twice_the_same_names(tmp_path: Path) -> None:
+def test_a_resumed_repair_gives_keys_that_come_twice_the_same_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
+    monkeypatch.setattr("bushel.ingest.part._MAX_LISTED_ITEMS", 1)
     data = tmp_path / "in"
     data.mkdir()
     for number in range(2):
