@@ -99,7 +99,34 @@ def test_a_frame_sends_no_points_to_the_graphics_card(browser: Any, tmp_path: Pa
         for number, key in enumerate(("+", "ArrowLeft", "-", "0", "ArrowUp")):
             page.evaluate("window.calls_.drawArrays = 0")
             page.keyboard.press(key)
-            until(page, "window.calls_.drawArrays === 1")
-            assert page.evaluate("window.calls_") == {"bufferData": 2, "drawArrays": 1, "createProgram": 1}, number
+            until(page, "window.calls_.drawArrays > 0")
+            calls = page.evaluate("window.calls_")
+            assert calls.pop("drawArrays") <= 2, number  # a second time if the first had a share of the points
+            assert calls == {"bufferData": 2, "createProgram": 1}, number
+        assert tab.errors == []
+        tab.close()
+
+
+def test_a_map_that_moves_slowly_draws_a_share_of_the_points_until_it_rests(browser: Any, tmp_path: Path) -> None:
+    with bushel.view(write_vectors(tmp_path / "data")) as viewer:
+        tab = Page(browser, viewer.url)
+        tab.page.add_init_script(
+            """window.counts_ = [];
+            const own = WebGLRenderingContext.prototype.drawArrays, asked = requestAnimationFrame;
+            WebGLRenderingContext.prototype.drawArrays = function (kind, first, count) {
+                window.counts_.push(count);
+                return own.call(this, kind, first, count);
+            };
+            window.requestAnimationFrame = (work) => asked((time) => setTimeout(() => work(performance.now()), 40));"""
+        )
+        page = tab.open("/d/0/map")
+        page.wait_for_selector("#points[data-drawn='WebGL']")
+        until(page, "window.counts_.length > 0")
+        whole = page.evaluate("window.counts_[0]")
+        for _ in range(3):
+            page.evaluate("window.counts_ = []")
+            page.evaluate("document.getElementById('points').dispatchEvent(new KeyboardEvent('keydown', {key: '+'}))")
+            until(page, f"window.counts_.length > 0 && window.counts_.at(-1) === {whole}")
+        assert page.evaluate("window.counts_[0]") < whole
         assert tab.errors == []
         tab.close()

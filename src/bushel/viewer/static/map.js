@@ -7,7 +7,7 @@ const told = document.getElementById("told"), chosen = document.getElementById("
 const base = `${page.dataset.prefix}/d/${page.dataset.dataset}`, api = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 const form = box.querySelector("form"), tag = document.getElementById("tag"), lasso = document.getElementById("lasso");
 const view = { x: 0, y: 0, zoom: 1 };
-let points = null, drawing = null, facts = null, asked = 0, polygon = "", stroke = null, moving = null;
+let points = null, drawing = null, facts = null, asked = 0, polygon = "", stroke = null, moving = null, share = 1, rest = 0;
 
 function parameters(more = {}) {
   const data = new FormData(form), found = new URLSearchParams({ field: box.dataset.field });
@@ -71,14 +71,22 @@ function fit() { // the canvas has the pixels of the screen
   later();
 }
 
+// While the map moves, as many points are drawn as there can be 60 frames a second with; all of them when it rests.
 function later() {
   if (asked || !drawing) return;
-  asked = requestAnimationFrame(() => {
+  asked = requestAnimationFrame((now) => {
     asked = 0;
-    const size = (devicePixelRatio || 1) * Math.min(9, Math.max(2.5, 260 / Math.sqrt(points.length)) * Math.sqrt(view.zoom));
-    drawing(view, size);
-    outline();
+    paint(share);
+    requestAnimationFrame((next) => { share = next - now > 20 ? Math.max(.05, share * .7) : Math.min(1, share * 1.01); });
+    clearTimeout(rest);
+    rest = setTimeout(() => { if (share < 1) paint(1); }, 150);
   });
+}
+
+function paint(part) {
+  const size = (devicePixelRatio || 1) * Math.min(9, Math.max(2.5, 260 / Math.sqrt(points.length)) * Math.sqrt(view.zoom));
+  drawing(view, size, part);
+  outline();
 }
 
 const place = (event) => { const { left, top } = canvas.getBoundingClientRect(); return [event.clientX - left, event.clientY - top]; };

@@ -1,4 +1,4 @@
-// Many points on a canvas: by WebGL, or drawn one by one where there is none. The view is a scale and a middle.
+// Many points on a canvas: by WebGL, of which a share can be drawn, or one by one where there is none. The view is a scale and a middle.
 const SHAPES = `attribute vec2 place; attribute vec3 colour; uniform vec2 scale; uniform vec2 middle; uniform float size; varying vec3 shade;
 void main() { gl_Position = vec4((place - middle) * scale, 0.0, 1.0); gl_PointSize = size; shade = colour; }`;
 const COLOURS = `precision mediump float; varying vec3 shade;
@@ -24,22 +24,32 @@ function attribute(gl, made, name, values, numbers, kind, normalised) {
   gl.vertexAttribPointer(place, numbers, kind, normalised, 0, 0);
 }
 
+// Values in an order whose beginning is spread over all points: every step-th, round and round.
+function spread(values, numbers) {
+  const count = values.length / numbers, made = new values.constructor(values.length);
+  let step = Math.round(count * 0.618) || 1;
+  while (divisor(step, count) > 1) step++;
+  for (let to = 0, from = 0; to < count; to++, from = (from + step) % count) for (let part = 0; part < numbers; part++) made[to * numbers + part] = values[from * numbers + part];
+  return made;
+}
+const divisor = (one, other) => (other ? divisor(other, one % other) : one);
+
 function byWebGL(canvas, points, colours) {
   const gl = canvas.getContext("webgl", { antialias: false, alpha: true });
   const made = gl && program(gl);
   if (!made) return null;
   gl.useProgram(made);
-  attribute(gl, made, "place", points, 2, gl.FLOAT, false);
-  attribute(gl, made, "colour", colours, 3, gl.UNSIGNED_BYTE, true);
+  attribute(gl, made, "place", spread(points, 2), 2, gl.FLOAT, false);
+  attribute(gl, made, "colour", spread(colours, 3), 3, gl.UNSIGNED_BYTE, true);
   const [scale, middle, size] = ["scale", "middle", "size"].map((name) => gl.getUniformLocation(made, name));
-  return (view, pixels) => {
+  return (view, pixels, share) => {
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT);
     const [x, y] = scales(canvas, view);
     gl.uniform2f(scale, x, y);
     gl.uniform2f(middle, view.x, view.y);
     gl.uniform1f(size, pixels);
-    gl.drawArrays(gl.POINTS, 0, points.length / 2);
+    gl.drawArrays(gl.POINTS, 0, Math.ceil(share * points.length / 2));
   };
 }
 
