@@ -272,6 +272,7 @@ def test_the_table_sorts_and_copies(browser: Any, viewer: bushel.Viewer) -> None
     page.keyboard.press("Escape")
     page.wait_for_selector(".as-table .tile .key")
     page.go_back()
+    page.wait_for_load_state("networkidle")  # before that, the page notes its row, which ends a step back under way
     page.go_back()
     page.wait_for_selector(".as-table .tile .key")
     assert tab.errors == []
