@@ -7,10 +7,10 @@
 #   scripts/object_store.sh env        print what clients need, for `eval`
 #   scripts/object_store.sh others     install the other servers of the tests: nginx, and Azurite where there is npm
 #
-# BUSHEL_S3_PORT chooses another port than 7480, BUSHEL_S3_BYTES how much it may hold (4 GiB).
+# OBJECT_STORE_PORT chooses another port than 7480, OBJECT_STORE_BYTES how much it may hold (4 GiB).
 set -euo pipefail
 
-PORT=${BUSHEL_S3_PORT:-7480}
+PORT=${OBJECT_STORE_PORT:-7480}
 PLACE=${TMPDIR:-/tmp}/bushel-object-store-$PORT
 KEY=AKTEST
 SECRET=SKTEST
@@ -65,7 +65,7 @@ mon_allow_pool_size_one = true
 mon_max_pg_per_osd = 1000
 osd_crush_chooseleaf_type = 0
 osd_objectstore = memstore
-memstore_device_bytes = ${BUSHEL_S3_BYTES:-4294967296}
+memstore_device_bytes = ${OBJECT_STORE_BYTES:-4294967296}
 mon_data = $PLACE/mon
 osd_data = $PLACE/osd
 run_dir = $PLACE

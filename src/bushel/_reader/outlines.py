@@ -86,13 +86,14 @@ def _look(reader: Source, asking: Sequence[tuple[Place, Outline, slice | I64]]) 
         asking = still
         homes = [(shard, reader.shards[shard].index.fields[name]) for (shard, name, _), _, _ in probes]
         rows = [row for (_, _, row), _, _ in probes]
-        files = list(dict.fromkeys((shard, column.file) for shard, column in homes))
-        number = np.array([files.index((shard, column.file)) for shard, column in homes], np.int32)
+        files: dict[tuple[int, int], int] = {}
+        number = [files.setdefault((shard, column.file), len(files)) for shard, column in homes]
         starts = np.array([int(column.offset[row]) for (_, column), row in zip(homes, rows, strict=True)], np.int64)
         offsets = np.array([offset for _, offset, _ in probes], np.int64)
         lengths = np.array([length for _, _, length in probes], np.int64)
+        extents = Extents(np.array(number, np.int32), starts + offsets, lengths)
         try:
-            data = read_many([reader.file(*each) for each in files], Extents(number, starts + offsets, lengths))
+            data = read_many([reader.file(*each) for each in files], extents)
         except (ExtentError, BushelError, OSError):
             return
         for outline, offset, own in zip(probes.values(), offsets.tolist(), data, strict=True):

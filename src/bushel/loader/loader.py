@@ -85,9 +85,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             crops, sizes and flips that the CPU would give them: baseline JPEGs with transforms that all happen while
             decoding. Other images, and those that it refuses, are decoded on the CPU.
         decoder: With `decode="device"`: a `bushel.loader.DeviceDecoder`; None for `NvidiaDecoder` on `device="cuda"`.
-        share: With `decode="device"`: the share of these images that the device decodes; `"tuned"` to change it while
-            training, so that device and CPU are equally busy. A number sends the same samples to the device in every
-            run.
+        share: With `decode="device"`: the share of these images that the device decodes; `"tuned"` to keep device
+            and CPU equally busy. A number sends the same samples to the device in every run.
         keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
         orient: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
             as `jpg(orient)` does the same for its field.
