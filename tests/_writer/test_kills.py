@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._dataset.models import CONTAINERS
+from tests._dataset.models import CONTAINERS, make_samples, write
 from tests._writer.killed_writer import SUFFIX
 from tests.paths import ROOT
 
 import bushel
 from bushel.storage.whole import place_file
+
+WHOLE = {"tar": ".tar", "ffrecord": ".ffr", "gulp": ".gulp", "recordio": ".rec"}
+"""The end of the file that gets its name last, in a shard of each container whose files are renamed one by one."""
 
 
 def check(folder: Path, container: str, form: str, trials: int, seed: int) -> None:
@@ -78,3 +81,43 @@ def test_a_new_recordio_never_lacks_its_keys(tmp_path: Path, monkeypatch: pytest
     with bushel.Writer(tmp_path, {"label": "int"}, container="recordio", mode="resume") as writer:
         assert len(writer) == 1
     assert list(bushel.open(tmp_path).keys) == ["one"]
+
+
+@pytest.mark.parametrize("container", list(WHOLE))
+def test_shards_that_are_partly_published_hide_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, container: str
+) -> None:
+    """Whichever of its files have their final names: `verify` and `open` find the shards before it."""
+    samples = make_samples(container, 12)
+    steps = 0
+    while True:
+        folder, steps, placed = tmp_path / str(steps), steps + 1, 0
+
+        def stopped(source: Path, target: Path, steps: int = steps, **options: Any) -> None:
+            nonlocal placed
+            place_file(source, target, **options)
+            placed += 1
+            if placed == steps:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("bushel.storage.staging.place_file", stopped)
+            try:
+                write(folder, container, samples, shard_samples=4, sync=False)
+            except KeyboardInterrupt:
+                pass
+            else:
+                break
+        shards = placed_shards(folder, container)
+        if shards == 0:
+            with pytest.raises(bushel.FormatError, match="a write of it was interrupted"):
+                bushel.verify(folder)
+            continue
+        kinds = [problem.kind for problem in bushel.verify(folder).problems]
+        assert kinds == ["incomplete", "unfinished"]
+        assert len(bushel.open(folder, partial=True)) == 4 * shards
+    assert steps > 5
+
+
+def placed_shards(folder: Path, container: str) -> int:
+    return len(list(folder.glob(f"*{WHOLE[container]}")))

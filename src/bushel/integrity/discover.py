@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bushel._dataset.open import files_named
-from bushel._discovery.completeness import find_incomplete, manifest_and_names
+from bushel._discovery.completeness import find_incomplete, manifest_and_names, with_advice
 from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import shard_of_entry
 from bushel._discovery.index_place import refuse_index_file
@@ -56,9 +56,11 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
         if indexed := _indexed_shards(paths, places):
             _report(error, {str(problem) for problem, _ in found.problems}, found)
             places += indexed
-        if not found.problems:
+        if found.problems:
+            return places
+        if (explained := with_advice(error, paths)) is None:
             raise
-        return places
+        raise explained from None
     incomplete = find_incomplete(paths, whole.shards)
     if incomplete is not None and not incomplete.missing_parts:
         expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"

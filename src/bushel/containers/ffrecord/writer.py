@@ -125,7 +125,7 @@ class FFRecordWriter:
             self._record([table], [crc32], crc32)
         self._data.flush()
         self._table.flush()
-        rows = np.fromfile(self._table.path, TABLE_ROW)
+        rows = np.frombuffer(read_whole(self._table.path), TABLE_ROW)
         room = int(rows["offset"][0]) if len(rows) else self._data.position
         shift = _header_size(len(rows)) - room
         target = self._staging.path_of(self._shard.files[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, is_local
 
 __all__ = ["chunk_names", "chunk_number", "is_data", "number_width", "padding", "pair_chunk", "pair_chunks"]
 
@@ -23,10 +23,21 @@ def is_data(name: str) -> bool:
 
 
 def chunk_names(folder: AnyPath) -> tuple[list[str], list[str]]:
-    """Return the names of a folder's data files and of its meta files, each sorted as text."""
+    """Return the names of a folder's data files and of its meta files, each sorted as text.
+
+    A writer that publishes a chunk gives its meta file the final name first: this file is left out until its data
+    file, which is still staged, has its name, too.
+    """
     names = sorted(path.name for path in folder.iterdir())
+    data = [name for name in names if is_data(name)]
     tables = [name for name in names if name.startswith("meta") and name.endswith(".gmeta")]
-    return [name for name in names if is_data(name)], tables
+    if len(tables) > len(data):
+        tables = [name for name in tables if not _is_staged(folder, f"data{name[4:-6]}.gulp")]
+    return data, tables
+
+
+def _is_staged(folder: AnyPath, name: str) -> bool:
+    return is_local(folder) and (folder / ".bushel" / "staging" / name / name).exists()
 
 
 def number_width(names: Sequence[str], *, sharded: bool) -> int:
