@@ -10,8 +10,8 @@ import pytest
 from tests._dataset.counted import counted
 
 import bushel
-from bushel._dataset.batch_reader import BatchReader
 from bushel._index.elements import Ranges
+from bushel.loader.batch_reader import BatchReader
 
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
 each_container = pytest.mark.parametrize("container", CONTAINERS)
@@ -56,7 +56,10 @@ def test_elements_of_each_sample(tmp_path: Path, container: str) -> None:
     for verify in (None, True):
         ds = bushel.open(tmp_path / "x", verify=verify)
         mask: Any = {"actions": WINDOWS, "steps": WINDOWS, "label": True}
-        for samples in (ds.read(OF, mask), ds.decode_samples(BatchReader(ds).read_encoded(OF, mask), OF, fields=mask)):
+        for samples in (
+            ds.read(OF, mask),
+            ds.decode_samples(BatchReader.of(ds).read_encoded(OF, mask), OF, fields=mask),
+        ):
             for place, (sample, of) in enumerate(zip(samples, OF.tolist(), strict=True)):
                 np.testing.assert_array_equal(sample["actions"], values[of][WINDOWS.of(place)])
                 assert sample["steps"] == WINDOWS.of(place).tolist()

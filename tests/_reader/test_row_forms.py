@@ -11,10 +11,10 @@ import pytest
 from tests._dataset.counted import counted
 
 import bushel
-from bushel._dataset.batch_reader import BatchReader
 from bushel._index.row_forms import RowForms
 from bushel.codecs import get_codec
 from bushel.codecs.parts import RowForm
+from bushel.loader.batch_reader import BatchReader
 
 HEADER = 128  # bytes of the header of a .npy file
 ROW = 7 * 4
@@ -45,7 +45,7 @@ def arrays(path: Path, container: str, lengths: list[int], kind: str = "npy") ->
 
 def planned(ds: bushel.Dataset, positions: list[int], mask: Any) -> int:
     """Return the bytes that a read needs of the files."""
-    both = BatchReader(ds).extents(positions, mask)
+    both = BatchReader.of(ds).extents(positions, mask)
     return sum(int(np.maximum(extents.length, 0).sum()) for _, extents in both)
 
 

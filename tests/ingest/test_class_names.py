@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.sources.folders import jpeg
 
 import bushel
-from bushel._dataset.splitting import classes_of, largest_remainders, stratified
 from bushel._index.class_names import Labels, join_names, numbered
+from bushel._reader.splitting import classes_of, largest_remainders, stratified
 from bushel.ingest import merge, split
 from bushel.ingest.class_numbers import plan_numbers, renumber
 from bushel.sources import ListFile

@@ -9,7 +9,7 @@ from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of
 
 import bushel
-from bushel._dataset.splitting import share_out
+from bushel._reader.splitting import share_out
 from bushel.errors import UnsupportedError
 from bushel.ingest.reshape import merge, reshard, split
 

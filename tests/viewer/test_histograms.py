@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._dataset.column_summary import summary
+from bushel._index.column_summary import summary
 from bushel._reader.where import choose
 from bushel.viewer.histograms import Asked, Histogram, condition_name, histogram_of
 

@@ -288,7 +288,7 @@ class Dataset(ColumnValues):
             >>> len(ds.split({"train": None, "val": 3})["val"])
             3
         """
-        from bushel._dataset.splitting import divided, named_shares
+        from bushel._reader.splitting import divided, named_shares
 
         wanted = {**named_shares(shares or {}), **named}
         chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.index_file import POSITION, VERSION, IndexFile, ShardEntry, column_name
-from bushel._dataset.removal import remaining_in
 from bushel._discovery.asked import Asked, warn_withheld
 from bushel._discovery.declared import has_declared
 from bushel._discovery.index_place import INDEX_FILE
@@ -30,6 +29,7 @@ from bushel._index.sidecar import FOLDER
 from bushel._index.table import I64, FieldExtents, Keys, Shard, ShardIndex
 from bushel._reader.each_shard import each_shard
 from bushel._reader.reader import Reader
+from bushel._reader.remaining import remaining_in
 from bushel._reader.selection import Call, Remaining
 from bushel._reader.shards import OpenShard, union_of_fields
 from bushel.codecs.registry import from_file

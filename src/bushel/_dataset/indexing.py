@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import files_named, remaining_of
-from bushel._dataset.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._discovery.asked import checked_spec
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import find_incomplete, lists_all, manifest_path, marker_path
@@ -27,6 +26,7 @@ from bushel._reader.key_file import has_old_key_file, write_key_file
 from bushel._reader.labels import labels_beside
 from bushel._reader.listed import write_manifest
 from bushel._reader.reader import Reader
+from bushel._reader.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._reader.shards import union_of_fields
 from bushel._runtime.log import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress

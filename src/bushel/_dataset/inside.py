@@ -11,7 +11,7 @@ from bushel._dataset.samples import Samples
 from bushel._index.columns import Part
 from bushel._reader.columns import part_of
 from bushel._reader.reader import Reader
-from bushel._reader.selection import Mask
+from bushel._reader.selection import Mask, Selection
 from bushel._reader.window_reader import WindowReader
 from bushel._reader.windows import Windows
 from bushel.errors import UnsupportedError
@@ -24,6 +24,7 @@ __all__ = [
     "column_of_view",
     "is_whole",
     "reading",
+    "reader_and_selection",
     "reader_of",
     "refuse_windows",
     "whole_position",
@@ -36,6 +37,11 @@ def reader_of(dataset: Samples) -> Reader:
     """Return the reader that a dataset and all of its views share. Its positions are those in the whole dataset."""
     reader = dataset._reader
     return reader.base if isinstance(reader, WindowReader) else reader
+
+
+def reader_and_selection(dataset: Samples) -> tuple[Reader, Selection]:
+    """Return the reader of a dataset or view, whose samples are windows in a view of windows, and what it selects."""
+    return dataset._reader, dataset._selection
 
 
 def reading(dataset: SamplesT, fields: Mask) -> SamplesT:

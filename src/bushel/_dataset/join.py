@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, refuse_windows
-from bushel._dataset.join_lists import ListedNames, lists_of_values
-from bushel._dataset.join_match import match
-from bushel._dataset.join_names import Names, can_name, has_lists
+from bushel._dataset.info import stored_info
+from bushel._dataset.inside import refuse_windows
 from bushel._dataset.partners import with_partners
 from bushel._dataset.samples import Samples
+from bushel._reader.join_lists import ListedNames, lists_of_values
+from bushel._reader.join_match import match
+from bushel._reader.join_names import Names, can_name
 from bushel._reader.reader import Reader
 from bushel._reader.sides import Joined
 from bushel._runtime.log import log_info, log_warning
@@ -113,7 +114,7 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
         TypeError: `on` is neither a text nor a pair of texts.
     """
     if isinstance(on, str) and on not in ("key", KEY):
-        owners = [dataset for dataset in (first, other) if can_name(dataset, on)]
+        owners = [dataset for dataset in (first, other) if _can_name(dataset, on)]
         if owners:
             return on if first in owners else KEY, on if other in owners else KEY
         on = (on, on)
@@ -123,11 +124,15 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
     return _meant(first, pair[0]), _meant(other, pair[1])
 
 
+def _can_name(dataset: Dataset, name: str) -> bool:
+    return can_name(dataset._reader, dataset._selection, name)
+
+
 def _meant(dataset: Dataset, name: str) -> str:
-    if name == KEY or (name == "key" and (reader_of(dataset).keyed or not can_name(dataset, name))):
+    if name == KEY or (name == "key" and (dataset._reader.keyed or not _can_name(dataset, name))):
         return KEY
-    if not can_name(dataset, name):
-        known = [each for each in (*dataset.spec, *dataset.columns) if can_name(dataset, each)]
+    if not _can_name(dataset, name):
+        known = [each for each in (*dataset.spec, *dataset.columns) if _can_name(dataset, each)]
         possible = f"those that may be are {', '.join(dict.fromkeys(known)) or 'none'}."
         meant = did_you_mean(name, known) or possible
         raise KeyError(
@@ -152,17 +157,18 @@ def _joined(
     """
     new = {name: names.get(name, name) for name in other.spec}
     kept = _without_collisions(first, new, on)
-    own, their = Names(named, on[0]), Names(other, on[1])
-    if on[1] != KEY and has_lists(other, on[1]):
+    own = Names(named._reader, named._selection, on[0])
+    their = Names(other._reader, other._selection, on[1])
+    if on[1] != KEY and their.has_lists():
         raise ValueError(f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give it first")
-    if on[0] != KEY and has_lists(named, on[0]):
+    if on[0] != KEY and own.has_lists():
         return _with_lists(first, own, their, how, kept, new)
-    if own.on == their.on == KEY and not (reader_of(first).keyed or reader_of(other).keyed):
+    if own.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):
         found = _by_position(own.samples, their.samples)
     else:
         found = match(own, their)
     joined = _joined_of(own, their, found, how)
-    partners = np.full(int(reader_of(first).starts[-1]), -1, np.int64)
+    partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
     partners[own.samples[found >= 0]] = their.samples[found[found >= 0]]
     _log_misses(joined)
     return with_partners(first, other, partners, joined, names=kept, others=new)
@@ -192,7 +198,7 @@ def _with_lists(
     lost = len(complete) - int(complete.sum()), len(alone)
     # samples without a list are shown by their keys, where no name is missing
     few = np.flatnonzero(~complete)[:_SHOWN]
-    shown = listed.take(missing[:_SHOWN]) or reader_of(own.dataset).keys(own.samples[few])
+    shown = listed.take(missing[:_SHOWN]) or own.reader.keys(own.samples[few])
     examples = tuple(shown), _shown(their, alone)
     joined = Joined(listed.on, how, len(complete) - lost[0], lost, examples, len(missing))
     _log_misses(joined)
@@ -200,10 +206,11 @@ def _with_lists(
     starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
     named = found[np.repeat(complete, np.diff(listed.starts))]
-    other = reader_of(their.dataset)
-    shard = lists_of_values(their.dataset, others, starts, their.samples[named])
+    other = their.reader
+    container = stored_info(other.shards).container
+    shard = lists_of_values(their, container, others, starts, their.samples[named])
     lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
-    partners = np.full(int(reader_of(first).starts[-1]), -1, np.int64)
+    partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
     partners[own.samples[complete]] = np.flatnonzero(complete)
     return with_partners(first, lists, partners, joined, names=names, others=others)
 
@@ -250,6 +257,6 @@ def _shown(names: Names, places: I64) -> tuple[str, ...]:
     """Return the names of the first of some samples, and the key of one that has no name."""
     few = places[:_SHOWN]
     named = names.has_name(few)
-    keys = reader_of(names.dataset).keys(names.samples[few])
+    keys = names.reader.keys(names.samples[few])
     own = dict(zip(few[named].tolist(), names.take(few[named]), strict=True))
     return tuple(own.get(place, key) for place, key in zip(few.tolist(), keys, strict=True))

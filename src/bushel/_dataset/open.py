@@ -222,7 +222,7 @@ def _checked_shards(
 
         check_declared(options.spec, [shard.index for shard in shards], str(path))
     if features:
-        from bushel._dataset.described import described
+        from bushel._reader.described import described
 
         shards = [described(shard, features) for shard in shards]
     if any(map(_LABELS, shards)):
@@ -276,7 +276,7 @@ def remaining_of(shards: Sequence[OpenShard]) -> Remaining | None:
     """Return the positions that remain after removals; None if no shard may lack samples."""
     if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
         return None
-    from bushel._dataset.removal import remaining_in
+    from bushel._reader.remaining import remaining_in
 
     return remaining_in(shards)
 

@@ -11,8 +11,8 @@ from bushel.cli.options import DatasetOptions, Json, Path, Pickle
 
 if TYPE_CHECKING:
     from bushel import Dataset
-    from bushel._dataset.column_summary import ColumnSummary
-    from bushel._dataset.field_summary import FieldSummary
+    from bushel._index.column_summary import ColumnSummary
+    from bushel._reader.field_summary import FieldSummary
 
 __all__ = ["command"]
 
@@ -37,8 +37,8 @@ def command(
       bushel info --columns train/
     """
     import bushel
-    from bushel._dataset.field_summary import summarise
     from bushel._dataset.info import unlisted_shards
+    from bushel._reader.field_summary import summarise
     from bushel.cli.output import print_json, print_text
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
@@ -46,7 +46,7 @@ def command(
     stray = unlisted_shards(path, dataset.shards)
     summaries = []
     if columns_too:
-        from bushel._dataset.column_summary import summary
+        from bushel._index.column_summary import summary
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
@@ -143,7 +143,7 @@ _NO_COLUMNS = "no columns: `bushel index --columns auto` records numbers, short 
 
 
 def _row(column: ColumnSummary) -> tuple[str, ...]:
-    from bushel._dataset.column_summary import bars
+    from bushel._index.column_summary import bars
 
     numbers = ("" if each is None else f"{each:,.6g}" for each in (column.mean, column.min, column.max))
     shown = ", ".join(

@@ -11,8 +11,8 @@ from typing import Any
 from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
-from bushel._dataset.splitting import divided
 from bushel._dataset.stream import StreamDataset
+from bushel._reader.splitting import divided
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle

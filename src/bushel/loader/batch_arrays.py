@@ -18,16 +18,16 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.joined_numbers import number_reader
-from bushel._dataset.number_field import NumberField, Rooms
 from bushel._runtime.large_memory import fresh_memory
 from bushel._runtime.structs import Struct
 from bushel._runtime.system import keep_freed_memory
 from bushel.loader.bad_samples import Failure
+from bushel.loader.batch_reader import NumberReader, gathers
 from bushel.loader.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.loader.expansion import bytes_to_find
+from bushel.loader.joined_numbers import number_reader
+from bushel.loader.number_field import NumberField, Rooms
 from bushel.spec import KEY
 
 __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "gathered_numbers", "is_large"]

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._dataset.batch_reader import NumberReader
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.errors import FormatError
 from bushel.loader.batch_arrays import ArrayFactory
+from bushel.loader.batch_reader import NumberReader
 from bushel.loader.collate import Batch
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.batch_reader import NumberReader, gathers
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.list_reader import ListReader
 from bushel.errors import CodecError
 from bushel.loader.batch_arrays import BufferPool, is_large
+from bushel.loader.batch_reader import NumberReader, gathers
 from bushel.loader.collate import FieldCollate, collate_values
+from bushel.loader.list_reader import ListReader
 
 if TYPE_CHECKING:
     from bushel._reader.field_lists import FieldList

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.batch_reader import BatchReader
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reading
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
+from bushel.loader.batch_reader import BatchReader
 from bushel.loader.collate import Sample
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Source(Protocol):
 
 def source_of(dataset: Loadable, fields: Any = None) -> Source:
     """Return how a pipeline reads a dataset, or fields of it."""
-    return BatchReader(reading(dataset, fields)) if isinstance(dataset, Dataset) else _Plain(dataset)
+    return BatchReader.of(reading(dataset, fields)) if isinstance(dataset, Dataset) else _Plain(dataset)
 
 
 class _Plain(Struct, frozen=True):

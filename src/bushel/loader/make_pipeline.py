@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bushel._dataset.mapped import Mapped
-from bushel._dataset.mapped_parts import MappedParts, chosen_fields
 from bushel.codecs.image import ImageReading
 from bushel.loader.checks import check_fields, check_whole_batches
 from bushel.loader.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.mapped_parts import MappedParts, chosen_fields
 from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
 from bushel.loader.pack_options import shape_of

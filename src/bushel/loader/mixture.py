@@ -9,11 +9,11 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.mapped import Mapped
-from bushel._dataset.mapped_parts import MappedParts, Part, parts_of
 from bushel._runtime.order import Mixed
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
 from bushel._runtime.structs import Struct
+from bushel.loader.mapped_parts import MappedParts, Part, parts_of
 
 __all__ = ["Mixture", "Source", "Until", "mix", "share_block"]
 

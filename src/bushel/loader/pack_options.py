@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._dataset.dataset import Dataset
-from bushel._dataset.mapped_parts import indexed
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.checks import check_count
 from bushel.loader.chunked import Chunked
 from bushel.loader.loadable import Loadable
+from bushel.loader.mapped_parts import indexed
 from bushel.loader.megatron import Chunks, Megatron, MegatronChunks
 from bushel.loader.mixture import Mixture
 from bushel.loader.packed import Longer, Packed, pieces_of, usual_window

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.number_field import Rooms
 from bushel.errors import FormatError
 from bushel.loader.collate import Batch, Padded
 from bushel.loader.grouped import Groups, Made
 from bushel.loader.micro_batch import count_bytes
+from bushel.loader.number_field import Rooms
 from bushel.loader.plan import BatchPlan
 from bushel.loader.rows import Rows
 from bushel.loader.sources import SOURCE

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.mapped_parts import indexed
 from bushel._runtime.order import Balanced, Weighted
 from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
+from bushel.loader.mapped_parts import indexed
 
 __all__ = ["balanced_order", "order_of_buckets", "sampled_order", "weighted_order"]
 

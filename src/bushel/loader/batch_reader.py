@@ -17,21 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset, Sample
-from bushel._dataset.number_field import NumberField, Rooms
+from bushel._dataset.inside import reader_and_selection, windows_of
 from bushel._index.one_piece import in_one_piece
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.columns import looked_at
 from bushel._reader.decoding import decode_samples, drained
 from bushel._reader.known_values import exact_kind
-from bushel._reader.selection import Given, Mask
+from bushel._reader.selection import Given, Mask, Selection
 from bushel._reader.shards import OpenShard, kinds, union_of_fields
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.kernels import ExtentError, MappedFile, NumberTable
+from bushel.loader.number_field import NumberField, Rooms
 from bushel.storage import Extents, File
 
 if TYPE_CHECKING:
+    from bushel._reader.reader import Reader
     from bushel.storage.fetch import Held
 
 __all__ = ["BatchReader", "NumberReader", "gathers"]
@@ -47,9 +49,18 @@ class BatchReader(Struct, frozen=True):
 
     Attributes:
         dataset: The dataset.
+        reader: Its reader.
+        selection: The samples and fields that it has of the reader's.
     """
 
     dataset: Dataset
+    reader: Reader
+    selection: Selection
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> BatchReader:
+        """Return the reads of a dataset or view."""
+        return cls(dataset, *reader_and_selection(dataset))
 
     @property
     def remote(self) -> bool:
@@ -74,22 +85,19 @@ class BatchReader(Struct, frozen=True):
             decode: Whether they will be decoded. If not, all stored bytes are read.
             held: Bytes of remote files that need not be requested.
         """
-        chosen = self.dataset._selection
-        absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
-        return self.dataset._reader.read(absolute, wanted, decode=False, parts=decode, held=held)
+        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        return self.reader.read(absolute, wanted, decode=False, parts=decode, held=held)
 
     def decode_samples(
         self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
     ) -> list[Sample]:
         """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
-        chosen = self.dataset._selection
-        absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
-        return decode_samples(self.dataset._reader, stored, absolute, encoded, wanted)
+        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        return decode_samples(self.reader, stored, absolute, encoded, wanted)
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
-        chosen = self.dataset._selection
-        self.dataset._reader.prefetch(chosen.all_of(positions), chosen.wanted(fields), decode=decode)
+        self.reader.prefetch(self.selection.all_of(positions), self.selection.wanted(fields), decode=decode)
 
     def extents(
         self, positions: Given, fields: Mask = None, *, decode: bool = True
@@ -99,8 +107,8 @@ class BatchReader(Struct, frozen=True):
         Raises:
             FormatError: A shard has changed, or damage touches one of the samples.
         """
-        reader, chosen = self.dataset._reader, self.dataset._selection
-        absolute, wanted = chosen.all_of(positions), chosen.wanted(fields)
+        reader = self.reader
+        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
         asked = reader.asked(absolute, wanted)
         groups = reader.readable(absolute, asked)
         rest = reader.unknown(groups, asked) if decode else asked
@@ -109,15 +117,15 @@ class BatchReader(Struct, frozen=True):
 
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        clips = self.dataset._reader.whole_clips
+        clips = self.reader.whole_clips
         return drained(clips) if clips else 0
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
     """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
-    if type(dataset) is not Dataset or not len(dataset) or dataset._reader.windows is not None:
+    if type(dataset) is not Dataset or not len(dataset) or windows_of(dataset) is not None:
         return []
-    chosen = dataset._selection
+    _, chosen = reader_and_selection(dataset)
     wanted = chosen.wanted(fields)
     return [name for name, elements in wanted.items() if elements is None and not chosen.fields[name].sequence]
 
@@ -137,7 +145,8 @@ class NumberReader:
     """
 
     def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
-        self._dataset, self._reader = dataset, dataset._reader
+        self._dataset = dataset
+        self._reader, self._selection = reader_and_selection(dataset)
         self._lock = threading.Lock()
         self._name = fields[0].name if fields else ""
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
@@ -163,7 +172,7 @@ class NumberReader:
 
     def _rows(self, samples: I64) -> I64:
         """Return the places of the values of samples among the values of all shards; -1 for missing values."""
-        return self._reader.rows_of(self._name, self._dataset._selection.absolute(samples))
+        return self._reader.rows_of(self._name, self._selection.absolute(samples))
 
     @property
     def _in_files(self) -> tuple[NumberField, ...]:
@@ -340,7 +349,7 @@ class NumberReader:
 
     def keys(self, samples: I64) -> list[str]:
         """Return the keys of samples."""
-        return self._reader.keys(self._dataset._selection.absolute(samples))
+        return self._reader.keys(self._selection.absolute(samples))
 
     def _of(self, positions: I64) -> list[int]:
         """Return the numbers of the shards that hold these samples."""

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_positions
 from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.name_stems import hashes_of_stems, text_of
@@ -19,11 +17,13 @@ from bushel._index.read_plan import Group
 from bushel._index.table import MISSING
 from bushel._reader.columns import column_names, part_of
 from bushel._reader.known_values import exact_kind
+from bushel._reader.reader import Reader
+from bushel._reader.selection import Selection
 from bushel.codecs import get_codec
 from bushel.kernels import decode_keys, hash_keys
-from bushel.spec import KEY, parse_spec
+from bushel.spec import KEY
 
-__all__ = ["Names", "can_name", "has_lists", "names_in_lists"]
+__all__ = ["Names", "can_name"]
 
 Bools = npt.NDArray[np.bool_]
 I64 = npt.NDArray[np.int64]
@@ -34,44 +34,13 @@ _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "jso
 _AT_ONCE = 1 << 16
 
 
-def can_name(dataset: Dataset, name: str) -> bool:
-    """Return whether a field or column of a dataset may hold texts or whole numbers that name samples, or lists."""
-    field = parse_spec(dataset.spec).get(name)
+def can_name(reader: Reader, selection: Selection, name: str) -> bool:
+    """Return whether a field or column of a view may hold texts or whole numbers that name samples, or lists."""
+    field = selection.fields.get(name)
     if field is not None:
         return field.codec in _TYPES
-    reader = reader_of(dataset)
     meant = known_column_of(name, reader.fields)
     return meant is not None and name in column_names(reader)
-
-
-def has_lists(dataset: Dataset, name: str) -> bool:
-    """Return whether a field holds lists of names: as a sequence, or in some JSON value."""
-    field = parse_spec(dataset.spec).get(name)
-    if field is None or field.sequence:
-        return field is not None
-    if field.codec != "json":
-        return False
-    positions = whole_positions(dataset, np.arange(len(dataset), dtype=np.int64))
-    return any(isinstance(value, list) for value in _values(dataset, name, positions))
-
-
-def names_in_lists(dataset: Dataset, name: str, positions: I64) -> Iterator[list[str] | None]:
-    """Yield the names that each sample at some positions in the whole dataset lists; None if it has no list.
-
-    A value that is one text or whole number is a list of one.
-
-    Raises:
-        TypeError: A value is something else.
-    """
-    for value in _values(dataset, name, positions):
-        own = value if isinstance(value, list) or value is None else [value]
-        yield None if own is None else list(_names(own, name))
-
-
-def _values(dataset: Dataset, name: str, positions: I64) -> Iterator[Any]:
-    for first in range(0, len(positions), _AT_ONCE):
-        for sample in reader_of(dataset).read(positions[first : first + _AT_ONCE], {name: None}, decode=True):
-            yield sample.get(name)
 
 
 @dataclass(frozen=True)
@@ -79,18 +48,49 @@ class Names:
     """The names of the samples of a dataset or view. A sample that a view has several times counts once.
 
     Attributes:
-        dataset: The dataset.
+        reader: The reader of the dataset, whose samples are not windows.
+        selection: The samples and fields of the view.
         on: The field or column whose values are the names; `__key__` for the keys.
     """
 
-    dataset: Dataset
+    reader: Reader
+    selection: Selection
     on: str
+
+    @property
+    def positions(self) -> I64:
+        """int64[n]: the position of each sample of the view in the whole dataset."""
+        return self.selection.absolute(np.arange(len(self.selection.positions), dtype=np.int64))
 
     @cached_property
     def samples(self) -> I64:
         """int64[n]: the positions of the samples in the whole dataset, ascending."""
-        positions = whole_positions(self.dataset, np.arange(len(self.dataset), dtype=np.int64))
+        positions = self.positions
         return positions if (positions[1:] > positions[:-1]).all() else np.unique(positions)
+
+    def has_lists(self) -> bool:
+        """Return whether the field holds lists of names: as a sequence, or in some JSON value."""
+        field = self.selection.fields.get(self.on)
+        if field is None or field.sequence:
+            return field is not None
+        return field.codec == "json" and any(isinstance(value, list) for value in self._values(self.positions))
+
+    def lists(self) -> Iterator[list[str] | None]:
+        """Yield the names that each of `samples` lists; None if it has no list.
+
+        A value that is one text or whole number is a list of one.
+
+        Raises:
+            TypeError: A value is something else.
+        """
+        for value in self._values(self.samples):
+            own = value if isinstance(value, list) or value is None else [value]
+            yield None if own is None else list(_names(own, self.on))
+
+    def _values(self, positions: I64) -> Iterator[Any]:
+        for first in range(0, len(positions), _AT_ONCE):
+            for sample in self.reader.read(positions[first : first + _AT_ONCE], {self.on: None}, decode=True):
+                yield sample.get(self.on)
 
     def hashes(self, *, stems: bool = False) -> tuple[U64, Bools]:
         """Return the hash of the name of each sample, or of its stem; and whether it has a name."""
@@ -103,9 +103,9 @@ class Names:
 
     def take(self, places: I64) -> list[str]:
         """Return the names of some samples, given their places in `samples`. All of them have one."""
-        reader, positions = reader_of(self.dataset), self.samples[places]
+        positions = self.samples[places]
         if self.on == KEY:
-            return reader.keys(positions)
+            return self.reader.keys(positions)
         names = [""] * len(positions)
         for own, (text, offsets, numbers) in self._texts_at(positions):
             rows = np.arange(len(offsets) - 1) if numbers is None else numbers
@@ -122,7 +122,7 @@ class Names:
 
     def _texts_at(self, positions: I64) -> Iterator[tuple[I64, _Texts]]:
         """Yield places in `positions` with the names there, until all that have a name were given."""
-        reader = reader_of(self.dataset)
+        reader = self.reader
         if self.on == KEY:
             for group in reader.groups(positions, []) if len(positions) else ():
                 places = group.places_in(len(positions))
@@ -147,7 +147,7 @@ class Names:
             return
         for first in range(0, len(places), _AT_ONCE):
             some = places[first : first + _AT_ONCE]
-            text, offsets = reader_of(self.dataset).gather(positions[some], self.on)
+            text, offsets = self.reader.gather(positions[some], self.on)
             if extents.codec != "utf8":
                 decode, ends = get_codec(extents.codec).decode, offsets.tolist()
                 values = [decode(text[a:b].tobytes()) for a, b in zip(ends, ends[1:], strict=False)]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_and_selection
 from bushel._reader.field_lists import field_lists, stored_size
 from bushel.codecs import is_light
 from bushel.errors import BushelError
@@ -43,7 +44,8 @@ class ListReader:
 
     def __init__(self, dataset: Dataset, fields: Sequence[str], *, decode: bool) -> None:
         self.dataset = dataset
-        self._reader, self._selection, self._decode = dataset._reader, dataset._selection, decode
+        self._reader, self._selection = reader_and_selection(dataset)
+        self._decode = decode
         own = self._selection.fields
         self.names = frozenset(name for name in fields if not decode or is_light(own[name].codec))
         self.waited = True

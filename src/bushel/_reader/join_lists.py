@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of
-from bushel._dataset.join_names import Names, names_in_lists
 from bushel._index.joined_blocks import JoinedBlocks
 from bushel._index.name_stems import hashes_of_stems, text_of
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
+from bushel._reader.join_names import Names
 from bushel._reader.labels import labels_of
 from bushel._reader.shards import OpenShard, promises_checksums
 from bushel.errors import SpecError, UnsupportedError
 from bushel.kernels import crc32, decode_keys, hash_keys
-from bushel.spec import Field, parse_spec
+from bushel.spec import Field
 from bushel.storage import AnyPath
 
 __all__ = ["ListedNames", "lists_of_values"]
@@ -60,7 +58,7 @@ class ListedNames:
         Raises:
             TypeError: A value is not a list of texts or whole numbers.
         """
-        lists = list(names_in_lists(names.dataset, names.on, names.samples))
+        lists = list(names.lists())
         starts = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(own or ()) for own in lists], out=starts[1:])
         text, offsets = text_of([name for own in lists for name in own or ()])
@@ -91,11 +89,12 @@ class _Shards(Shard, frozen=True):
         return shard.path(own)
 
 
-def lists_of_values(other: Dataset, fields: Mapping[str, str], starts: I64, partners: I64) -> OpenShard:
+def lists_of_values(other: Names, container: str, fields: Mapping[str, str], starts: I64, partners: I64) -> OpenShard:
     """Return a shard whose samples have lists of the values of other samples.
 
     Args:
-        other: The dataset that has the values.
+        other: The samples of the dataset that has the values.
+        container: The container of that dataset.
         fields: The fields that are wanted of it, with their new names.
         starts: int64[samples + 1], the number of the first partner of each sample.
         partners: int64[n], the positions of the partners in the whole dataset, sample by sample.
@@ -105,7 +104,7 @@ def lists_of_values(other: Dataset, fields: Mapping[str, str], starts: I64, part
         UnsupportedError: The dataset is read in sections, as remote Parquet files without an index are.
         FormatError: A shard is damaged, and the damage touches a partner.
     """
-    spec, reader = parse_spec({name: other.spec[name] for name in fields}), reader_of(other)
+    spec, reader = {name: other.selection.fields[name] for name in fields}, other.reader
     if sequences := [name for name, field in spec.items() if field.sequence]:
         raise SpecError(
             f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, of which there are no lists: "
@@ -123,7 +122,7 @@ def lists_of_values(other: Dataset, fields: Mapping[str, str], starts: I64, part
         name: _lists(groups, [base.get(name, 0) for base in bases], field, number, starts)
         for name, field in spec.items()
     }
-    container = next((each.container for each in owners if promises_checksums(each)), other.info.container)
+    container = next((each.container for each in owners if promises_checksums(each)), container)
     table = ShardIndex(
         len(starts) - 1,
         tuple(joined.files),

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.batch_reader import NumberReader
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of
-from bushel._dataset.number_field import NumberField, Rooms
 from bushel._reader.shards import kinds, union_of_fields
+from bushel.loader.batch_reader import NumberReader
+from bushel.loader.number_field import NumberField, Rooms
 
 __all__ = ["number_reader"]
 

@@ -7,10 +7,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.inside import whole_positions
-from bushel._dataset.join_names import Names
 from bushel._index.key_pairs import LookedUp
 from bushel._index.name_stems import stem
+from bushel._reader.join_names import Names
 from bushel.spec import KEY
 
 __all__ = ["Wanted", "match"]
@@ -132,6 +131,6 @@ def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
 
 def _positions(names: Names, places: I64) -> str:
     """Return the positions of two samples in their dataset or view, in words."""
-    whole = whole_positions(names.dataset, np.arange(len(names.dataset), dtype=np.int64))
+    whole = names.positions
     found = sorted(int(np.flatnonzero(whole == each)[0]) for each in names.samples[places].tolist())
     return " and ".join(map(str, found))
