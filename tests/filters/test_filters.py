@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import suppress
+from dataclasses import replace
 
 import cramjam
 import numpy as np
@@ -137,3 +140,43 @@ def test_a_filter_of_ones_own() -> None:
             register(name, upper)
     with pytest.raises(SpecError, match="unknown filter 'upper'"):
         get_filter("upper")
+
+
+def test_large_blocks_of_zstd_expand_the_same_with_and_without_pyarrow() -> None:
+    pytest.importorskip("pyarrow")
+    data = np.random.default_rng(0).bytes(3 << 19) + bytes(1 << 19)
+    two = PACK["zstd"](data[: 1 << 20]) + PACK["zstd"](data[1 << 20 :])
+    plain = replace(get_filter("zstd"), whole=None)
+    for stored in (PACK["zstd"](data), two):
+        for stored_as in (stored, bytearray(stored), memoryview(stored), np.frombuffer(stored, np.uint8).data):
+            found = expand("zstd", stored_as, len(data))
+            assert found.dtype == np.uint8
+            assert found.tobytes() == data
+    stored = PACK["zstd"](data)
+    wrong = [(stored, len(data) - 1), (stored, len(data) + 1), (stored[:-5], len(data)), (stored + b"x", len(data))]
+    for broken, size in [*wrong, (b"", len(data)), (two[:-1], len(data))]:
+        errors = []
+        for own in (get_filter("zstd"), plain):
+            with pytest.raises(FilterError) as caught:
+                own.expanded(broken, size)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
+
+
+def test_pyarrow_is_imported_after_many_bytes_of_zstd() -> None:
+    pytest.importorskip("pyarrow")
+    program = """if True:
+        import sys
+        import cramjam
+        from bushel.filters import expand
+
+        data = bytes(1 << 26)
+        stored = bytes(cramjam.zstd.compress(data))
+        imported = []
+        for _ in range(5):
+            assert expand("zstd", stored, len(data)).tobytes() == data
+            imported.append("pyarrow" in sys.modules)
+        print(imported)
+    """
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[False, False, False, True, True]"

@@ -15,7 +15,7 @@ from bushel.errors import BushelError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["MAX_BLOCK", "Expander", "Filter", "FilterError"]
+__all__ = ["MAX_BLOCK", "Expander", "Filter", "FilterError", "WholeExpander"]
 
 MAX_BLOCK = 1 << 30
 """Limit in bytes to which one block may expand. A larger one is taken for a decompression bomb."""
@@ -24,6 +24,9 @@ Expander: TypeAlias = "Callable[[Buffer, memoryview, Buffer | None], int]"
 """Expands stored bytes into a writable memoryview of bytes, whose length is the size of the block, and returns the
 number of bytes that it wrote. The third argument is the side input of the block, None if it has none. It raises any
 exception for bytes that it cannot expand, and never writes beyond the memoryview."""
+
+WholeExpander: TypeAlias = "Callable[[Buffer, int], npt.NDArray[np.uint8] | None]"
+"""Expands stored bytes to a number of bytes, and returns them in memory of a library; None leaves that to `expand`."""
 
 
 class FilterError(BushelError):
@@ -47,6 +50,7 @@ class Filter:
         expand: Expands the stored bytes of one block.
         ratio: Bytes to which one stored byte expands at most; None if there is no such bound. A table in which a block
             is larger is refused before memory is taken.
+        whole: Expands blocks in another way, where that is faster; None if there is no other way.
 
     Examples:
         >>> from bushel.filters import get_filter
@@ -57,6 +61,7 @@ class Filter:
     name: str
     expand: Expander
     ratio: int | None = None
+    whole: WholeExpander | None = None
 
     def expanded(self, stored: Buffer, size: int, side: Buffer | None = None) -> npt.NDArray[np.uint8]:
         """Expand the stored bytes of one block: see `bushel.filters.expand`.
@@ -69,6 +74,8 @@ class Filter:
             raise FilterError(
                 f"filter {self.name!r} cannot expand {length} bytes to {size}, which is more than it can make of them"
             )
+        if self.whole is not None and (found := self.whole(stored, size)) is not None:
+            return found
         out = room_for(size)
         try:
             written = self.expand(stored, out.data, side)
