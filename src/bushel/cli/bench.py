@@ -6,26 +6,33 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Allow, DatasetOptions, Json, Path, Workers
 
 __all__ = ["command"]
 
 
+class TrainingOptions(Struct, frozen=True):
+    """The batches to load, and how."""
+
+    batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256
+    seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure each stage.")] = 5.0
+    fields: Annotated[list[str] | None, Option("--field", help="Read only this field; may be repeated.")] = None
+    crop: Annotated[
+        int | None,
+        Option("--crop", min=1, help="Take random crops of this size and flip them at random, as in training."),
+    ] = None
+    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")] = "exact"
+    workers: Workers = None
+    processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0
+
+
 def command(
     path: Path,
     *,
     chosen: DatasetOptions,
-    batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256,
-    seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure each stage.")] = 5.0,
-    fields: Annotated[list[str] | None, Option("--field", help="Read only this field; may be repeated.")] = None,
-    crop: Annotated[
-        int | None,
-        Option("--crop", min=1, help="Take random crops of this size and flip them at random, as in training."),
-    ] = None,
-    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")] = "exact",
-    workers: Workers = None,
-    processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0,
+    training: TrainingOptions,
     allow_commands: Allow = False,
     as_json: Json = False,
 ) -> None:
@@ -41,15 +48,16 @@ def command(
     from bushel.cli.stage_benchmarks import measure
 
     dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, damaged="warn")
+    batch, crop, fields = training.batch, training.crop, training.fields
     found = measure(
         dataset,
         batch,
-        seconds=seconds,
-        shuffle=None if shuffle == "none" else shuffle,
+        seconds=training.seconds,
+        shuffle=None if training.shuffle == "none" else training.shuffle,
         transforms={} if crop is None else _crops(crop, fields or dataset.spec, dataset.spec),
         fields=fields,
-        workers=workers,
-        processes=processes,
+        workers=training.workers,
+        processes=training.processes,
     )
     rates: dict[str, Any] = {"storage": found.storage, "decode": found.decode, "whole": found.whole}
     if as_json:

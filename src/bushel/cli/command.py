@@ -7,7 +7,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Literal
 
 import click
@@ -82,13 +82,12 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
 
     Args:
         function: The function. Each parameter is annotated with an `Argument` or an `Option`, or with a struct that
-            groups options: each of its fields is annotated with an `Option`, and the function gets an instance.
+            groups options: each of its fields is annotated with an `Option` or another such struct, and the function
+            gets an instance.
         name: Name of the command.
         run: Called instead of `function`, with the same arguments.
     """
-    hints = typing.get_type_hints(function)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if hasattr(kind, "__struct_fields__")}
-    parameters = [_parameter(each, hint) for each, hint in _flat(function, groups)]
+    parameters = [_parameter(each, hint) for each, hint in _flat(function)]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
     repeatable = {each.name for each in parameters if isinstance(each, click.Option) and each.multiple}
@@ -99,9 +98,7 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
         lists = {name: list(values[name] or ()) or None for name in repeatable}
         paths = {name: values[name][0] if len(values[name]) == 1 else Several(values[name]) for name in several}
         given = {**values, **lists, **paths}
-        grouped = {
-            name: kind(**{each: given.pop(each) for each in kind.__struct_fields__}) for name, kind in groups.items()
-        }
+        grouped = {name: _made(kind, given) for name, kind in _groups(function).items()}
         (run or function)(**given, **grouped)
 
     names = {option for each in parameters for option in each.opts}
@@ -111,17 +108,27 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     return _Command(name, params=parameters, callback=call, help=text)
 
 
-def _flat(function: Callable[..., None], groups: Mapping[str, Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+def _groups(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters of a function, or the fields of a struct, that are groups of options, and their structs."""
+    hints = typing.get_type_hints(function)
+    return {name: kind for name, kind in hints.items() if hasattr(kind, "__struct_fields__")}
+
+
+def _flat(function: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
     """Yield the parameters of a function and their annotations, with the fields of a group in its place."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    hints, groups = typing.get_type_hints(function, include_extras=True), _groups(function)
     for parameter in inspect.signature(function).parameters.values():
-        group = groups.get(parameter.name)
-        if group is None:
+        if parameter.name in groups:
+            yield from _flat(groups[parameter.name])
+        else:
             yield parameter, hints[parameter.name]
-            continue
-        own = typing.get_type_hints(group, include_extras=True)
-        for each in inspect.signature(group).parameters.values():
-            yield each, own[each.name]
+
+
+def _made(group: Any, given: dict[str, Any]) -> Any:
+    """Make the struct of a group, and remove its values from those that are given."""
+    inner = {name: _made(kind, given) for name, kind in _groups(group).items()}
+    own = {name: given.pop(name) for name in group.__struct_fields__ if name not in inner}
+    return group(**own, **inner)
 
 
 def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

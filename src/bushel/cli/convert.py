@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, ModeOptions, OutputOptions, Path, Pickle, SplitOptions, Target, View, pairs
+from bushel.cli.options import ModeOptions, OutputOptions, Path, SplitOptions, Target, TrustOptions, View, pairs
 from bushel.cli.packoptions import functions
-from bushel.cli.runs import PartOptions, WriteOptions, tell_of_run
+from bushel.cli.runs import RunOptions, tell_of_run
 
 __all__ = ["command"]
 
 
-def command(
-    source: Path,
-    target: Target,
-    *,
-    view: View = None,
-    fields: Annotated[
-        str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")
-    ] = None,
-    rename: Annotated[list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")] = None,
+class ChangeOptions(Struct, frozen=True):
+    """The samples and fields of the new dataset, and how they differ from the old ones."""
+
+    view: View = None
+    fields: Annotated[str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")] = None
+    rename: Annotated[list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")] = None
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
-    ] = None,
+    ] = None
     transform: Annotated[
         list[str] | None,
         Option(
             "--transform",
             help="FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be repeated.",
         ),
-    ] = None,
-    writing: WriteOptions,
-    parts: PartOptions,
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.convert`.
+
+        Raises:
+            BadParameter: An option has another form, or names no function.
+        """
+        return {
+            "fields": None if self.fields is None else [name for name in self.fields.split(",") if name],
+            "rename": pairs(self.rename, "--rename"),
+            "spec": pairs(self.spec, "--spec"),
+            "transforms": functions(self.transform, "--transform"),
+        }
+
+
+def command(
+    source: Path,
+    target: Target,
+    *,
+    changes: ChangeOptions,
+    run: RunOptions,
     chosen: SplitOptions,
     modes: ModeOptions,
-    allow_commands: Allow = False,
-    pickle: Pickle = False,
+    trust: TrustOptions,
     shown: OutputOptions,
 ) -> None:
     """Write a dataset in another container, or with other fields, types or shards.
@@ -50,24 +67,20 @@ def command(
       bushel convert texts/ tokens/ --rename text=tokens --spec text=array --transform tokens=tokenizer:encode
     """
     mode = modes.mode()
-    parts.check()
+    run.parts.check()
     import bushel
     from bushel._dataset.open import open_any
     from bushel.cli.output import progress_bar, resumable
 
-    opened = open_any(chosen.files(source), verify=True, allow_commands=allow_commands, pickle=pickle, view=view)
+    opened = open_any(chosen.files(source), verify=True, **asdict(trust), view=changes.view)
     quiet = shown.quiet or shown.as_json
-    with resumable(target), progress_bar("converting", quiet=quiet, kind=writing.progress) as report:
+    with resumable(target), progress_bar("converting", quiet=quiet, kind=run.writing.progress) as report:
         done = bushel.convert(
             opened,
             target,
-            fields=None if fields is None else [name for name in fields.split(",") if name],
-            rename=pairs(rename, "--rename"),
-            spec=pairs(spec, "--spec"),
-            transforms=functions(transform, "--transform"),
+            **changes.arguments(),
             mode=mode,
             progress=report,
-            **writing.arguments(),
-            **parts.arguments(),
+            **run.arguments(),
         )
-    tell_of_run(target, done, parts, shown)
+    tell_of_run(target, done, run.parts, shown)

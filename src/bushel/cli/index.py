@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, EngineOfShards, OutputOptions, Path, Pickle, Workers, pairs
+from bushel.cli.options import DatasetOptions, OutputOptions, Path, Pickle, ShardRunOptions, pairs
 
 if TYPE_CHECKING:
     from bushel import Dataset, Info
@@ -78,8 +78,7 @@ def command(
     ] = None,
     contents: ContentOptions,
     place: PlaceOptions,
-    workers: Workers = None,
-    engine: EngineOfShards = None,
+    running: ShardRunOptions,
     pickle: Pickle = False,
     shown: OutputOptions,
 ) -> None:
@@ -117,8 +116,7 @@ def command(
             **contents.arguments(),
             index=place.index,
             force=place.force,
-            workers=workers,
-            engine=engine,
+            **asdict(running),
             progress=progress,
         )
     if place.export is not None:

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import OutputOptions
 
 __all__ = ["command"]
+
+
+class DivideOptions(Struct, frozen=True):
+    """How the images are divided among the lists, and in which order they are listed."""
+
+    chunks: Annotated[int, Option("--chunks", min=1, help="Number of chunks to cut the images into.")] = 1
+    train_ratio: Annotated[float, Option("--train-ratio", min=0, max=1, help="Share for training.")] = 1.0
+    test_ratio: Annotated[
+        float, Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation.")
+    ] = 0.0
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")] = True
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
+    im2rec_order: Annotated[
+        bool,
+        Option(
+            "--im2rec-order",
+            help="Number classes and shuffle as MXNet's im2rec does: every folder is a class; --seed has no effect.",
+        ),
+    ] = False
 
 
 def command(
@@ -21,21 +42,8 @@ def command(
     exts: Annotated[
         list[str] | None, Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
     ] = None,
-    chunks: Annotated[int, Option("--chunks", min=1, help="Number of chunks to cut the images into.")] = 1,
-    train_ratio: Annotated[float, Option("--train-ratio", min=0, max=1, help="Share for training.")] = 1.0,
-    test_ratio: Annotated[
-        float, Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation.")
-    ] = 0.0,
-    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")] = True,
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0,
-    im2rec_order: Annotated[
-        bool,
-        Option(
-            "--im2rec-order",
-            help="Number classes and shuffle as MXNet's im2rec does: every folder is a class; --seed has no effect.",
-        ),
-    ] = False,
     *,
+    dividing: DivideOptions,
     shown: OutputOptions,
 ) -> None:
     """Write lists of images for `bushel pack` and MXNet's im2rec.
@@ -56,9 +64,9 @@ def command(
         write_lists,
     )
 
-    plan = ListPlan(chunks, train_ratio, test_ratio, shuffle, seed, im2rec_order)
+    plan = ListPlan(**asdict(dividing))
     images = find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)
-    lines, names, left_out = number_as_im2rec(images) if im2rec_order else number_as_pack(images)
+    lines, names, left_out = number_as_im2rec(images) if dividing.im2rec_order else number_as_pack(images)
     lists = list_parts(lines, plan)
     if not any(lists.values()):
         hint = "" if recursive else ": --recursive descends into its subfolders"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import Allow, DatasetOptions, Json, Path, Pickle
+from bushel.cli.options import DatasetOptions, Json, Path, TrustOptions
 
 if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
@@ -15,24 +17,35 @@ __all__ = ["command"]
 _NOT_IN_JSON = (float("inf"), float("-inf"))
 
 
-def command(
-    path: Path,
-    number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None,
-    start: Annotated[int, Option("--start", min=0, help="Number of samples to leave out before the first one.")] = 0,
-    fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = False,
+class ListOptions(Struct, frozen=True):
+    """The samples to list, and what is shown of them."""
+
+    number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None
+    start: Annotated[int, Option("--start", min=0, help="Number of samples to leave out before the first one.")] = 0
+    fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = False
     where: Annotated[
         str | None,
         Option("--where", help="List samples for which this is true, such as 'label == 3 and image.width > 256'."),
-    ] = None,
-    columns: Annotated[str | None, Option("--columns", help="Show these columns, such as label,image.width.")] = None,
+    ] = None
+    columns: Annotated[str | None, Option("--columns", help="Show these columns, such as label,image.width.")] = None
     sort: Annotated[
-        str | None, Option("--sort", help="Sort by this column; -image.width begins with the largest.")
-    ] = None,
-    as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False,
+        str | None,
+        Option("--sort", help="Sort by this column, as in image.width; -image.width puts the largest first."),
+    ] = None
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns to show."""
+        return [name.strip() for name in (self.columns or "").split(",") if name.strip()]
+
+
+def command(
+    path: Path,
     *,
+    listed: ListOptions,
     chosen: DatasetOptions,
-    allow_commands: Allow = False,
-    pickle: Pickle = False,
+    trust: TrustOptions,
     as_json: Json = False,
 ) -> None:
     """List the keys of a dataset, in order.
@@ -49,20 +62,18 @@ def command(
     from bushel.cli.describe import listing
     from bushel.cli.output import print_csv, print_json, print_text
 
-    dataset = open_any(
-        chosen.files(path), container=chosen.container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
-    )
-    names = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    dataset = open_any(chosen.files(path), container=chosen.container, **asdict(trust), damaged="warn")
+    names, as_csv, start, number = listed.names, listed.as_csv, listed.start, listed.number
     places: Any = range(0)
-    if where or names or sort or as_csv:
+    if listed.where or names or listed.sort or as_csv:
         if not isinstance(dataset, Dataset):
             raise ValueError("a stream has no columns: write it as a dataset first, with `bushel convert`")
-        dataset, places = _chosen(dataset, where, sort, start, number)
+        dataset, places = _chosen(dataset, listed)
         start, number = 0, None
     values = {name: dataset.column(name).tolist() for name in names} if isinstance(dataset, Dataset) else {}
     if as_csv:
         print_csv(["position", "key", *names])
-    for position, key, sizes in listing(dataset, start, number, sizes=(fields or as_json) and not as_csv):
+    for position, key, sizes in listing(dataset, start, number, sizes=(listed.fields or as_json) and not as_csv):
         own = {name: column[position] for name, column in values.items()}
         place = int(places[position]) if len(places) else position
         if as_csv:
@@ -75,21 +86,19 @@ def command(
             print_text("  ".join([key, *shown, *(f"{name}={found}" for name, found in sizes.items())]))
 
 
-def _chosen(
-    dataset: Dataset, where: str | None, sort: str | None, start: int, number: int | None
-) -> tuple[Dataset, Any]:
+def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
     """Return the samples to list, and their positions in the dataset."""
     import numpy as np
 
     places = np.arange(len(dataset), dtype=np.int64)
-    if where is not None:
-        places = dataset.positions_where(where)
-    if sort:
+    if listed.where is not None:
+        places = dataset.positions_where(listed.where)
+    if sort := listed.sort:
         values: Any = dataset[places].column(sort.removeprefix("-"))
         absent = np.ma.getmaskarray(values)
         order = np.argsort(np.ma.getdata(values)[~absent], kind="stable")
         if sort.startswith("-"):  # equal ones stay in order
             order = len(order) - 1 - np.argsort(np.ma.getdata(values)[~absent][::-1], kind="stable")[::-1]
         places = np.concatenate([places[~absent][order], places[absent]])
-    places = places[start : None if number is None else start + number]
+    places = places[listed.start : None if listed.number is None else listed.start + listed.number]
     return dataset[places], places

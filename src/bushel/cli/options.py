@@ -39,11 +39,13 @@ __all__ = [
     "Retries",
     "Seek",
     "ShardOptions",
+    "ShardRunOptions",
     "SizeOptions",
     "Speculate",
     "SplitOptions",
     "Target",
     "TileJpeg",
+    "TrustOptions",
     "Workers",
     "engines",
     "new_containers",
@@ -170,6 +172,20 @@ Pickle = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
+
+
+class TrustOptions(Struct, frozen=True):
+    """Options that let the files of a dataset run code."""
+
+    allow_commands: Allow = False
+    pickle: Pickle = False
+
+
+class ShardRunOptions(Struct, frozen=True):
+    """Where shards are read, and by how many threads."""
+
+    workers: Workers = None
+    engine: EngineOfShards = None
 
 
 class SplitOptions(Struct, frozen=True):

@@ -17,7 +17,7 @@ from bushel.cli.packoptions import (
     image_types,
     source_kinds,
 )
-from bushel.cli.runs import PartOptions, WriteOptions, tell_of_run
+from bushel.cli.runs import RunOptions, tell_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class MediaOptions(Struct, frozen=True):
+    """The options for images and videos."""
+
+    images: ImageOptions
+    videos: VideoOptions
+
+
 class StrictOptions(Struct, frozen=True):
     """Options for what ends a run."""
 
@@ -34,6 +41,16 @@ class StrictOptions(Struct, frozen=True):
     strict_files: Annotated[
         bool, Option("--strict-files", help="Fail if SOURCE contains files that would be passed over.")
     ] = False
+
+
+class WorkOptions(Struct, frozen=True):
+    """Options for what ends a run, for a dataset that exists at the target, and for worker processes."""
+
+    limits: StrictOptions
+    modes: ModeOptions
+    processes: Annotated[
+        int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
+    ] = 0
 
 
 def command(
@@ -46,15 +63,9 @@ def command(
     spec: Annotated[
         list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated.")
     ] = None,
-    images: ImageOptions,
-    videos: VideoOptions,
-    writing: WriteOptions,
-    parts: PartOptions,
-    limits: StrictOptions,
-    modes: ModeOptions,
-    processes: Annotated[
-        int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
-    ] = 0,
+    media: MediaOptions,
+    run: RunOptions,
+    work: WorkOptions,
     shown: OutputOptions,
 ) -> None:
     """Pack images, videos, lists, arrays or files into a dataset.
@@ -68,8 +79,8 @@ def command(
       bushel pack photos/ s3://bucket/train/ -c tar --parts 4096 --engine ray
       bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256 --shard-samples 100
     """
-    mode = modes.mode()
-    parts.check()
+    mode, images, videos = work.modes.mode(), media.images, media.videos
+    run.parts.check()
     from bushel.cli.output import progress_bar, resumable
     from bushel.ingest import pack
     from bushel.ingest.run_folder import planned_listing
@@ -79,19 +90,19 @@ def command(
     kind = reading.kind or kind_of(source, [*options, *given_options(videos=videos)])
     framed = videos.framed(kind)
     if kind in source_kinds():
-        given = given_options(reading=replace(reading, kind=None), videos=videos, images=images, jpeg=writing.jpeg)
+        given = given_options(reading=replace(reading, kind=None), videos=videos, images=images, jpeg=run.writing.jpeg)
         check_options(kind, given, framed=framed)
-    if (media := videos.media(framed=framed, images=images)) is not None:
-        options["media"] = media
+    if (read := videos.media(framed=framed, images=images)) is not None:
+        options["media"] = read
     change = None if framed or videos.clip else images.transforms()
     types = pairs(spec, "--spec")
     quiet = shown.quiet or shown.as_json
     with resumable(target):
-        listing = planned_listing(target) if parts.parts is not None and not modes.overwrite else None
+        listing = planned_listing(target) if run.parts.parts is not None and not work.modes.overwrite else None
         opened = _opened(source, kind, listing, options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
-        with progress_bar("packing", quiet=quiet, kind=writing.progress) as report:
+        with progress_bar("packing", quiet=quiet, kind=run.writing.progress) as report:
             done = pack(
                 opened,
                 target,
@@ -99,14 +110,13 @@ def command(
                 transforms=change,
                 orient=images.orient,
                 check=images.check,
-                **asdict(limits),
+                **asdict(work.limits),
                 mode=mode,
-                processes=processes,
+                processes=work.processes,
                 progress=report,
-                **writing.arguments(),
-                **parts.arguments(),
+                **run.arguments(),
             )
-    tell_of_run(target, done, parts, shown)
+    tell_of_run(target, done, run.parts, shown)
 
 
 def _opened(source: str, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:

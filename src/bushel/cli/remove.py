@@ -42,22 +42,33 @@ class ChoiceOptions(Struct, frozen=True):
         return [name for name, value in values.items() if value]
 
 
-def command(
-    path: OnePath,
-    *,
-    choice: ChoiceOptions,
-    reason: Annotated[str | None, Option("--reason", help="Why: kept in the list, and shown in errors.")] = None,
-    ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
-    listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False,
-    undo: Annotated[bool, Option("--undo", help="Take back the last call, or the one of --call.")] = False,
+class CallOptions(Struct, frozen=True):
+    """Options for earlier calls that removed samples, and for the bytes of these samples."""
+
+    listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False
+    undo: Annotated[bool, Option("--undo", help="Take back the last call, or the one of --call.")] = False
     erase: Annotated[
         bool,
         Option(
             "--erase",
             help="Overwrite the bytes of removed samples in local files: of those given, of --call, or of all.",
         ),
-    ] = False,
-    call: Annotated[int | None, Option("--call", min=0, help="Number of the call, as --list prints it.")] = None,
+    ] = False
+    call: Annotated[int | None, Option("--call", min=0, help="Number of the call, as --list prints it.")] = None
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the options that are given, of `--list` and `--undo`."""
+        return [*(["--list"] if self.listed else []), *(["--undo"] if self.undo else [])]
+
+
+def command(
+    path: OnePath,
+    *,
+    choice: ChoiceOptions,
+    reason: Annotated[str | None, Option("--reason", help="Why: kept in the list, and shown in errors.")] = None,
+    ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
+    calls: CallOptions,
     index: Annotated[
         str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
     ] = None,
@@ -78,21 +89,22 @@ def command(
       bushel remove train/ --keys opt-out.txt --reason "opt-out of May" --erase
       bushel remove train/ --erase
     """
-    _check_choice([*choice.given, *(["--list"] if listed else []), *(["--undo"] if undo else [])], call, erase=erase)
+    call, erase = calls.call, calls.erase
+    _check_choice([*choice.given, *calls.given], call, erase=erase)
     import bushel
     from bushel.cli.output import count, print_json, print_text
 
     place: Any = "auto" if index is None else index
-    if listed:
-        calls = bushel.removals(path, index=place)
+    if calls.listed:
+        removals = bushel.removals(path, index=place)
         if shown.as_json:
-            print_json([asdict(one) for one in calls])
+            print_json([asdict(one) for one in removals])
         else:
-            print_text("\n".join(map(_line, calls)) or "no samples were removed")
+            print_text("\n".join(map(_line, removals)) or "no samples were removed")
         return
     what: list[str] = []
     facts: dict[str, Any] = {}
-    if undo:
+    if calls.undo:
         done = bushel.restore(path, call=call, index=place)
         facts = asdict(done)
         what.append(f"{count(done.samples, 'sample')} restored, removed on {_day(done)} ({done.reason})")

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class FormOptions(Struct, frozen=True):
+    """The containers, and which samples count as intact."""
+
+    container: Kind = None
+    to: Annotated[
+        str | None,
+        Option("--to", help="Container of the new dataset. [default: the damaged one's]", values=new_containers),
+    ] = None
+    decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False
+
+
 class RunOptions(Struct, frozen=True):
     """How the work is divided, and where it runs."""
 
@@ -45,12 +56,7 @@ def command(
     path: OnePath,
     target: Target,
     *,
-    container: Kind = None,
-    to: Annotated[
-        str | None,
-        Option("--to", help="Container of the new dataset. [default: the damaged one's]", values=new_containers),
-    ] = None,
-    decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False,
+    form: FormOptions,
     sizes: SizeOptions,
     resume: Resume = False,
     max_problems: MaxProblems = 1000,
@@ -75,9 +81,7 @@ def command(
         done = bushel.repair(
             path,
             target,
-            container=container,
-            to=to,
-            decode=decode,
+            **asdict(form),
             **asdict(sizes),
             mode="resume" if resume else "create",
             max_problems=max_problems,

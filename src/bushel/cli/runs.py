@@ -29,7 +29,7 @@ from bushel.cli.packoptions import allowed_errors
 if TYPE_CHECKING:
     from bushel.ingest import PackResult
 
-__all__ = ["PartOptions", "WriteOptions", "tell_of_run"]
+__all__ = ["PartOptions", "RunOptions", "WriteOptions", "tell_of_run"]
 
 
 class WriteOptions(ShardOptions, frozen=True):
@@ -165,6 +165,21 @@ class PartOptions(Struct, frozen=True):
         command = [sys.executable, "-m", "bushel", *scheduler.without_engine(sys.argv[1:])]
         jobs = scheduler.submit(command, target, missing, sbatch=self.sbatch or "", retries=self.retries)
         print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
+
+
+class RunOptions(Struct, frozen=True):
+    """How the samples of a run are written, and in which parts."""
+
+    writing: WriteOptions
+    parts: PartOptions
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.pack` and `bushel.convert`.
+
+        Raises:
+            BadParameter: As for `WriteOptions.arguments`.
+        """
+        return {**self.writing.arguments(), **self.parts.arguments()}
 
 
 def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: OutputOptions) -> None:

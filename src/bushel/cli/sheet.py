@@ -6,28 +6,35 @@ from typing import Annotated
 
 import click
 
+from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import DatasetOptions, OnePath, Quiet
 
 __all__ = ["command"]
 
 
+class DrawOptions(Struct, frozen=True):
+    """The samples to draw, and their size."""
+
+    rows: Annotated[int, Option("--rows", min=1, max=200, help="Number of rows.")] = 8
+    columns: Annotated[int, Option("--columns", min=1, max=200, help="Number of samples in a row.")] = 8
+    side: Annotated[
+        int, Option("--side", min=16, max=1024, help="Largest width and largest height of a sample in pixels.")
+    ] = 160
+    where: Annotated[
+        str | None, Option("--where", help="Only samples of this condition on columns, such as 'label == 3'.")
+    ] = None
+    start: Annotated[int, Option("--start", min=0, help="Position of the first sample, after --where.")] = 0
+    field: Annotated[
+        str | None, Option("--field", help="The field to draw. [default: the first image, clip or array]")
+    ] = None
+
+
 def command(
     path: OnePath,
     output: Annotated[str, Argument(help="The picture to write: .jpg, .png or .webp.", metavar="OUT")],
-    rows: Annotated[int, Option("--rows", min=1, max=200, help="Number of rows.")] = 8,
-    columns: Annotated[int, Option("--columns", min=1, max=200, help="Number of samples in a row.")] = 8,
-    side: Annotated[
-        int, Option("--side", min=16, max=1024, help="Largest width and height of a sample in pixels.")
-    ] = 160,
-    where: Annotated[
-        str | None, Option("--where", help="Only samples of this condition on columns, such as 'label == 3'.")
-    ] = None,
-    start: Annotated[int, Option("--start", min=0, help="Position of the first sample, after --where.")] = 0,
-    field: Annotated[
-        str | None, Option("--field", help="The field to draw. [default: the first image, clip or array]")
-    ] = None,
     *,
+    drawing: DrawOptions,
     chosen: DatasetOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -50,17 +57,19 @@ def command(
     if os.path.splitext(output)[1].lower() not in (".jpg", ".jpeg", ".png", ".webp"):
         raise click.BadParameter(f"{output!r} should end in .jpg, .png or .webp", param_hint="OUT")
     dataset = bushel.open(chosen.files(path), container=chosen.container)
-    if where is not None:
-        dataset = dataset.where(where)
-    drawn = field or main_field(dataset.spec)
+    if drawing.where is not None:
+        dataset = dataset.where(drawing.where)
+    drawn = drawing.field or main_field(dataset.spec)
     if drawn is None:
         raise ValueError(f"there is no image, clip or array to draw: the fields are {', '.join(dataset.spec)}")
     if drawn not in dataset.spec:
         raise KeyError(f"there is no field {drawn!r}: the fields are {', '.join(dataset.spec)}")
-    keys = dataset.keys[start : start + rows * columns]
+    start, columns = drawing.start, drawing.columns
+    keys = dataset.keys[start : start + drawing.rows * columns]
     if not keys:
         raise ValueError(f"there are no samples to draw: {count(len(dataset), 'sample')}, --start {start}")
-    sheet, bad = contact_sheet(dataset, drawn, keys, columns=min(columns, len(keys)), side=side, first=start)
+    columns = min(columns, len(keys))
+    sheet, bad = contact_sheet(dataset, drawn, keys, columns=columns, side=drawing.side, first=start)
     with naming(output):
         sheet.save(output, quality=88)
     say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}", quiet=quiet)

@@ -9,12 +9,21 @@ import click
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, EngineOfShards, MaxProblems, OutputOptions, Path, Pickle, Workers
+from bushel.cli.options import DatasetOptions, MaxProblems, OutputOptions, Path, Pickle, ShardRunOptions
 
 if TYPE_CHECKING:
     from bushel import VerifyResult
 
 __all__ = ["command"]
+
+
+class CheckOptions(Struct, frozen=True):
+    """Options for what is compared and decoded."""
+
+    checksums: Annotated[
+        bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
+    ] = True
+    decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False
 
 
 class DigestOptions(Struct, frozen=True):
@@ -42,14 +51,10 @@ def command(
     path: Path,
     *,
     chosen: DatasetOptions,
-    checksums: Annotated[
-        bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
-    ] = True,
-    decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False,
+    checks: CheckOptions,
     signed: DigestOptions,
     max_problems: MaxProblems = 1000,
-    workers: Workers = None,
-    engine: EngineOfShards = None,
+    running: ShardRunOptions,
     pickle: Pickle = False,
     shown: OutputOptions,
 ) -> None:
@@ -73,18 +78,16 @@ def command(
     with progress_bar("verifying", quiet=shown.quiet) as progress:
         found = bushel.verify(
             chosen.files(path),
-            checksums=checksums,
-            decode=decode,
+            **asdict(checks),
             container=chosen.container,
-            workers=workers,
-            engine=engine,
+            **asdict(running),
             pickle=pickle,
             max_problems=max_problems,
             progress=progress,
         )
     if signed.digest or signed.signer is not None:
         signers = {"allowed_signers": signed.allowed_signers, "signer": signed.signer}
-        wrong = bushel.check_digest(path, **signers, workers=workers)
+        wrong = bushel.check_digest(path, **signers, workers=running.workers)
         found = replace(found, problems=(*found.problems, *wrong))
     if shown.as_json:
         more = {"ok": found.ok, "verdict": found.verdict, "bytes_unchecked": found.bytes_unchecked}
@@ -94,7 +97,7 @@ def command(
         print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
     if not shown.quiet:
         print_text(f"{path}: {_summary(found)}")
-        if checksums and found.ok and found.verdict != "ok":
+        if checks.checksums and found.ok and found.verdict != "ok":
             print_text("`bushel index` records the checksums of bytes that have none.")
     raise click.exceptions.Exit(0 if found.ok else 1)
 

@@ -45,6 +45,15 @@ class OrderOptions(Struct, frozen=True):
             raise click.BadParameter("sizes of batches by length need --bucket-by", param_hint="--batch-size")
 
 
+class AskedOptions(Struct, frozen=True):
+    """The step or the sample that is asked for."""
+
+    step: Annotated[int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")] = None
+    rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0
+    key: Annotated[str | None, Option("--key", help="Print the steps that have this sample instead.")] = None
+    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: the state's]")] = None
+
+
 def command(
     path: Path,
     *,
@@ -53,10 +62,7 @@ def command(
         str | None, Option("--batch-size", help="Batch size of a rank; with --bucket-by also such as 128:64,512:16.")
     ] = None,
     world_size: Annotated[int, Option("--world-size", min=1, help="Number of ranks.")] = 1,
-    step: Annotated[int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")] = None,
-    rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0,
-    key: Annotated[str | None, Option("--key", help="Print the steps that have this sample instead.")] = None,
-    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: the state's]")] = None,
+    wanted: AskedOptions,
     options: OrderOptions,
     container: Kind = None,
     as_json: Json = False,
@@ -71,7 +77,8 @@ def command(
       bushel who train/ --state state.json --batch-size 256 --world-size 8 --step 340 --rank 3
       bushel who train/ --state state.json --batch-size 256 --key n01440764/10026
     """
-    if (step is None) == (key is None):
+    step, key = wanted.step or 0, wanted.key
+    if (wanted.step is None) == (key is None):
         raise click.BadParameter("give --step for the samples of a step, or --key for its steps", param_hint="--step")
     options.check(batch_size)
     import bushel
@@ -87,11 +94,11 @@ def command(
         asked: _Order = _OfLoader.of(dataset, saved, given, size, world_size)
     else:
         asked = _OfState.of(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
-    own = asked.epoch if epoch is None else epoch
+    own = asked.epoch if wanted.epoch is None else wanted.epoch
     if key is not None:
         _print_steps(own, key, asked.when(key, own), as_json=as_json)
     else:
-        _print_keys(own, step or 0, rank, asked.who(step or 0, rank, own), as_json=as_json)
+        _print_keys(own, step, wanted.rank, asked.who(step, wanted.rank, own), as_json=as_json)
 
 
 class _Order(Protocol):

@@ -1,0 +1,105 @@
+"""Files, functions and lists of parameters stay short enough to be read at once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import bushel
+
+HOUSE = Path(bushel.__file__).parent
+FILES = [*sorted(HOUSE.rglob("*.py")), *sorted(HOUSE.rglob("*.pyi"))]
+
+MOST_LINES = 450
+MOST_LINES_OF_A_FUNCTION = 60
+MOST_PARAMETERS = 8
+
+PUBLIC = {
+    "_dataset/indexing.py:index",
+    "_dataset/open.py:open",
+    "_runtime/parallel.py:parallel_map",
+    "_writer/writer.py:Writer.__init__",
+    "cards/describing.py:card",
+    "ingest/converting.py:convert",
+    "ingest/packing.py:pack",
+    "ingest/reshape.py:split",
+    "integrity/repair_dataset.py:repair",
+    "integrity/verify_dataset.py:verify",
+    "viewer/serve.py:view",
+}
+"""Public functions whose options are keywords that users write."""
+
+OF_ORIGINALS = {
+    "compat/ffrecord/torch/dataloader.py:DataLoader.__init__",
+    "compat/granular/loader.py:Loader.__init__",
+    "compat/gulpio2/adapters.py:Custom20BNCsvWebmAdapter.__init__",
+    "compat/gulpio2/adapters.py:Custom20BNJsonVideoAdapter.__init__",
+    "compat/mxnet/gluon/data/loader.py:DataLoader.__init__",
+    "compat/mxnet/image/augment.py:CreateAugmenter",
+    "compat/mxnet/image/iterator.py:ImageIter.__init__",
+    "compat/mxnet/io/record_iter.py:ImageRecordIter.__init__",
+    "compat/webdataset/compat.py:WebDataset.__init__",
+    "compat/webdataset/wids/dataset.py:ShardListDataset.__init__",
+    "compat/webdataset/wids/samplers.py:DistributedChunkedSampler",
+    "compat/webdataset/writer.py:TarWriter.__init__",
+}
+"""Drop-ins that have the parameters of what they replace."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions_of(node: ast.AST, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Function]]:
+    """Yield the functions of a module with their dotted names, methods and inner functions included."""
+    for each in ast.iter_child_nodes(node):
+        inside = names
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = (*names, each.name)
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ".".join(inside), each
+        yield from functions_of(each, inside)
+
+
+def all_functions() -> Iterator[tuple[str, Function]]:
+    """Yield every function of the source with its file and name."""
+    for path in FILES:
+        if path.suffix == ".py":
+            for name, function in functions_of(ast.parse(path.read_text("utf-8"))):
+                yield f"{path.relative_to(HOUSE)}:{name}", function
+
+
+def lines_of(function: Function) -> int:
+    """Return the number of lines of a function's body, without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def parameters_of(function: Function) -> int:
+    """Return the number of parameters of a function, without `self` and `cls`."""
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names += [each.arg for each in (given.vararg, given.kwarg) if each is not None]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def test_files_are_short() -> None:
+    lines = {str(path.relative_to(HOUSE)): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert not {name: length for name, length in lines.items() if length > MOST_LINES}
+
+
+def test_functions_are_short() -> None:
+    lines = {name: lines_of(function) for name, function in all_functions()}
+    assert not {name: length for name, length in lines.items() if length > MOST_LINES_OF_A_FUNCTION}
+
+
+def test_only_public_functions_have_many_parameters() -> None:
+    many = {name for name, function in all_functions() if parameters_of(function) > MOST_PARAMETERS}
+    assert many == PUBLIC | OF_ORIGINALS, "group the options of a private function in a frozen struct"
+
+
+def test_functions_are_found_wherever_they_are() -> None:
+    tree = ast.parse(
+        "class A:\n    def f(self, a, *b, c=1, **d):\n        '''Text.'''\n        def g(): pass\n        return 1"
+    )
+    found = {name: (lines_of(function), parameters_of(function)) for name, function in functions_of(tree)}
+    assert found == {"A.f": (2, 4), "A.f.g": (1, 0)}
