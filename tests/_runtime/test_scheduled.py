@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bushel._runtime.scheduled import BLOCK, Scheduled, evenly, parting, scheduled_of, share_block
@@ -61,6 +61,33 @@ def test_shares_are_exact_at_every_point(ramp: bool) -> None:
     if not ramp:
         assert not sets[:10_000].any()
         assert set(sets[10_000:17_001].tolist()) == {0, 1}
+
+
+@settings(max_examples=25)
+@given(
+    sets=st.integers(2, 6),
+    starts=st.lists(st.integers(1, 2 * BLOCK), max_size=3, unique=True),
+    ramp=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_no_place_is_farther_from_its_share_than_documented(
+    sets: int, starts: list[int], ramp: bool, seed: int
+) -> None:
+    random, starts, end = np.random.default_rng(seed), [0, *sorted(starts)], 3 * BLOCK
+    weights = [random.random(sets) + 1e-3 for _ in starts]
+    points = tuple((start, tuple(own.tolist())) for start, own in zip(starts, weights, strict=True))
+    found, _ = Scheduled((10**6,) * sets, points, ramp, end).sets_of(np.arange(end))
+    due, allowed = np.empty((end, sets)), np.empty(end)
+    for number, (start, own) in enumerate(zip(starts, weights, strict=True)):
+        stop = starts[number + 1] if number + 1 < len(starts) else end
+        after = weights[number + 1] if ramp and number + 1 < len(starts) else own
+        low, high = own / own.sum(), after / after.sum()
+        places = (np.arange(stop - start) + 0.5) / (stop - start)
+        due[start:stop] = low + (high - low) * places[:, None]
+        changes = 2 * (number + 1) if ramp else number  # with the ramp that is going on
+        allowed[start:stop] = 1 + changes + np.arange(start + 1, stop + 1) / BLOCK
+    drawn = np.cumsum(found[:, None] == np.arange(sets), axis=0)
+    assert (np.abs(drawn - np.cumsum(due, axis=0)).max(axis=1) < allowed + 1e-6).all()
 
 
 def test_sets_are_read_pass_after_pass() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel import kernels
+from bushel._runtime import permutation
 
 
 @given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1), data=st.data())
@@ -99,3 +100,95 @@ def test_sums_refuse_items_beyond_the_table(wrong: int) -> None:
         kernels.window_sums(table, np.array([0, wrong], np.int32), 2)
     with pytest.raises(ValueError, match="window"):
         kernels.window_sums(table, np.array([0], np.int32), 0)
+
+
+def derive_more(state: int, word: int) -> int:
+    """Return the hash of the words of a state and one more."""
+    return permutation.derive(state ^ word)
+
+
+SHARES = st.lists(st.integers(1, 40), min_size=1, max_size=9)
+SEEDS = st.integers(0, 2**64 - 1)
+
+
+@given(shares=SHARES, state=SEEDS, draws=st.lists(st.integers(0, 2**50), max_size=20), first=st.integers(0, 2000))
+def test_mixed_draws_are_those_of_permuted_blocks(shares: list[int], state: int, draws: list[int], first: int) -> None:
+    own = np.array([*range(first, first + 150), *draws], np.int64)  # neighbours, and draws anywhere
+    sets, numbers = kernels.mixed_draws(own, np.array(shares), state)
+    width, set_of = sum(shares), np.repeat(np.arange(len(shares)), shares)
+    for draw, found, number in zip(own.tolist(), sets.tolist(), numbers.tolist(), strict=True):
+        block, place = divmod(draw, width)
+        images = kernels.permute(np.arange(width), width, derive_more(state, block))
+        assert found == set_of[images[place]]
+        assert number == block * shares[found] + np.count_nonzero(set_of[images[:place]] == found)
+
+
+@given(sizes=SHARES, state=SEEDS, seed=SEEDS, data=st.data())
+def test_samples_of_draws_are_permuted_pass_by_pass(
+    sizes: list[int], state: int, seed: int, data: st.DataObject
+) -> None:
+    pairs = st.tuples(st.integers(0, len(sizes) - 1), st.one_of(st.integers(0, 200), st.integers(0, 2**62 - 1)))
+    draws = data.draw(st.lists(pairs, max_size=60))
+    sets, numbers = (np.array([draw[place] for draw in draws], np.int64) for place in (0, 1))
+    found = kernels.draw_samples(sets, numbers, np.array(sizes), state, seed)
+    for (own, number), sample in zip(draws, found.tolist(), strict=True):
+        passes, inside = divmod(number, sizes[own])
+        key = state
+        for word in (sizes[own], seed, passes, own):
+            key = derive_more(key, word)
+        [image] = kernels.permute(np.array([inside]), sizes[own], key).tolist()
+        assert sample == sum(sizes[:own]) + image
+
+
+@given(
+    weights=st.lists(st.sampled_from([0, 0, 0, 1e-300, 0.1, 1, 3, 1e9]), min_size=1, max_size=200),
+    buckets=st.integers(1, 300),
+    key=SEEDS,
+)
+def test_draws_by_weight_are_found_as_numpy_finds_them(weights: list[float], buckets: int, key: int) -> None:
+    sums, positions = np.cumsum([*weights, 1e-3]), np.arange(500)
+    guide = kernels.guide_sums(sums, buckets)
+    words = permutation.random_words(key, positions) >> np.uint64(11)
+    numbers = words.astype(np.float64) * 2.0**-53 * sums[-1]
+    found = kernels.draw_by_weight(sums, guide, key, positions)
+    assert np.array_equal(found, np.searchsorted(sums, numbers, side="right"))
+
+
+def test_draws_by_weight_stay_inside_with_a_wrong_guide() -> None:
+    sums, positions = np.cumsum(np.ones(50)), np.arange(100)
+    for wrong in (np.full(12, -1), np.full(12, 2**62), np.arange(12)[::-1] * 7):
+        found = kernels.draw_by_weight(sums, wrong.astype(np.int64), 1, positions)
+        assert ((found >= 0) & (found <= 50)).all()
+    assert (
+        kernels.draw_by_weight(np.array([5e-324]), kernels.guide_sums(np.array([5e-324]), 9), 1, positions[:3]).max()
+        <= 1
+    )
+
+
+def test_draws_refuse_what_is_out_of_range() -> None:
+    one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
+    for shares in (zero, one[:0], np.array([2**48, 1])):
+        with pytest.raises(ValueError, match="shares: expected"):
+            kernels.mixed_draws(one, shares, 0)
+    with pytest.raises(IndexError, match="draws: expected 0 to"):
+        kernels.mixed_draws(-one, one, 0)
+    for sets in (one, -one):
+        with pytest.raises(IndexError, match="sets: expected 0 to the number of sizes - 1"):
+            kernels.draw_samples(sets, zero, one, 0, 0)
+    with pytest.raises(ValueError, match="numbers: expected"):
+        kernels.draw_samples(zero, -one, one, 0, 0)
+    with pytest.raises(ValueError, match="sizes: expected"):
+        kernels.draw_samples(zero, zero, zero, 0, 0)
+    with pytest.raises(ValueError, match="the same length"):
+        kernels.draw_samples(zero, one[:0], one, 0, 0)
+    for sums in (np.zeros(1), np.zeros(0), np.array([np.nan])):
+        with pytest.raises(ValueError, match="sums: expected"):
+            kernels.guide_sums(sums, 1)
+        with pytest.raises(ValueError, match="sums: expected"):
+            kernels.draw_by_weight(sums, np.zeros(3, np.int64), 0, zero)
+    with pytest.raises(ValueError, match="buckets: expected"):
+        kernels.guide_sums(np.ones(1), 0)
+    with pytest.raises(ValueError, match="guide: expected"):
+        kernels.draw_by_weight(np.ones(1), one, 0, zero)
+    with pytest.raises(TypeError, match="sums: expected a contiguous one-dimensional float64 array"):
+        kernels.guide_sums(one, 1)  # type: ignore[arg-type]

@@ -123,3 +123,21 @@ def test_other_lengths_seeds_and_epochs_have_counts_of_their_own() -> None:
                     before = set(kept())
                     who.batch_of(replace(plan, order=order), epoch, 150, 0)
                     assert set(kept()) - before
+
+
+@pytest.mark.parametrize("pad", [None, "wrap"])
+def test_rows_after_a_step_are_not_counted(pad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_TABLES_SIZE", "0")
+    monkeypatch.setattr(chunked, "_AT_A_TIME", 1)
+    monkeypatch.setattr(chunked, "_MOST_AT_A_TIME", 1)
+    plan = replace(chunks(CLASSES)(), pad=pad)  # draws, of which nobody knows how many tokens they have
+    who.batch_of(plan, 0, 3, 0)
+    [(_, counts)] = plan.order._counts
+    assert 1 < len(counts.head) < 5
+    own = chunks(CLASSES)()
+    early = next(sample for sample in range(6000) if 0 < max(CLASSES.positions(0, sample), default=0) < 1000)
+    assert who.steps_with(own, 0, early)
+    [(_, counts)] = own.order._counts
+    assert len(counts.head) < own.order._windows / 2
+    with pytest.raises(IndexError, match=f"step=999: epoch 0 has {own.at(0).steps()} steps"):
+        who.batch_of(plan, 0, 999, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
 from bushel import kernels
 from bushel._runtime.parallel import map_all
@@ -76,8 +77,11 @@ class _OnceEach(Struct, frozen=True):
         check_positions(self.samples, epoch, positions)
         return self._take(epoch, positions) if self.samples else positions.copy()
 
-    def look_up(self, table: U32, epoch: int, first: int, last: int) -> U32:
-        """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
+    def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
+        """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.
+
+        Those of each `window` positions, counted from 0, may come in any order.
+        """
         return table[self.take(epoch, np.arange(first, last, dtype=np.int64))]
 
     def _take(self, epoch: int, positions: I64) -> I64:
@@ -103,7 +107,7 @@ class Sequential(_OnceEach, Struct, frozen=True):
         """Kind, parameters and version. A loader refuses a saved state of another version."""
         return f"sequential/{ORDER_VERSION}"
 
-    def look_up(self, table: U32, epoch: int, first: int, last: int) -> U32:
+    def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
         return table[first:last]
 
@@ -131,7 +135,7 @@ class Exact(_OnceEach, Struct, frozen=True):
         """Kind, parameters and version. A loader refuses a saved state of another version."""
         return f"exact/{ORDER_VERSION}"
 
-    def look_up(self, table: U32, epoch: int, first: int, last: int) -> U32:
+    def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
         key = derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
         return kernels.look_up(table, first, last - first, key)
@@ -179,6 +183,13 @@ class Blocks(_OnceEach, Struct, frozen=True):
         """Kind, parameters and version. A loader refuses a saved state of another version."""
         return f"blocks({self.size},{self.window})/{ORDER_VERSION}"
 
+    def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
+        """Return the entries of a table of all samples, as the other orders do."""
+        positions = np.arange(first, last, dtype=np.int64)
+        check_positions(self.samples, epoch, positions)
+        mixes = window % (self.size * self.window)  # else samples are mixed only with others of the same window
+        return table[self._unblock(epoch, self._mix(epoch, positions) if mixes else positions)]
+
     def _take(self, epoch: int, positions: I64) -> I64:
         return self._unblock(epoch, self._mix(epoch, positions))
 
@@ -217,7 +228,13 @@ class Blocks(_OnceEach, Struct, frozen=True):
         permuted = Permutation(blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch))
         short_block_end = permuted.find(blocks - 1) * self.size + self.size - missing
         positions = np.where(positions >= short_block_end, positions + missing, positions)
-        return permuted.take(positions // self.size) * self.size + positions % self.size
+        slots = positions // self.size
+        low, high = (int(slots.min()), int(slots.max())) if len(slots) else (0, 0)
+        if high - low < len(slots):  # each block is permuted once
+            own = permuted.take(np.arange(low, high + 1, dtype=np.int64))[slots - low]
+        else:
+            own = permuted.take(slots)
+        return own * self.size + (positions - slots * self.size)
 
 
 @public("bushel.loader")
@@ -265,18 +282,8 @@ class Mixed(Struct, frozen=True):
         if (epoch + 1) * self.samples > LIMIT:
             raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
         sets, draws = self.draws(positions + epoch * self.samples)
-        found = np.empty_like(positions)
-        starts = np.cumsum((0, *self.sizes)).tolist()
-        order = np.argsort(sets, kind="stable")
-        present, firsts = np.unique(sets[order], return_index=True)
-        for number, mine in zip(present.tolist(), np.split(order, firsts[1:]), strict=bool(len(present))):
-            size = self.sizes[number]
-            passes, there = np.divmod(draws[mine], size)
-            for one in np.unique(passes).tolist():
-                chosen = passes == one
-                key = derive(ORDER_VERSION, PART, size, self.seed, one, number)
-                found[mine[chosen]] = starts[number] + Permutation(size, key).take(there[chosen])
-        return found
+        sizes = np.array(self.sizes, np.int64)
+        return kernels.draw_samples(sets, draws, sizes, derive(ORDER_VERSION, PART), self.seed)
 
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""
@@ -290,35 +297,24 @@ class Mixed(Struct, frozen=True):
             earlier = one * size + Permutation(size, key).find(sample - int(starts[number]))
             if low <= earlier < high:
                 block, before = divmod(earlier, share)
-                place = np.flatnonzero(self._block(block)[0] == number)[before]
+                place = np.flatnonzero(self._block(block) == number)[before]
                 found.append(block * sum(self.shares) + int(place) - first)
         return found
 
     def _drawn(self, number: int, draws: int) -> int:
         """Return how many of the first draws of the endless sequence are from a set."""
         block, inside = divmod(draws, sum(self.shares))
-        return block * self.shares[number] + int(np.count_nonzero(self._block(block)[0][:inside] == number))
+        return block * self.shares[number] + int(np.count_nonzero(self._block(block)[:inside] == number))
 
     def draws(self, positions: I64) -> tuple[I64, I64]:
         """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
-        block, shares = sum(self.shares), np.array(self.shares, np.int64)
-        numbers, inside = np.divmod(positions, block)
-        sets, draws = np.empty_like(positions), np.empty_like(positions)
-        for number in np.unique(numbers).tolist():
-            chosen = numbers == number
-            in_block, before = self._block(number)
-            sets[chosen] = in_block[inside[chosen]]
-            draws[chosen] = number * shares[sets[chosen]] + before[inside[chosen]]
-        return sets, draws
+        state = derive(ORDER_VERSION, _MIXED, sum(self.shares), self.seed)
+        return kernels.mixed_draws(positions, np.array(self.shares, np.int64), state)
 
-    def _block(self, number: int) -> tuple[I64, I64]:
-        """Return the set of each draw of a block, and the number of earlier draws of the block from that set."""
-        block, ends = sum(self.shares), np.cumsum(self.shares)
-        key = derive(ORDER_VERSION, _MIXED, block, self.seed, number)
-        sets = np.searchsorted(ends, Permutation(block, key).take(np.arange(block, dtype=np.int64)), side="right")
-        before = np.empty(block, np.int64)
-        before[np.argsort(sets, kind="stable")] = np.arange(block) - np.repeat(ends - self.shares, self.shares)
-        return sets, before
+    def _block(self, number: int) -> I64:
+        """Return the set of each draw of a block."""
+        block = sum(self.shares)
+        return self.draws(np.arange(number * block, (number + 1) * block, dtype=np.int64))[0]
 
 
 class Weighted(Struct, frozen=True, eq=False):
@@ -327,10 +323,12 @@ class Weighted(Struct, frozen=True, eq=False):
     Attributes:
         sums: float64[samples], the sums of the weights up to each sample, ascending. The last one is above 0.
         seed: 0 to 2**64 - 1.
+        guides: Where to look for a number in the sums, when that was needed.
     """
 
     sums: npt.NDArray[np.float64]
     seed: int = 0
+    guides: list[I64] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_order(self.samples, self.seed)
@@ -348,15 +346,13 @@ class Weighted(Struct, frozen=True, eq=False):
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
         check_positions(self.samples, epoch, positions)
-        drawn = self._drawn(epoch, positions)
-        if len(drawn) < _SORTED_FROM:
-            found = np.searchsorted(self.sums, drawn, side="right")
-        else:  # ascending numbers are found several times as fast, as the sums near them are in the processor's cache
-            order = np.argsort(drawn)
-            found = np.empty(len(drawn), np.int64)
-            found[order] = np.searchsorted(self.sums, drawn[order], side="right")
+        if not self.samples:
+            return positions.copy()
+        if not self.guides:
+            self.guides.append(kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE)))
+        found = kernels.draw_by_weight(self.sums, self.guides[0], self._key(epoch), positions)
         last = np.searchsorted(self.sums, self.sums[-1:], side="left")  # of those with a weight above 0
-        return np.minimum(found, last).astype(np.int64)
+        return np.minimum(found, last)
 
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""
@@ -377,8 +373,11 @@ class Weighted(Struct, frozen=True, eq=False):
 
     def _drawn(self, epoch: int, positions: I64) -> npt.NDArray[np.float64]:
         """Return the numbers that are drawn, from 0 to the sum of all weights."""
-        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
-        return (random_words(key, positions) >> np.uint64(11)).astype(np.float64) * 2.0**-53 * self.sums[-1:]
+        words = random_words(self._key(epoch), positions) >> np.uint64(11)
+        return words.astype(np.float64) * 2.0**-53 * self.sums[-1:]
+
+    def _key(self, epoch: int) -> int:
+        return derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
 
 
 class Balanced(Struct, frozen=True, eq=False):
@@ -422,7 +421,7 @@ class Balanced(Struct, frozen=True, eq=False):
         return Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
 
 
-_SORTED_FROM = 1 << 10  # draws, which are then sorted before they are looked for
+_SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
 _AT_A_TIME = 1 << 16  # draws whose numbers stay in the processor's cache
 _BALANCED_BLOCK = 4096
 """Draws, at least, within which every class has exactly its share."""

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bushel import kernels
 from bushel._runtime.order import (
     ORDER_VERSION,
     PART,
@@ -149,6 +150,22 @@ class _Segment:
         """Return the sets of a block, as `evenly`."""
         return evenly(tuple(self.shares[min(block, len(self.shares) - 1)].tolist()), self.slopes)
 
+    def sets_of(self, draws: I64) -> tuple[I64, I64]:
+        """Return the set of each draw of the segment, and the number of earlier draws from that set."""
+        blocks, places = np.divmod(draws - self.start, BLOCK)
+        if len(self.shares) == 1:
+            own, before = self.sets(0)
+            sets = own[places]
+            return sets, self.before[sets] + self.shares[0][sets] * blocks + before[places]
+        sets, numbers = np.empty_like(draws), np.empty_like(draws)
+        ends = np.append(np.flatnonzero(np.diff(blocks)) + 1, len(blocks)).tolist() if len(blocks) else []
+        for start, end in zip([0, *ends], ends, strict=False):  # draws of one block
+            block = int(blocks[start])
+            own, before = self.sets(block)
+            sets[start:end] = mine = own[places[start:end]]
+            numbers[start:end] = self.drawn(block)[mine] + before[places[start:end]]
+        return sets, numbers
+
     def drawn(self, block: int) -> I64:
         """Return int64[sets], the draws from each set before a block, from the start of the schedule."""
         inside: I64 = self.sums[block] if len(self.shares) > 1 else self.shares[0] * block
@@ -229,31 +246,24 @@ class Scheduled:
     def samples_of(self, draws: I64) -> I64:
         """Return the samples of draws, numbered from the start of the schedule: int64[n] to int64[n]."""
         sets, numbers = self.sets_of(draws)
-        found, start = np.empty_like(draws), 0
-        for number, (source, size) in enumerate(zip(self.sources, self.sizes, strict=True)):
-            mine = np.flatnonzero(sets == number)
-            if isinstance(source, Scheduled):
-                found[mine] = start + source.samples_of(numbers[mine])
-            else:
-                passes, there = np.divmod(numbers[mine], size)
-                for one in np.unique(passes).tolist():
-                    chosen = passes == one
-                    key = derive(ORDER_VERSION, PART, size, self.seed, one, number)
-                    found[mine[chosen]] = start + Permutation(size, key).take(there[chosen])
-            start += size
+        sizes = np.array(self.sizes, np.int64)
+        found = kernels.draw_samples(sets, numbers, sizes, derive(ORDER_VERSION, PART), self.seed)
+        for number, source in enumerate(self.sources):
+            if isinstance(source, Scheduled):  # has an order of its own
+                mine = np.flatnonzero(sets == number)
+                found[mine] = int(sizes[:number].sum()) + source.samples_of(numbers[mine])
         return found
 
     def sets_of(self, draws: I64) -> tuple[I64, I64]:
         """Return the set of each draw, and the number of earlier draws from that set."""
+        if len(draws):
+            for segment in self._segments:
+                if segment.start <= draws.min() and draws.max() < segment.stop:
+                    return segment.sets_of(draws)
         sets, numbers = np.empty_like(draws), np.empty_like(draws)
         for segment in self._segments:
             inside = np.flatnonzero((draws >= segment.start) & (draws < segment.stop))
-            blocks, places = np.divmod(draws[inside] - segment.start, BLOCK)
-            for block in np.unique(blocks).tolist():
-                mine, at = inside[blocks == block], places[blocks == block]
-                own, before = segment.sets(block)
-                sets[mine] = own[at]
-                numbers[mine] = segment.drawn(block)[own[at]] + before[at]
+            sets[inside], numbers[inside] = segment.sets_of(draws[inside])
         return sets, numbers
 
     def draw_of(self, number: int, earlier: int) -> int | None:
@@ -309,10 +319,13 @@ SampleOrder: TypeAlias = Order | Scheduled
 """An order of samples, of which each has one position or several."""
 
 
-def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int) -> U32:
-    """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
+def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
+    """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.
+
+    Those of each `window` positions, counted from 0, may come in any order.
+    """
     if isinstance(order, Sequential | Exact | Blocks):
-        return order.look_up(table, epoch, first, last)
+        return order.look_up(table, epoch, first, last, window)
     return table[order.take(epoch, np.arange(first, last, dtype=np.int64))]
 
 

@@ -171,7 +171,19 @@ from bushel.kernels._order import (
     count_rows as count_rows,
 )
 from bushel.kernels._order import (
+    draw_by_weight as draw_by_weight,
+)
+from bushel.kernels._order import (
+    draw_samples as draw_samples,
+)
+from bushel.kernels._order import (
+    guide_sums as guide_sums,
+)
+from bushel.kernels._order import (
     look_up as look_up,
+)
+from bushel.kernels._order import (
+    mixed_draws as mixed_draws,
 )
 from bushel.kernels._order import (
     pack_rows as pack_rows,

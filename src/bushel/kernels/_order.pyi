@@ -90,6 +90,80 @@ def count_rows(sizes: NDArray[np.uint32], window: int, capacity: int) -> NDArray
         TypeError: ``sizes`` has another dtype or shape.
     """
 
+def mixed_draws(
+    draws: NDArray[np.int64], shares: NDArray[np.int64], state: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sets of draws of the order `mixed` of docs/order.md. It is fast for draws that ascend.
+
+    Args:
+        draws: int64[n], the draws, 0 to 2**62 - 1.
+        shares: int64[sets], the draws from each set in a block, 1 or more; at most 2**48 in all.
+        state: The hash of the words of `derive` before the number of the block.
+
+    Returns:
+        int64[n], the set of each draw; and int64[n], the number of earlier draws from that set.
+
+    Raises:
+        IndexError: A draw is out of range.
+        ValueError: ``shares`` is out of range.
+        TypeError: An array has another dtype or shape.
+    """
+
+def draw_samples(
+    sets: NDArray[np.int64], numbers: NDArray[np.int64], sizes: NDArray[np.int64], state: int, seed: int
+) -> NDArray[np.int64]:
+    """Return the samples of draws from sets, which are numbered one after another; each pass has its own permutation.
+
+    Args:
+        sets: int64[n], the set of each draw.
+        numbers: int64[n], the number of earlier draws from that set, 0 to 2**62 - 1.
+        sizes: int64[sets], the samples of each set, 1 to 2**48.
+        state: The hash of the words of `derive` before the size of the set, the seed, and the numbers of pass and set.
+        seed: The seed, 0 to 2**64 - 1.
+
+    Returns:
+        int64[n].
+
+    Raises:
+        IndexError: A set is out of range.
+        ValueError: Another argument is out of range, or lengths differ.
+        TypeError: An array has another dtype or shape.
+    """
+
+def guide_sums(sums: NDArray[np.float64], buckets: int) -> NDArray[np.int64]:
+    """Return, for equal parts of the range from 0 to the last sum, the first sum that is in the part or after it.
+
+    Args:
+        sums: float64[n], ascending from 0 or more; the last one is above 0.
+        buckets: Number of parts, 1 to 2**48.
+
+    Returns:
+        int64[buckets + 2], for `draw_by_weight`.
+
+    Raises:
+        ValueError: An argument is out of range.
+        TypeError: ``sums`` has another dtype or shape.
+    """
+
+def draw_by_weight(
+    sums: NDArray[np.float64], guide: NDArray[np.int64], key: int, positions: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the places that the order `weighted` of docs/order.md draws at positions.
+
+    Args:
+        sums: float64[n], the sums of the weights.
+        guide: What `guide_sums` returns for them.
+        key: The key of the epoch.
+        positions: int64[draws], 0 or more.
+
+    Returns:
+        int64[draws], the place of the first sum above the number drawn; n if there is none.
+
+    Raises:
+        ValueError: ``sums`` or ``guide`` is out of range.
+        TypeError: An array has another dtype or shape.
+    """
+
 def pack_rows(sizes: NDArray[np.uint32], capacity: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide items among rows of one capacity by first fit decreasing, as docs/order.md specifies.
 

@@ -58,14 +58,19 @@ class ChunkPlan(Struct, frozen=True):
         """The sizes of the batches, in words."""
         return f"batches of {self.batch_size} rows of {self.order.tokens} tokens"
 
-    def at(self, epoch: int) -> Plan:
-        """Return the steps of an epoch, in which rows are divided."""
-        rows = Sequential(self.order.rows(epoch), self.order.seed)
+    @property
+    def stride(self) -> int:
+        """Number of rows in a global batch."""
+        return self.batch_size * self.world_size
+
+    def at(self, epoch: int, until: int | None = None) -> Plan:
+        """Return the steps of an epoch, in which rows are divided. With `until`, the epoch may end after this row."""
+        rows = Sequential(self.order.rows(epoch, until), self.order.seed)
         return Plan(rows, self.batch_size, self.rank, self.world_size, self.drop_last, self.pad)
 
-    def batches(self, epoch: int, consumed: int = 0) -> Iterator[BatchPlan]:
-        """Yield the batches of this rank from `consumed` to the end of the epoch."""
-        plans = self.at(epoch).batches(epoch, consumed)
+    def batches(self, epoch: int, consumed: int = 0, until: int | None = None) -> Iterator[BatchPlan]:
+        """Yield the batches of this rank from `consumed` to the end of the epoch, or to the row `until`."""
+        plans = self.at(epoch, until).batches(epoch, consumed)
         at_a_time = 1  # so that the first batch need not wait for others
         while own := list(islice(plans, at_a_time)):
             pieces = self.order.pieces(epoch, np.concatenate([plan.positions for plan in own]))

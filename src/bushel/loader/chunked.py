@@ -82,12 +82,12 @@ class _Counts:
     """The counts of an epoch.
 
     Attributes:
-        total: Its tokens.
+        total: Its tokens; None if the epoch has to be counted to its end to know them.
         head: int64[n + 1], the tokens before each of its first n windows, and after them.
-        tail: int64[n + 1], the tokens before each of its last n windows, and all of them.
+        tail: int64[n + 1], the tokens before each of its last n windows, and all of them, if `total` is known at first.
     """
 
-    total: int
+    total: int | None
     head: I64
     tail: I64
 
@@ -135,9 +135,19 @@ class Chunked:
         """Number of windows in an epoch."""
         return -(-self.base.samples // _WINDOW)
 
-    def rows(self, epoch: int) -> int:
-        """Return the number of rows of an epoch. The tokens after the last whole row are left out."""
-        return max(0, self._counted(epoch).total - self.overlap) // (self.tokens - self.overlap)
+    def rows(self, epoch: int, until: int | None = None) -> int:
+        """Return the number of rows of an epoch. The tokens after the last whole row are left out.
+
+        With `until`, the answer is `until` if the epoch has at least as many, and rows after these need not be counted.
+        """
+        counted, step = self._counted(epoch), self.tokens - self.overlap
+        if counted.total is None:
+            most = None if until is None else until * step + self.overlap
+            while len(counted.head) <= self._windows and (most is None or counted.head[-1] < most):
+                self._count_more(epoch, counted, from_end=False)
+        tokens = int(counted.head[-1]) if counted.total is None else counted.total
+        found = max(0, tokens - self.overlap) // step
+        return found if until is None else min(found, until)
 
     def tokens_before(self, epoch: int, low: int, high: int) -> tuple[int, I64]:
         """Return the tokens of an epoch before each of some windows of documents, and before the one after them.
@@ -153,7 +163,7 @@ class Chunked:
             The number of the first of these windows, and int64[windows + 1].
         """
         counted = self._counted(epoch)
-        if 2 * low <= counted.total:
+        if counted.total is None or 2 * low <= counted.total:
             while counted.head[-1] < high and len(counted.head) <= self._windows:
                 self._count_more(epoch, counted, from_end=False)
             return 0, counted.head
@@ -166,15 +176,11 @@ class Chunked:
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
-        found = _Counts(0, self._kept(epoch, _HEAD), np.zeros(1, np.int64))
-        if self.is_even:
-            found.total = int(self.lengths.sum(dtype=np.int64))
-        else:
-            while len(found.head) <= self._windows:
-                self._count_more(epoch, found, from_end=False)
-            found.total = int(found.head[-1])
+        total = int(self.lengths.sum(dtype=np.int64)) if self.is_even else None
         tail = self._kept(epoch, _TAIL)
-        found.tail = tail if tail[-1] == found.total else np.array([found.total], np.int64)
+        found = _Counts(
+            total, self._kept(epoch, _HEAD), tail if tail[-1] == total else np.array([total or 0], np.int64)
+        )
         self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
         return found
 
@@ -230,7 +236,7 @@ class Chunked:
             number = draw // _WINDOW
             others = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
             before = self.lengths[others].sum(dtype=np.int64)
-            from_end = 2 * number > self._windows and len(counted.head) <= number
+            from_end = counted.total is not None and 2 * number > self._windows and len(counted.head) <= number
             while len(counted.tail if from_end else counted.head) <= (self._windows - number if from_end else number):
                 self._count_more(epoch, counted, from_end=from_end)
             own = counted.tail[number - self._windows - 1] if from_end else counted.head[number]

@@ -116,10 +116,11 @@ class MegatronChunks:
         """Return the same order with another seed."""
         return replace(self, seed=seed)
 
-    def rows(self, epoch: int) -> int:
-        """Return the number of rows of an epoch."""
+    def rows(self, epoch: int, until: int | None = None) -> int:
+        """Return the number of rows of an epoch, or `until` if there are more."""
         step = self.tokens - self.overlap
-        return max(0, self._passes() * self._each() - self.overlap) // step
+        found = max(0, self._passes() * self._each() - self.overlap) // step
+        return found if until is None else min(found, until)
 
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""

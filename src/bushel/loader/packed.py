@@ -249,7 +249,7 @@ class Packed:
 
         def count(run: I64) -> I64:
             first, last = int(run[0]) * self.window, min((int(run[-1]) + 1) * self.window, self.samples)
-            costs = look_up(self.base, self.pieces.costs, epoch, first, last)
+            costs = look_up(self.base, self.pieces.costs, epoch, first, last, self.window)
             return kernels.count_rows(costs, self.window, self.tokens)
 
         counts = map_all(count, tasks, workers=cpu_count()) if len(tasks) > 1 else map(count, tasks)

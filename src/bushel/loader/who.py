@@ -13,6 +13,7 @@ from bushel._runtime.order import Blocks, Exact, Sequential
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.bucket_plan import BucketPlan
 from bushel.loader.chunk_plan import ChunkPlan
+from bushel.loader.chunked import Chunked
 from bushel.loader.megatron import MegatronChunks
 from bushel.loader.pack_plan import PackPlan
 from bushel.loader.plan import BatchPlan, Plan
@@ -37,9 +38,14 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
     own = replace(plan, rank=rank)
     if isinstance(own, Plan):
         own = replace(own, steps_per_read=1)
-    counts = own.at(epoch)
-    if step < 0 or (batch := next(own.batches(epoch, counts.consumed(0, step)), None)) is None:
-        raise IndexError(f"step={step}: epoch {epoch} has {counts.steps()} steps for rank {rank}")
+    batch = None
+    if step >= 0 and isinstance(own, ChunkPlan):  # rows after the step need not be counted
+        until = (step + 1) * own.stride
+        batch = next(own.batches(epoch, own.at(epoch, until).consumed(0, step), until), None)
+    elif step >= 0:
+        batch = next(own.batches(epoch, own.at(epoch).consumed(0, step)), None)
+    if batch is None:
+        raise IndexError(f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}")
     _keep(plan, epoch)
     return batch
 
@@ -119,13 +125,18 @@ def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
 
 def _steps_of_rows(plan: ChunkPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps and ranks whose rows have tokens of a document."""
-    order, counts = plan.order, plan.at(epoch)
-    step, rows = order.tokens - order.overlap, list[int]()
+    order = plan.order
+    step, ranges, until = order.tokens - order.overlap, list[tuple[int, int]](), None
     draws = [] if isinstance(order, MegatronChunks) else positions_of(order.base, epoch, sample)
     for first, last in order.places(epoch, sample, draws):
         # from the first row that ends after the document begins, to the last one that begins before it ends
-        low, high = max(0, (first - order.tokens) // step + 1), min(counts.order.samples, -(-last // step))
-        rows += range(low, high if last > first else low)
+        low = max(0, (first - order.tokens) // step + 1)
+        ranges.append((low, -(-last // step) if last > first else low))
+    if isinstance(order, Chunked) and plan.pad is None:
+        # a row that is at least a global batch before the end is not in the last step, wherever the end is
+        until = max((high for _, high in ranges), default=0) + plan.stride
+    counts = plan.at(epoch, until)
+    rows = [row for low, high in ranges for row in range(low, min(counts.order.samples, high))]
     found: set[tuple[int, int]] = set()
     for position in order.positions(epoch, rows):
         found |= set(_steps_of(counts, epoch, position, [position], counts.order.samples, plan.batch_size))

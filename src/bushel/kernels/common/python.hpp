@@ -40,6 +40,10 @@ template <>
 constexpr const char *type_name<const std::int64_t>() {
     return "int64";
 }
+template <>
+constexpr const char *type_name<const double>() {
+    return "float64";
+}
 
 // Return the array itself, never a converted copy: that would hide a wrong dtype and cost a copy per call.
 template <typename T>

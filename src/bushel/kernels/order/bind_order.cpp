@@ -1,9 +1,10 @@
-// Python bindings: the permutations of orders, and the rows of packs.
+// Python bindings: the permutations of orders, draws from sets and by weight, and the rows of packs.
 #include <algorithm>
 #include <limits>
 #include <memory>
 
 #include "common/python.hpp"
+#include "order/draws.hpp"
 #include "order/first_fit.hpp"
 #include "order/permutation.hpp"
 #include "order/shuffle.hpp"
@@ -126,6 +127,75 @@ nb::object shuffle_items(nb::handle items, nb::handle key, std::int64_t position
     return nb::make_tuple(owned_array(after.release(), std::size_t{Mt19937::words}), draw.position());
 }
 
+// Whether all values are at least `least`, and below `end`.
+bool within(const Array<const std::int64_t> &values, std::int64_t least, std::int64_t end) {
+    return std::all_of(values.data(), values.data() + values.size(),
+                       [least, end](std::int64_t value) { return value >= least && value < end; });
+}
+
+nb::object mixed_draws_of(nb::handle draws, nb::handle shares, std::uint64_t state) {
+    const auto given = array_argument<const std::int64_t>(draws, "draws");
+    const auto own = array_argument<const std::int64_t>(shares, "shares");
+    constexpr std::int64_t most = Permutation::limit;
+    if (!own.size() || !within(own, 1, most)) throw nb::value_error("shares: expected one or more, each 1 or more");
+    std::int64_t width = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        width += own.data()[i];
+        if (width > most) throw nb::value_error("shares: expected a sum up to 2**48");
+    }
+    if (!within(given, 0, std::int64_t{1} << 62)) throw nb::index_error("draws: expected 0 to 2**62 - 1");
+    std::unique_ptr<std::int64_t[]> set(new std::int64_t[given.size()]), number(new std::int64_t[given.size()]);
+    {
+        const nb::gil_scoped_release unlocked;
+        mixed_draws(given.data(), given.size(), own.data(), own.size(), static_cast<std::size_t>(width), state, set.get(),
+                    number.get());
+    }
+    return nb::make_tuple(owned_array(set.release(), given.size()), owned_array(number.release(), given.size()));
+}
+
+nb::object draw_samples_of(nb::handle sets, nb::handle numbers, nb::handle sizes, std::uint64_t state, std::uint64_t seed) {
+    const auto set = array_argument<const std::int64_t>(sets, "sets");
+    const auto number = array_argument<const std::int64_t>(numbers, "numbers");
+    const auto size = array_argument<const std::int64_t>(sizes, "sizes");
+    if (set.size() != number.size()) throw nb::value_error("sets and numbers must have the same length");
+    if (!within(size, 1, Permutation::limit + 1)) throw nb::value_error("sizes: expected 1 to 2**48");
+    if (!within(set, 0, static_cast<std::int64_t>(size.size()))) throw nb::index_error("sets: expected 0 to the number of sizes - 1");
+    if (!within(number, 0, std::int64_t{1} << 62)) throw nb::value_error("numbers: expected 0 to 2**62 - 1");
+    std::unique_ptr<std::int64_t[]> samples(new std::int64_t[set.size()]);
+    {
+        const nb::gil_scoped_release unlocked;
+        draw_samples(set.data(), number.data(), set.size(), size.data(), size.size(), state, seed, samples.get());
+    }
+    return owned_array(samples.release(), set.size());
+}
+
+nb::object guide_of_sums(nb::handle sums, std::int64_t buckets) {
+    const auto given = array_argument<const double>(sums, "sums");
+    if (!given.size() || !(given.data()[given.size() - 1] > 0)) throw nb::value_error("sums: expected one or more, the last above 0");
+    if (buckets < 1 || buckets > Permutation::limit) throw nb::value_error("buckets: expected 1 to 2**48");
+    const auto count = static_cast<std::size_t>(buckets);
+    std::unique_ptr<std::int64_t[]> guide(new std::int64_t[count + 2]);
+    {
+        const nb::gil_scoped_release unlocked;
+        guide_sums(given.data(), given.size(), guide.get(), count);
+    }
+    return owned_array(guide.release(), count + 2);
+}
+
+nb::object draws_by_weight(nb::handle sums, nb::handle guide, std::uint64_t key, nb::handle positions) {
+    const auto given = array_argument<const double>(sums, "sums");
+    const auto own = array_argument<const std::int64_t>(guide, "guide");
+    const auto places = array_argument<const std::int64_t>(positions, "positions");
+    if (!given.size() || !(given.data()[given.size() - 1] > 0)) throw nb::value_error("sums: expected one or more, the last above 0");
+    if (own.size() < 3) throw nb::value_error("guide: expected what guide_sums returns");
+    std::unique_ptr<std::int64_t[]> samples(new std::int64_t[places.size()]);
+    {
+        const nb::gil_scoped_release unlocked;
+        draw_by_weight(given.data(), given.size(), own.data(), own.size() - 2, key, places.data(), places.size(), samples.get());
+    }
+    return owned_array(samples.release(), places.size());
+}
+
 nb::object pack_rows(nb::handle sizes, std::int64_t capacity) {
     const auto given = array_argument<const std::uint32_t>(sizes, "sizes");
     const std::uint32_t most = check_rows(given, capacity);
@@ -153,6 +223,11 @@ void bind_order(nb::module_ &module) {
     module.def("count_rows", &count_rows, nb::arg("sizes"), nb::arg("window"), nb::arg("capacity"));
     module.def("window_sums", &window_sums, nb::arg("table"), nb::arg("items"), nb::arg("window"));
     module.def("shuffle_mt19937", &shuffle_items, nb::arg("items"), nb::arg("key"), nb::arg("position"));
+    module.def("mixed_draws", &mixed_draws_of, nb::arg("draws"), nb::arg("shares"), nb::arg("state"));
+    module.def("draw_samples", &draw_samples_of, nb::arg("sets"), nb::arg("numbers"), nb::arg("sizes"), nb::arg("state"),
+               nb::arg("seed"));
+    module.def("guide_sums", &guide_of_sums, nb::arg("sums"), nb::arg("buckets"));
+    module.def("draw_by_weight", &draws_by_weight, nb::arg("sums"), nb::arg("guide"), nb::arg("key"), nb::arg("positions"));
     module.def("pack_rows", &pack_rows, nb::arg("sizes"), nb::arg("capacity"));
 }
 
