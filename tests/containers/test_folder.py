@@ -43,6 +43,17 @@ def test_suite(check: str, tmp_path: Path) -> None:
     READABLE_CHECKS[check](Readable("folder", Golden(PHOTOS, samples, [each["key"] for each in wanted]), tmp_path))
 
 
+def test_classes_are_a_column_without_an_index(tmp_path: Path) -> None:
+    for number in range(12):
+        photo(tmp_path / f"n0{number % 3}" / f"{number}.jpg", number)
+    ds = bushel.open(tmp_path)
+    assert list(ds.where("label == 'n01'").keys) == ["n01/1", "n01/10", "n01/4", "n01/7"]
+    assert len(ds.where("label in ('n00', 'n02')")) == len(ds.where("label != 'n01'")) == 8
+    parts = ds.split(train=0.75, val=0.25, stratify="label", seed=0)
+    assert sorted(parts["val"].column("label").tolist()) == [0, 1, 2]
+    assert len(bushel.Loader(ds, 4, balance="label").peek()["label"]) == 4
+
+
 def test_files_that_share_a_name(tmp_path: Path) -> None:
     data = photo(tmp_path / "a" / "1.jpg", 10)
     photo(tmp_path / "a" / "2.jpg", 20)

@@ -58,6 +58,7 @@ def test_the_second_opening_gives_the_same(photos: Path) -> None:
     assert is_kept(photos)
     second = bushel.open(photos)
     assert (second.spec, second.labels, list(second.keys)) == (first.spec, first.labels, list(first.keys))
+    assert [len(each.where("label == 'c2'")) for each in (first, second)] == [FILES // 4] * 2
     assert second.fingerprint == first.fingerprint
     assert contents(photos) == wanted
     again = pickle.loads(pickle.dumps(second))

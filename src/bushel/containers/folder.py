@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import I64, MISSING, U8, FieldExtents, Keys, Shard, ShardIndex
@@ -86,12 +87,14 @@ class _Folder:
             options.report(0)
         keys = sorted(samples)
         fields, labels = _fields(shard, keys, samples, options)
-        blocks = [blocks_of(stamps)]
+        blocks, known = [blocks_of(stamps)], dict[str, Column]()
         columns = {name: _extents(field, rows, blocks[0], len(stamps)) for name, (field, rows) in fields.items()}
         if labels:
-            numbers, values = _numbered(keys, labels)
+            classes = _classes(keys, labels)
+            places, values = _numbered(classes, labels)
             field = Field(_LABEL, "int")
-            columns[_LABEL] = FieldExtents(field, "int", len(stamps) + 1, *numbers)
+            columns[_LABEL] = FieldExtents(field, "int", len(stamps) + 1, *places)
+            known[_LABEL] = numbers("int", classes)
             blocks.append(blocks_in_table(values))
         table = ShardIndex(
             len(keys),
@@ -100,6 +103,7 @@ class _Folder:
             self.name,
             Keys.of(keys),
             {_LABEL: labels} if labels else {},
+            columns=known,
             blocks=tuple(blocks),
         )
         return table.check(str(shard.root))
@@ -253,12 +257,16 @@ def _extents(field: Field, rows: Sequence[int], blocks: Blocks, number: int) -> 
     return FieldExtents(field, field.codec, number, offset, length)
 
 
-def _numbered(keys: Sequence[str], labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]:
+def _classes(keys: Sequence[str], labels: Sequence[str]) -> I64:
+    """Return the number of the class of each sample, which its key begins with."""
+    number_of = {name: number for number, name in enumerate(labels)}
+    return np.array([number_of[key.partition("/")[0]] for key in keys], np.int64)
+
+
+def _numbered(classes: I64, labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]:
     """Return where the stored number of each sample's class lies in the bytes of all numbers, and these bytes."""
     encode = get_codec("int").encode
     stored = [bytes(encode(number)) for number in range(len(labels))]
     lengths = np.array([len(each) for each in stored], np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)[:-1]])
-    number_of = {name: number for number, name in enumerate(labels)}
-    rows = np.array([number_of[key.partition("/")[0]] for key in keys], np.int64)
-    return (starts[rows], lengths[rows]), np.frombuffer(b"".join(stored), np.uint8)
+    return (starts[classes], lengths[classes]), np.frombuffer(b"".join(stored), np.uint8)

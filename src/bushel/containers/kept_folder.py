@@ -30,7 +30,7 @@ from bushel.storage import Blocks
 
 __all__ = ["FolderNames", "Watched", "blocks_of", "keep_folder", "kept_names", "watched"]
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Version of the kept data. It changes when its rules, or the rules of the container `folder`, change."""
 
 _MANY = 10_000
