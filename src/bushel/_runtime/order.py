@@ -80,7 +80,7 @@ class _OnceEach(Struct, frozen=True):
     def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.
 
-        Those of each `window` positions, counted from 0, may come in any order.
+        Entries of the same `window` positions, counted from 0, may come in any order.
         """
         return table[self.take(epoch, np.arange(first, last, dtype=np.int64))]
 

@@ -322,7 +322,7 @@ SampleOrder: TypeAlias = Order | Scheduled
 def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
     """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.
 
-    Those of each `window` positions, counted from 0, may come in any order.
+    Entries of the same `window` positions, counted from 0, may come in any order.
     """
     if isinstance(order, Sequential | Exact | Blocks):
         return order.look_up(table, epoch, first, last, window)

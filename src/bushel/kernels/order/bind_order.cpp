@@ -35,7 +35,8 @@ nb::object permute(nb::handle values, std::int64_t size, std::uint64_t key, nb::
 }
 
 // Add up the entries of each window of items. They lie anywhere, so they are asked for some items ahead.
-void add_entries(const std::uint32_t *table, const std::int32_t *items, std::size_t count, std::size_t width, std::int64_t *sums) {
+void add_entries(const std::uint32_t *table, const std::int32_t *items, std::size_t count, std::size_t width,
+                 std::int64_t *sums) {
     constexpr std::size_t ahead = 32;
     for (std::size_t first = 0; first < count; first += width, ++sums) {
         const std::size_t last = std::min(count, first + width);
@@ -69,9 +70,11 @@ std::uint32_t check_rows(const Array<const std::uint32_t> &sizes, std::int64_t c
         throw nb::value_error("capacity: expected 1 to 2**31 - 1");
     }
     const auto most = static_cast<std::uint32_t>(capacity);
-    const bool fits = std::all_of(sizes.data(), sizes.data() + sizes.size(), [most](std::uint32_t size) { return size <= most; });
+    const bool fits =
+        std::all_of(sizes.data(), sizes.data() + sizes.size(), [most](std::uint32_t size) { return size <= most; });
     if (!fits) throw nb::value_error("sizes: expected at most capacity");
-    if (sizes.size() >= std::numeric_limits<std::uint32_t>::max()) throw nb::value_error("sizes: expected fewer than 2**32");
+    if (sizes.size() >= std::numeric_limits<std::uint32_t>::max())
+        throw nb::value_error("sizes: expected fewer than 2**32");
     return most;
 }
 
@@ -147,19 +150,21 @@ nb::object mixed_draws_of(nb::handle draws, nb::handle shares, std::uint64_t sta
     std::unique_ptr<std::int64_t[]> set(new std::int64_t[given.size()]), number(new std::int64_t[given.size()]);
     {
         const nb::gil_scoped_release unlocked;
-        mixed_draws(given.data(), given.size(), own.data(), own.size(), static_cast<std::size_t>(width), state, set.get(),
-                    number.get());
+        mixed_draws(given.data(), given.size(), own.data(), own.size(), static_cast<std::size_t>(width), state,
+                    set.get(), number.get());
     }
     return nb::make_tuple(owned_array(set.release(), given.size()), owned_array(number.release(), given.size()));
 }
 
-nb::object draw_samples_of(nb::handle sets, nb::handle numbers, nb::handle sizes, std::uint64_t state, std::uint64_t seed) {
+nb::object draw_samples_of(nb::handle sets, nb::handle numbers, nb::handle sizes, std::uint64_t state,
+                           std::uint64_t seed) {
     const auto set = array_argument<const std::int64_t>(sets, "sets");
     const auto number = array_argument<const std::int64_t>(numbers, "numbers");
     const auto size = array_argument<const std::int64_t>(sizes, "sizes");
     if (set.size() != number.size()) throw nb::value_error("sets and numbers must have the same length");
     if (!within(size, 1, Permutation::limit + 1)) throw nb::value_error("sizes: expected 1 to 2**48");
-    if (!within(set, 0, static_cast<std::int64_t>(size.size()))) throw nb::index_error("sets: expected 0 to the number of sizes - 1");
+    if (!within(set, 0, static_cast<std::int64_t>(size.size())))
+        throw nb::index_error("sets: expected 0 to the number of sizes - 1");
     if (!within(number, 0, std::int64_t{1} << 62)) throw nb::value_error("numbers: expected 0 to 2**62 - 1");
     std::unique_ptr<std::int64_t[]> samples(new std::int64_t[set.size()]);
     {
@@ -171,7 +176,8 @@ nb::object draw_samples_of(nb::handle sets, nb::handle numbers, nb::handle sizes
 
 nb::object guide_of_sums(nb::handle sums, std::int64_t buckets) {
     const auto given = array_argument<const double>(sums, "sums");
-    if (!given.size() || !(given.data()[given.size() - 1] > 0)) throw nb::value_error("sums: expected one or more, the last above 0");
+    if (!given.size() || !(given.data()[given.size() - 1] > 0))
+        throw nb::value_error("sums: expected one or more, the last above 0");
     if (buckets < 1 || buckets > Permutation::limit) throw nb::value_error("buckets: expected 1 to 2**48");
     const auto count = static_cast<std::size_t>(buckets);
     std::unique_ptr<std::int64_t[]> guide(new std::int64_t[count + 2]);
@@ -186,12 +192,14 @@ nb::object draws_by_weight(nb::handle sums, nb::handle guide, std::uint64_t key,
     const auto given = array_argument<const double>(sums, "sums");
     const auto own = array_argument<const std::int64_t>(guide, "guide");
     const auto places = array_argument<const std::int64_t>(positions, "positions");
-    if (!given.size() || !(given.data()[given.size() - 1] > 0)) throw nb::value_error("sums: expected one or more, the last above 0");
+    if (!given.size() || !(given.data()[given.size() - 1] > 0))
+        throw nb::value_error("sums: expected one or more, the last above 0");
     if (own.size() < 3) throw nb::value_error("guide: expected what guide_sums returns");
     std::unique_ptr<std::int64_t[]> samples(new std::int64_t[places.size()]);
     {
         const nb::gil_scoped_release unlocked;
-        draw_by_weight(given.data(), given.size(), own.data(), own.size() - 2, key, places.data(), places.size(), samples.get());
+        draw_by_weight(given.data(), given.size(), own.data(), own.size() - 2, key, places.data(), places.size(),
+                       samples.get());
     }
     return owned_array(samples.release(), places.size());
 }
@@ -224,10 +232,11 @@ void bind_order(nb::module_ &module) {
     module.def("window_sums", &window_sums, nb::arg("table"), nb::arg("items"), nb::arg("window"));
     module.def("shuffle_mt19937", &shuffle_items, nb::arg("items"), nb::arg("key"), nb::arg("position"));
     module.def("mixed_draws", &mixed_draws_of, nb::arg("draws"), nb::arg("shares"), nb::arg("state"));
-    module.def("draw_samples", &draw_samples_of, nb::arg("sets"), nb::arg("numbers"), nb::arg("sizes"), nb::arg("state"),
-               nb::arg("seed"));
+    module.def("draw_samples", &draw_samples_of, nb::arg("sets"), nb::arg("numbers"), nb::arg("sizes"),
+               nb::arg("state"), nb::arg("seed"));
     module.def("guide_sums", &guide_of_sums, nb::arg("sums"), nb::arg("buckets"));
-    module.def("draw_by_weight", &draws_by_weight, nb::arg("sums"), nb::arg("guide"), nb::arg("key"), nb::arg("positions"));
+    module.def("draw_by_weight", &draws_by_weight, nb::arg("sums"), nb::arg("guide"), nb::arg("key"),
+               nb::arg("positions"));
     module.def("pack_rows", &pack_rows, nb::arg("sizes"), nb::arg("capacity"));
 }
 

@@ -19,12 +19,14 @@ std::uint64_t mix64(std::uint64_t word) {
     return word ^ (word >> 31);
 }
 
-// The draws in ascending order of their sets, and of one set as they come: by counting, unless there are many more sets.
+// The draws in ascending order of their sets, and of one set as they come: by counting, unless there are many more
+// sets.
 std::vector<std::size_t> by_set(const std::int64_t *set, std::size_t count, std::size_t sets) {
     std::vector<std::size_t> order(count);
     if (sets / 4 > count) {
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::stable_sort(order.begin(), order.end(), [set](std::size_t one, std::size_t other) { return set[one] < set[other]; });
+        std::stable_sort(order.begin(), order.end(),
+                         [set](std::size_t one, std::size_t other) { return set[one] < set[other]; });
         return order;
     }
     std::vector<std::size_t> ends(sets + 1);
@@ -49,8 +51,8 @@ std::size_t bucket_of(double number, double scale, std::size_t buckets) {
 
 std::uint64_t derive_more(std::uint64_t state, std::uint64_t word) { return mix64((state ^ word) + golden); }
 
-void mixed_draws(const std::int64_t *draws, std::size_t count, const std::int64_t *shares, std::size_t sets, std::size_t width,
-                 std::uint64_t state, std::int64_t *set, std::int64_t *number) {
+void mixed_draws(const std::int64_t *draws, std::size_t count, const std::int64_t *shares, std::size_t sets,
+                 std::size_t width, std::uint64_t state, std::int64_t *set, std::int64_t *number) {
     const auto size = static_cast<std::int64_t>(width);
     std::vector<std::int64_t> set_of(width), own(width), before(width), drawn(sets);
     auto next = set_of.begin();
@@ -61,7 +63,8 @@ void mixed_draws(const std::int64_t *draws, std::size_t count, const std::int64_
             block = draws[i] / size;
             start = block * size;
             std::iota(own.begin(), own.end(), std::int64_t{0});
-            Permutation(size, derive_more(state, static_cast<std::uint64_t>(block))).apply(own.data(), width, nullptr, false);
+            Permutation(size, derive_more(state, static_cast<std::uint64_t>(block)))
+                .apply(own.data(), width, nullptr, false);
             std::fill(drawn.begin(), drawn.end(), 0);
             for (std::size_t k = 0; k < width; ++k) {
                 own[k] = set_of[static_cast<std::size_t>(own[k])];
@@ -110,9 +113,9 @@ void guide_sums(const double *sums, std::size_t count, std::int64_t *guide, std:
     for (; bucket <= buckets + 1; ++bucket) guide[bucket] = static_cast<std::int64_t>(count);
 }
 
-// Sums and guide lie anywhere in memory, so those of a block of draws are asked for before the first of them is used.
-void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *guide, std::size_t buckets, std::uint64_t key,
-                    const std::int64_t *positions, std::size_t draws, std::int64_t *samples) {
+// Entries lie anywhere in memory, so all that a block of draws needs are asked for before the first of them is used.
+void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *guide, std::size_t buckets,
+                    std::uint64_t key, const std::int64_t *positions, std::size_t draws, std::int64_t *samples) {
     constexpr std::size_t block = 128;
     double numbers[block];
     const std::int64_t *places[block];
@@ -125,7 +128,8 @@ void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *g
             places[i] = guide + bucket_of(numbers[i], scale, buckets);
             __builtin_prefetch(places[i]);
         }
-        for (std::size_t i = 0; i < own; ++i) __builtin_prefetch(sums + *places[i]);
+        for (std::size_t i = 0; i < own; ++i)
+            __builtin_prefetch(sums + std::min(static_cast<std::size_t>(*places[i]), count));
         for (std::size_t i = 0; i < own; ++i) {
             // the sum that the guide has for the next bucket is above the number, and may be the answer
             const std::size_t low = std::min(static_cast<std::size_t>(places[i][0]), count);
