@@ -130,11 +130,12 @@ def test_rows_after_a_step_are_not_counted(pad: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("BUSHEL_TABLES_SIZE", "0")
     monkeypatch.setattr(chunked, "_AT_A_TIME", 1)
     monkeypatch.setattr(chunked, "_MOST_AT_A_TIME", 1)
-    plan = replace(chunks(CLASSES)(), pad=pad)  # draws, of which nobody knows how many tokens they have
+    plan, own = replace(chunks(CLASSES)(), pad=pad), chunks(CLASSES)()  # draws: nobody knows how many tokens they have
+    assert isinstance(plan.order, Chunked)
+    assert isinstance(own.order, Chunked)
     who.batch_of(plan, 0, 3, 0)
     [(_, counts)] = plan.order._counts
     assert 1 < len(counts.head) < 5
-    own = chunks(CLASSES)()
     early = next(sample for sample in range(6000) if 0 < max(CLASSES.positions(0, sample), default=0) < 1000)
     assert who.steps_with(own, 0, early)
     [(_, counts)] = own.order._counts
