@@ -78,7 +78,7 @@ std::uint32_t check_rows(const Array<const std::uint32_t> &sizes, std::int64_t c
     return most;
 }
 
-nb::object count_rows(nb::handle sizes, std::int64_t window, std::int64_t capacity) {
+nb::object count_rows_of(nb::handle sizes, std::int64_t window, std::int64_t capacity) {
     const auto given = array_argument<const std::uint32_t>(sizes, "sizes");
     const std::uint32_t most = check_rows(given, capacity);
     if (window < 1) throw nb::value_error("window: expected 1 or more");
@@ -87,12 +87,7 @@ nb::object count_rows(nb::handle sizes, std::int64_t window, std::int64_t capaci
     std::unique_ptr<std::int64_t[]> counts(new std::int64_t[windows]);
     {
         const nb::gil_scoped_release unlocked;
-        RowCounter counter(most);
-        for (std::size_t number = 0; number < windows; ++number) {
-            const std::size_t first = number * width;
-            const std::size_t rows = counter.count(given.data() + first, std::min(width, given.size() - first));
-            counts[number] = static_cast<std::int64_t>(rows);
-        }
+        count_rows(given.data(), given.size(), width, most, counts.get());
     }
     return owned_array(counts.release(), windows);
 }
@@ -228,7 +223,7 @@ void bind_order(nb::module_ &module) {
     module.def("permute", &permute, nb::arg("values"), nb::arg("size"), nb::arg("key"), nb::arg("tweak") = nb::none(),
                nb::arg("inverse") = false);
     module.def("look_up", &look_up, nb::arg("table"), nb::arg("first"), nb::arg("count"), nb::arg("key"));
-    module.def("count_rows", &count_rows, nb::arg("sizes"), nb::arg("window"), nb::arg("capacity"));
+    module.def("count_rows", &count_rows_of, nb::arg("sizes"), nb::arg("window"), nb::arg("capacity"));
     module.def("window_sums", &window_sums, nb::arg("table"), nb::arg("items"), nb::arg("window"));
     module.def("shuffle_mt19937", &shuffle_items, nb::arg("items"), nb::arg("key"), nb::arg("position"));
     module.def("mixed_draws", &mixed_draws_of, nb::arg("draws"), nb::arg("shares"), nb::arg("state"));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace bushel {
 
@@ -24,15 +27,22 @@ std::vector<std::uint32_t> descending(const std::uint32_t *sizes, std::size_t co
     return items;
 }
 
+// A power of two, at least the number of rows that items take.
+std::size_t leaves_for(const std::uint32_t *sizes, std::size_t count, std::uint32_t capacity) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += sizes[i];
+    // all rows but one are more than half full, since two that are not would have been one
+    const std::uint64_t most = capacity ? 2 * sum / capacity + 1 : 1;
+    std::size_t leaves = 1;
+    while (leaves < std::min<std::uint64_t>(most, count)) leaves *= 2;
+    return leaves;
+}
+
 // The rows in a binary tree whose inner nodes have the most room of the rows below them.
 class Rooms {
 public:
     Rooms(const std::uint32_t *sizes, std::size_t count, std::uint32_t capacity) {
-        std::uint64_t sum = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += sizes[i];
-        // all rows but one are more than half full, since two that are not would have been one
-        const std::uint64_t most = capacity ? 2 * sum / capacity + 1 : 1;
-        while (leaves_ < std::min<std::uint64_t>(most, count)) leaves_ *= 2;
+        leaves_ = leaves_for(sizes, count, capacity);
         room_.assign(2 * leaves_, capacity);
     }
 
@@ -69,6 +79,78 @@ private:
 
 constexpr std::uint32_t most_counters = 1 << 16;
 
+// The items of a window, by size, and the tree of its rows.
+struct Counting {
+    std::vector<std::uint32_t> of_size, sorted, room;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;  // each size, and how many items have it; descending
+    std::size_t next = 0, used = 0, node = 1;
+    std::uint32_t size = 0, left = 0;
+
+    void begin(const std::uint32_t *sizes, std::size_t count, std::uint32_t capacity) {
+        next = used = 0;
+        runs.clear();
+        if (capacity < most_counters) {  // the items of each size are counted instead of sorted
+            of_size.assign(std::size_t{capacity} + 1, 0);
+            for (std::size_t i = 0; i < count; ++i) ++of_size[sizes[i]];
+            for (std::uint32_t own = capacity + 1; own-- > 0;) {
+                if (of_size[own]) runs.emplace_back(own, of_size[own]);
+            }
+        } else {
+            sorted.assign(sizes, sizes + count);
+            std::sort(sorted.begin(), sorted.end(), std::greater<>());
+            for (const std::uint32_t own : sorted) {
+                if (runs.empty() || runs.back().first != own) runs.emplace_back(own, 0);
+                ++runs.back().second;
+            }
+        }
+    }
+
+    // Go to the next size, if there is one. Without items, the first row takes nothing, again and again.
+    bool advance() {
+        if (next == runs.size()) return false;
+        std::tie(size, left) = runs[next++];
+        return true;
+    }
+};
+
+// Count the rows of windows, whose items were given to `begin`. A step in a tree waits for the one before it, so the
+// trees of all windows are walked together.
+template <std::size_t many>
+void count_together(Counting (&windows)[many], std::size_t leaves, std::uint32_t capacity) {
+    std::size_t active = 0;
+    for (Counting &own : windows) {
+        own.room.assign(2 * leaves, capacity);
+        own.size = own.left = 0;
+        active += own.advance();
+    }
+    while (active) {
+        for (Counting &own : windows) own.node = 1;
+        for (std::size_t level = 1; level < leaves; level *= 2) {
+            for (Counting &own : windows) {
+                own.node *= 2;
+                own.node += own.room[own.node] < own.size;
+            }
+        }
+        for (Counting &own : windows) {
+            std::uint32_t &room = own.room[own.node];
+            const std::uint32_t fit = own.left < 2 || !own.size ? own.left : std::min(own.left, room / own.size);
+            room -= own.size * fit;
+            if (fit) own.used = std::max(own.used, own.node - leaves + 1);
+            own.left -= fit;
+            if (fit && !own.left && !own.advance()) {
+                own.size = 0;
+                --active;
+            }
+        }
+        for (std::size_t level = 1; level < leaves; level *= 2) {
+            for (Counting &own : windows) {
+                own.node /= 2;
+                own.room[own.node] = std::max(own.room[2 * own.node], own.room[2 * own.node + 1]);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 std::size_t first_fit(const std::uint32_t *sizes, std::size_t count, std::uint32_t capacity, std::uint32_t *rows) {
@@ -85,22 +167,22 @@ std::size_t first_fit(const std::uint32_t *sizes, std::size_t count, std::uint32
     return rooms.used();
 }
 
-std::size_t RowCounter::count(const std::uint32_t *sizes, std::size_t count) {
-    Rooms rooms(sizes, count, capacity_);
-    const auto nothing = [](std::size_t, std::size_t) {};
-    if (capacity_ < most_counters) {  // the items of each size are counted instead of sorted
-        of_size_.assign(std::size_t{capacity_} + 1, 0);
-        for (std::size_t i = 0; i < count; ++i) ++of_size_[sizes[i]];
-        for (std::uint32_t size = capacity_ + 1; size-- > 0;) rooms.take(size, of_size_[size], nothing);
-    } else {
-        sorted_.assign(sizes, sizes + count);
-        std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
-        for (std::size_t first = 0, last = 0; first < count; first = last) {
-            while (last < count && sorted_[last] == sorted_[first]) ++last;
-            rooms.take(sorted_[first], last - first, nothing);
+void count_rows(const std::uint32_t *sizes, std::size_t count, std::size_t window, std::uint32_t capacity,
+                std::int64_t *counts) {
+    constexpr std::size_t many = 4;
+    Counting windows[many];
+    for (std::size_t first = 0; first < count;) {
+        std::size_t leaves = 1, begun = 0;
+        for (Counting &own : windows) {
+            const std::size_t items = std::min(window, count - first);
+            own.begin(sizes + first, items, capacity);
+            leaves = std::max(leaves, leaves_for(sizes + first, items, capacity));
+            begun += items > 0;
+            first += items;
         }
+        count_together(windows, leaves, capacity);
+        for (std::size_t i = 0; i < begun; ++i) *counts++ = static_cast<std::int64_t>(windows[i].used);
     }
-    return rooms.used();
 }
 
 }  // namespace bushel
