@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import os
 import random
 import subprocess
@@ -9,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -166,6 +167,25 @@ def test_for_each_bounds_the_weight_that_is_worked_on() -> None:
 
     for_each(work, weights, workers=4, spare=SpareThreads(3, "spare"), weight=lambda weight: weight, limit=100)
     assert most == 250
+
+
+def test_for_each_raises_the_errors_of_items_and_weights() -> None:
+    def items() -> Iterator[int]:
+        yield from (1, 2)
+        raise ZeroDivisionError
+
+    seen: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        for_each(seen.append, items(), workers=3, spare=SpareThreads(2, "spare"))
+    assert sorted(seen) == [1, 2]
+    with pytest.raises(TypeError):
+        for_each(
+            seen.append, cast("list[int]", ["x"]), workers=3, spare=SpareThreads(2, "spare"), weight=operator.index
+        )
+    for_each(seen.append, [], workers=3, spare=(spare := SpareThreads(2, "spare")))
+    assert sorted(seen) == [1, 2]
+    spare.take().close()
+    assert not own_threads()
 
 
 def test_spare_threads_work_again_and_not_after_a_fork() -> None:

@@ -120,26 +120,14 @@ def for_each(
         BaseException: The first error that `work` raised.
     """
     threads = spare.take()
-    tasks = _Tasks(
-        work,
-        iter(items),
-        threads,
-        limit=limit,
-        weight=weight or _zero,
-        size=_zero,
-        ordered=False,
-        draw_in_workers=True,
-    )
+    each = _Each(work, iter(items), threads, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
     try:
         for _ in range(workers - 1):
-            threads.submit(tasks.serve)
-        tasks.serve()
-        for _ in tasks.results():
-            pass
+            threads.submit(each.serve)
+        each.serve()
+        each.wait()
     except BaseException:
-        tasks.stop()
-        if stop is not None:
-            stop.set()
+        each.stop()
         threads.close()
         raise
     spare.put_back(threads)
@@ -185,6 +173,101 @@ def _zero(_: Any) -> int:
 
 def _one(_: Any) -> int:
     return 1
+
+
+class _Each(Generic[T]):
+    """The items of `for_each`, for which threads ask themselves: no results wait, so that one lock per item is enough.
+
+    A thread for which there is no room returns, and is submitted again when there is.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[T], object],
+        items: Iterator[T],
+        threads: Threads,
+        *,
+        limit: float,
+        weight: Callable[[T], int],
+        stop: threading.Event,
+    ) -> None:
+        self._work, self._items, self._threads = work, items, threads
+        self._limit, self._weight, self._stop = limit, weight, stop
+        self._lock, self._ended = threading.Lock(), threading.Lock()
+        self._ended.acquire()
+        self._drawn: T = _NOTHING  # an item that waits for room
+        self._cost = self._running = self._returned = 0
+        self._all_drawn = self._over = False
+        self._error: BaseException | None = None
+
+    def serve(self) -> None:
+        """Draw items and work on them, in one of the threads, while there is room."""
+        finished = weight = 0
+        while True:
+            with self._lock:
+                self._running -= finished
+                self._cost -= weight
+                weight = self._draw()
+                if weight < 0:
+                    return
+                item, self._drawn = self._drawn, _NOTHING
+                wakes = self._returned and self._cost < self._limit
+                self._returned -= bool(wakes)
+            if wakes:
+                self._threads.submit(self.serve)
+            try:
+                self._work(item)
+            except BaseException as error:
+                self._fail(error)
+            del item
+            finished = 1
+
+    def stop(self) -> None:
+        """Draw no more items, and let work end early."""
+        self._all_drawn = True
+        self._stop.set()
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+        self.stop()
+
+    def wait(self) -> None:
+        """Wait until nothing runs.
+
+        Raises:
+            BaseException: The first error.
+        """
+        self._ended.acquire()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # it refers to this object, through the traceback
+
+    def _draw(self) -> int:
+        """Draw the next item, and return its weight; -1 if none is left, or if there is no room for it."""
+        weight = 0
+        if not self._all_drawn:
+            try:
+                if self._drawn is _NOTHING:
+                    self._drawn = next(self._items)
+                weight = self._weight(self._drawn)
+            except StopIteration:
+                self._all_drawn = True
+            except BaseException as error:
+                self._fail(error)
+        if self._all_drawn:
+            if not (self._running or self._over):
+                self._over = True
+                self._ended.release()
+            return -1
+        if self._running and self._cost + weight > self._limit:
+            self._returned += 1
+            return -1
+        self._running += 1
+        self._cost += weight
+        return weight
 
 
 class _Task(Generic[T, U]):

@@ -263,12 +263,14 @@ def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[
     place = np.zeros(len(files), np.int32)
     place[present] = np.arange(len(present))
     length = extents.length[rows]
+    row_of, length_of = rows.tolist(), length.tolist()
     long: dict[int, bytearray] = {}
 
     def put(number: int, at: int, data: memoryview) -> None:
-        row, size = int(rows[number]), int(length[number])
+        row, size = row_of[number], length_of[number]
         if len(data) == size:
-            out[row] = bytes(data)
+            answer = data.obj
+            out[row] = answer if type(answer) is bytes and len(answer) == size else bytes(data)
         else:
             whole = long[row] if row in long else long.setdefault(row, bytearray(size))
             whole[at : at + len(data)] = data

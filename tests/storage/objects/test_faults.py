@@ -15,10 +15,12 @@ from obstore.store import LocalStore
 from tests.interrupts import interruptible
 from tests.storage.objects.conditional_store import keeping
 from tests.storage.objects.range_server import Fault, Handler, Server
+from typing_extensions import Buffer
 
 import bushel
 from bushel.storage import Extents, as_path, open_file, read_many
 from bushel.storage.objects import client, retries
+from bushel.storage.objects.remotefile import RemoteFile
 
 DATA = np.random.default_rng(5).bytes(9_000_000)
 EXTENTS = Extents(0, np.array([0, 3_000_000, 100], np.int64), np.array([50_000, 5_500_000, 0], np.int64))
@@ -170,6 +172,21 @@ def test_an_account_that_is_not_named_is_not_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(retries, "FIRST_PAUSE", 1000.0)  # with which a retry would fail
     with pytest.raises(PermissionError, match="no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME"):
         bushel.open("az://container/x.tar")
+
+
+def test_the_bytes_of_a_short_range_are_the_value(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    answers: list[object] = []
+    fetch = RemoteFile.fetch
+
+    def kept(file: RemoteFile, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
+        answers.append(answer := fetch(file, start, stop, give_up))
+        return answer
+
+    monkeypatch.setattr(RemoteFile, "fetch", kept)
+    [value] = read_many([open_file(as_path(f"{server.url}/x"))], Extents(0, np.array([5]), np.array([1000])))
+    assert value is answers[0]  # no copy of it
+    assert value == DATA[5:1005]
 
 
 def test_a_store_that_ignores_ranges_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

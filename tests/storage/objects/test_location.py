@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.storage.objects.conditional_store import keeping
 
 import bushel
 from bushel.errors import UnsupportedError
@@ -105,3 +106,27 @@ def test_secrets_in_urls_are_refused_and_not_shown(url: str) -> None:
 def test_a_name_that_no_store_can_have_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"s3://bucket/a\x1fb: .*control characters are not supported"):
         ObjectPath("s3://bucket", "a\x1fb").stat()
+
+
+def test_whether_a_folder_or_an_object_exists_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    with keeping(monkeypatch) as kept:
+        kept.objects["bucket/set/x.tar"] = (b"0", 0.0)
+        kept.objects["bucket/plain"] = (b"0", 0.0)
+        assert as_path("s3://bucket/set").exists()
+        assert as_path("s3://bucket/set/x.tar").exists()
+        assert kept.asked == ["LIST bucket/set/", "HEAD bucket/set/x.tar"]
+        assert as_path("s3://bucket/plain").exists()
+        assert not as_path("s3://bucket/none").exists()
+        assert not as_path("s3://bucket/none.tar").exists()
+
+
+def test_an_object_exists_in_a_bucket_that_nobody_may_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> object:
+        raise PermissionError("nobody may list")
+
+    with keeping(monkeypatch) as kept:
+        kept.objects["bucket/plain"] = (b"0", 0.0)
+        monkeypatch.setattr(ObjectPath, "is_dir", refused)
+        assert as_path("s3://bucket/plain").exists()
+        with pytest.raises(PermissionError, match="nobody may list"):
+            as_path("s3://bucket/none").exists()

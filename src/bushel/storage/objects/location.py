@@ -184,8 +184,15 @@ class ObjectPath(StorePath):
         return len(persistently(str(self), first)) > 0
 
     def exists(self) -> bool:
-        """Return whether the object or the folder exists."""
-        return self.is_file() or self.is_dir()
+        """Return whether the object or the folder exists. What its name looks like is asked for first."""
+        if self.suffix or not self.listable:
+            return self.is_file() or self.is_dir()
+        try:
+            return self.is_dir() or self.is_file()
+        except PermissionError:  # some buckets allow everyone to read and nobody to list
+            if self.is_file():
+                return True
+            raise
 
     def iterdir(self) -> Iterator[Self]:
         """Yield the objects and folders in this folder.

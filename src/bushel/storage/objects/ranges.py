@@ -127,11 +127,13 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
         _read_cached(cache, files, file, offset, length, put)
         return
 
+    starts, lengths = offset.tolist(), length.tolist()
+
     def share(request: Request, data: Buffer) -> None:
         view = memoryview(data)
         for row in request.rows:
-            start = int(offset[row])
-            first, last = max(start, request.start), min(start + int(length[row]), request.stop)
+            start = starts[row]
+            first, last = max(start, request.start), min(start + lengths[row], request.stop)
             if first < last:
                 put(row, first - start, view[first - request.start : last - request.start])
 

@@ -32,6 +32,9 @@ _CHUNK = 1 << 24
 _STREAMED = 1 << 20
 """Bytes of a chunk of a whole object, at least."""
 
+_SHORT = 1 << 19
+"""Bytes of a range that comes as `bytes`, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectStat:
@@ -188,9 +191,11 @@ class RemoteFile(StoredObject):
                 raise self._replaced("it is shorter now") from error
             raise
         self._compare(answer.meta)
-        data: Buffer = answer.bytes()
-        if (size := memoryview(data).nbytes) != stop - start:
-            raise TruncatedError(f"{size} bytes came instead of {stop - start}")
+        length = stop - start
+        # a chunk is made as bytes, which needs no copy later; but with the interpreter lock, so not a large one
+        data: Buffer = next(answer.stream(length), b"") if length <= _SHORT else answer.bytes()
+        if (size := memoryview(data).nbytes) != length:
+            raise TruncatedError(f"{size} bytes came instead of {length}")
         return data
 
     def chunks(self, start: int) -> Iterator[memoryview]:
