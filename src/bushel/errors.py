@@ -233,7 +233,7 @@ class UnsupportedError(BushelError):
 class MissingPackageError(UnsupportedError, ModuleNotFoundError):
     """A package that Bushel uses for this is not installed. The message contains the command that installs it.
 
-    It ends a run and an iteration at once, whatever the values of `max_errors` and `on_error` are.
+    It ends a run and an iteration at once, for all values of `max_errors` and `on_error`.
 
     Examples:
         >>> import sys

@@ -25,7 +25,7 @@ def decode(
     Args:
         data: A JPEG.
         orient: Apply the Exif orientation.
-        tolerant: Accept damage of which libjpeg only warns, such as a premature end: missing parts are grey, or repeat
+        tolerant: Accept damage that only makes libjpeg warn, such as a premature end: missing parts are grey, or repeat
             the rows above.
         fast: Use the fast inverse DCT and no smoothing of chroma. Levels differ by a few.
         grey: Decode only the luma of a colour JPEG.

@@ -136,7 +136,7 @@ def test_what_is_not_exported(tmp_path: Path) -> None:
     for view in (dataset[2:], dataset.windows("tags", 1), joined):
         with pytest.raises(bushel.UnsupportedError, match="is not exported"):
             view.export_index(tmp_path / "x.parquet")
-    with pytest.raises(ValueError, match="taken for data"):
+    with pytest.raises(ValueError, match="read as data"):
         dataset.export_index(tmp_path / "data" / "x.parquet")
     with pytest.raises(ValueError, match=r"ends in \.parquet"):
         dataset.export_index(tmp_path / "x.csv")
@@ -187,8 +187,8 @@ def put_file(name: str) -> Change:
 
 
 FORGED: dict[str, tuple[Change, str]] = {
-    "a uri of another file": (image(uri="/etc/passwd"), "is none of a file of its shard"),
-    "a uri that leads out": (image(uri="data/../../x"), "is none of a file of its shard"),
+    "a uri of another file": (image(uri="/etc/passwd"), "does not name a file of its shard"),
+    "a uri that leads out": (image(uri="data/../../x"), "does not name a file of its shard"),
     "a file that leads out": (put_file("../secret"), "in its folder"),
     "an absolute file": (put_file("/etc/passwd"), "in its folder"),
     "a URL as a file": (put_file("https://example.com/x"), "in its folder"),

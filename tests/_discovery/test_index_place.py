@@ -76,7 +76,7 @@ def test_the_index_of_files_on_a_server(server: Server, tmp_path: Path, caplog: 
 def test_wrong_places(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         write(tmp_path / folder, "tar", None, shard_samples=15)
-    with pytest.raises(ValueError, match=r"index='requier' is none of 'auto', 'memory', 'require'.*'\./requier'"):
+    with pytest.raises(ValueError, match=r"index='requier' should be 'auto', 'memory', 'require'.*'\./requier'"):
         bushel.open(tmp_path / "a", index="requier")
     with pytest.raises(FormatError, match="two shards have the name .*one folder cannot hold the index of both"):
         bushel.open([tmp_path / "a", tmp_path / "b"], index=tmp_path / "indexes")

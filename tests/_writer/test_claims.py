@@ -197,7 +197,7 @@ def test_a_fork_cannot_use_the_writer(tmp_path: Path) -> None:
                 os._exit(0)
         os.close(writing)
         with os.fdopen(reading, "rb") as said:
-            assert b"is a fork: open the writer in the process that writes" in said.read()
+            assert b"is a fork of it: open the writer in the process that writes" in said.read()
         os.waitpid(child, 0)
         add(writer, "parent", 1)
     assert keys(tmp_path / "ds") == ["parent0"]

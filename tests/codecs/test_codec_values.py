@@ -306,7 +306,7 @@ def test_tree_bytes_and_its_one_ambiguity() -> None:
     assert_same(codec.decode(stored)["a"], np.zeros(1, "<f4"))
     assert through("tree", {"t": (1, (2,))}) == {"t": [1, [2]]}
     assert through("tree", ["_", 1]) == ["_", 1]
-    with pytest.raises(CodecError, match="cannot be taken for an array"):
+    with pytest.raises(CodecError, match="cannot be confused with an array"):
         codec.encode([["_", 1, 2, 3]])
     with pytest.raises(CodecError, match="an array as"):
         codec.decode(bytes.fromhex("94a15f010203"))

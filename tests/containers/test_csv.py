@@ -94,7 +94,7 @@ def test_odd_headers(tmp_path: Path) -> None:
     [
         ("1", "fewer cells"),
         ("1,2,3", "more cells"),
-        ('1,"a"b', "behind a quoted cell"),
+        ('1,"a"b', "after a quoted cell"),
         ('1,"a', "quotes of a cell do not end"),
     ],
 )

@@ -13,7 +13,9 @@ ODD = re.compile(  # "there is no file" is plain, "a folder is no file" is not
     r"|\bin vain\b|\blet go\b|\bnevertheless\b|\band so on\b|orientation says"
     r"|\bshall\b|\bfrom which on\b|\bcan be had\b|\bother ones than\b"
     r"|\b(?<!here )(is|are) no (?!longer|more|other|larger|smaller)\w+"
-    r"|\b[Tt]hose of\b|\bReturn what\b"
+    r"|\b[Tt]hose of\b|\b(Return|Yield|Raise) what\b|(: |\. |\"\"\")That of\b"
+    r"|\bof which (there|each|every|some|none|no|only)\b|\bbe it\b|\bwhatever\b|\b(begins?|read) so\b(?! far)"
+    r"|\b(is|are|was|were|be) taken for (a|an|one|data)\b|\bbut for\b|\b(is|are) none of\b|\bbehind (it|them)\b"
 )
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = [path for path in sorted((ROOT / "src").rglob("*")) if path.suffix in (".py", ".pyi", ".cpp", ".hpp")]

@@ -86,7 +86,7 @@ def struct_error() -> Exception:
 @pytest.mark.parametrize(
     ("mistake", "check", "found"),
     [
-        ("all files", "recognition", "a file of another kind is taken for a dataset"),
+        ("all files", "recognition", "a file of another kind is recognised as a dataset"),
         ("shifted", "values", "field 'text' of sample 0"),
         ("other name", "tables", "container of the table"),
         ("crash", "damaged_files", "unpack requires a buffer"),

@@ -39,7 +39,7 @@ class ColumnValues(StoredValues):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns in the index (docs/columns.md), whatever fields this view has.
+        """Names of the columns in the index (docs/columns.md), also of fields that this view leaves out.
 
         `column` also knows the number of stored bytes of every field, `image.bytes`, and the lengths of sequences.
 

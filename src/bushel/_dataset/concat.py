@@ -48,7 +48,7 @@ def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:
 
 
 def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
-    """Do what `concat` does, whatever the names of classes are. `labels` of the result may raise."""
+    """Concatenate as `concat` does, without comparing names of classes. `labels` of the result may raise."""
     datasets = list(datasets)
     if not datasets:
         raise ValueError("concat needs at least one dataset")

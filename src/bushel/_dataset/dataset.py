@@ -352,7 +352,7 @@ class Dataset(ColumnValues):
 
         Args:
             name: Name of the field.
-            values: An array, of which each row is a value, a list, or a dataset that has this field, or one field only.
+            values: An array with a row for each value, a list, or a dataset that has this field, or one field only.
                 None, or a masked element of a masked array, stands for no value. Each worker process gets a copy of
                 values in memory; it opens the files of a dataset, such as `bushel.open("embeddings.npy")`.
             kind: Type of values in memory, such as `json`; by default it is inferred.
@@ -361,7 +361,7 @@ class Dataset(ColumnValues):
             ValueError: There is such a field, the number of values is another one, or a view has samples several times.
             SpecError: The type cannot be inferred.
             CodecError: A value is not of this type.
-            TypeError: `values` is none of these.
+            TypeError: `values` has another type.
 
         Examples:
             >>> scored = ds.with_field("score", np.linspace(0, 1, len(ds)))
@@ -396,7 +396,7 @@ class Dataset(ColumnValues):
             hop: Elements from the start of one window to the start of the next; None for windows that follow one
                 another.
             step: Distance of its elements: 4 takes every fourth.
-            also: Fields of which the window has the same elements, such as the actions at the frames.
+            also: Fields whose elements the window has at the same places, such as the actions at the frames.
             pad: Whether the last window of a sample may reach beyond its end, so that all elements are in a window.
                 The last element then fills it up, and `frames_is_pad`, of bool[length], says where. Otherwise the
                 elements that do not fill a window are left out.

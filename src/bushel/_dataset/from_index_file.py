@@ -113,7 +113,7 @@ class _Exported:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, begin: int, end: int) -> Any:
-        """Return a table of some rows, of which only the row groups are read."""
+        """Return a table of some rows. Only their row groups are read."""
         if begin == end:
             return self.file.schema_arrow.empty_table()
         first = int(np.searchsorted(self.ends, begin, "right")) - 1

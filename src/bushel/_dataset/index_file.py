@@ -247,7 +247,7 @@ def _base(shards: Sequence[OpenShard], place: Path) -> tuple[str, list[str]]:
 
 
 def _check_place(place: Path, shards: Sequence[OpenShard]) -> None:
-    """Raise a `ValueError` if the file would be taken for data of the dataset."""
+    """Raise a `ValueError` if the file would be read as data of the dataset."""
     near = os.path.realpath(place.parent)
     for root in {str(each.shard.root): each.shard.root for each in shards}.values():
         if not isinstance(root, Path):
@@ -255,7 +255,7 @@ def _check_place(place: Path, shards: Sequence[OpenShard]) -> None:
         whole = len(shards) > 1 or not shards[0].shard.name or (root / FOLDER / "manifest.json").exists()
         real = os.path.realpath(root)
         if whole and (near == real or near.startswith(real + os.sep)):
-            raise ValueError(f"{place} is in the folder of the dataset, where it would be taken for data: write it "
+            raise ValueError(f"{place} is in the folder of the dataset, where it would be read as data: write it "
                              f"beside that folder")  # fmt: skip
 
 

@@ -144,7 +144,7 @@ def index(
 
 
 def _asked_sums(sha256: str | Iterable[str]) -> frozenset[str]:
-    """Return of which bytes SHA-256 are wanted: `values`, `files`, or both."""
+    """Return the bytes whose SHA-256 are wanted: `values`, `files`, or both."""
     asked = frozenset(names_of(sha256))
     if unknown := sorted(asked - {"values", "files"}):
         raise ValueError(f"sha256={unknown[0]!r}: give 'values', 'files', or both")

@@ -45,7 +45,7 @@ def reader_and_selection(dataset: Samples) -> tuple[Reader, Selection]:
 
 
 def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
-    """Return the same samples, of which only these fields can be read: `Reader.narrowed` says what that saves."""
+    """Return a view of these fields only: `Reader.narrowed` explains the benefit."""
     reader, selection = dataset._reader.narrowed(dataset._selection.wanted(fields)), dataset._selection
     return dataset if reader is dataset._reader else type(dataset)((), reader=reader, selection=selection)
 

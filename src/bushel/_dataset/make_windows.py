@@ -68,7 +68,7 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
 
     Args:
         views: The views.
-        join: Joins the datasets of which they have windows.
+        join: Joins the datasets whose windows they are.
 
     Raises:
         UnsupportedError: One of them has other windows, or none.

@@ -70,7 +70,7 @@ class Mapped(Struct, frozen=True, eq=False):
 
     @property
     def fingerprint(self) -> str:
-        """That of the dataset: a state of a loader belongs to the samples and their order, not to the function."""
+        """The fingerprint of the dataset: a state belongs to the samples and their order, not to the function."""
         return str(self.dataset.fingerprint)
 
     @property

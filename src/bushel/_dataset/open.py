@@ -96,7 +96,7 @@ def open(
         pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
             Without it, such values are given as stored bytes, with an `UntrustedWarning`, unless `spec` names the
             codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
-        partial: Open an incomplete dataset without a warning, and one of which listed shards are gone.
+        partial: Open an incomplete dataset without a warning, or one whose listed shards are missing.
         damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
         episodes: An episode is a sample, instead of a frame: for LeRobot's datasets (docs/format-lerobot.md).
         view: Name of a view that `Dataset.save` stored.
@@ -126,7 +126,7 @@ def open(
     if not {type(pickle), type(partial), type(episodes), type(stale)} <= {bool}:
         check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
     source, features = _named(source, config, split)
-    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, whatever its name
+    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
     if index not in POLICIES or (container is None and not folder):
         from bushel._discovery.index_place import check_options, index_file
 
@@ -329,7 +329,7 @@ def open_shards(
     Args:
         container: Name of the container.
         shards: The shards of the dataset.
-        options: What the user declares about them.
+        options: The user's declarations about them.
         policy: What to do about a missing or stale index.
         recover: Whether to read what can be read of a shard with a damaged structure.
         manifest: The manifest that lists all of these shards, if there is one.

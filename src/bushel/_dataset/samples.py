@@ -165,7 +165,7 @@ class Samples(Chosen):
         Raises:
             IndexError: The position, or an element of a sequence, is out of range.
             KeyError: A key or field does not exist.
-            TypeError: `item` is none of these.
+            TypeError: `item` has another type.
         """
         own, mask = self._selection, None
         if isinstance(item, tuple):

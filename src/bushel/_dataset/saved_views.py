@@ -122,8 +122,8 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
     changed = header.of != _whole(dataset).fingerprint
     if changed and not stale:
         raise StateError(
-            f"the view {name!r} is stale: the dataset has changed since it was saved. Save it again, or open what is "
-            f"left of it with stale=True"
+            f"the view {name!r} is stale: the dataset has changed since it was saved. Save it again, or open the "
+            f"remaining samples with stale=True"
         )
     if header.where is not None:
         found: D = own.where(header.where).fields(fields)

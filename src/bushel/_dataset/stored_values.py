@@ -28,7 +28,7 @@ class StoredValues(Samples):
 
         Examples:
             >>> file, offset = ds.location(0, "image")
-            >>> Path(file).read_bytes()[offset : offset + 2]  # a JPEG begins so
+            >>> Path(file).read_bytes()[offset : offset + 2]  # the first bytes of a JPEG
             b'\xff\xd8'
         """
         if field not in self._selection.fields:

@@ -387,7 +387,7 @@ def open_stream(
     Args:
         source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files; `pipe:COMMAND`, which
             the shell runs, with `{000..146}` expanded; `-` for standard input; a binary file object; or a list of
-            these. Gzip, bzip2 and xz are recognised by the first bytes, whatever the name.
+            these. Gzip, bzip2 and xz are recognised by the first bytes, not by the name.
         spec: Types of fields whose extension does not imply one, and names of sequence fields.
         fields: The fields to read; others are skipped. Default: all.
         decode: Whether to decode values, or to give the stored bytes.

@@ -18,12 +18,13 @@ _AT_ONCE = 32
 """Number of files on a server that are looked for at the same time."""
 
 _PUT_BACK = (
-    "put the files back; or run `bushel index`, after which the dataset is what is left; or open it with partial=True"
+    "put the files back; or run `bushel index`, after which the dataset has the remaining samples; or open it with "
+    "partial=True"
 )
 
 _WRITE_AGAIN = (
     "run the same `bushel pack` or `bushel convert` again, which writes them again; or `bushel index`, after which the "
-    "dataset is what is left; or open it with partial=True"
+    "dataset has the remaining samples; or open it with partial=True"
 )
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
 
@@ -37,7 +38,7 @@ def compared(
         path: The folder.
         shards: The shards that are there.
         manifest: The manifest.
-        partial: Whether to go on if listed shards are gone.
+        partial: Whether to continue if listed shards are missing.
 
     Returns:
         The listed shards that exist, the missing part, and the names of shards that are not listed.
@@ -82,7 +83,9 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
         return
     gone, unlisted = _differences(manifest, listed_names(shards))
     if gone:
-        raise _gone(gone, path, "put the files back; or run `bushel index`, after which the dataset is what is left")
+        raise _gone(
+            gone, path, "put the files back; or run `bushel index`, after which the dataset has the remaining samples"
+        )
     if unlisted and unlisted_too:
         message = f"{_shown(unlisted)} {_be(unlisted)} not listed in the manifest"
         raise FormatError(message, file=str(path), hint=_INDEX_OR_MOVE)

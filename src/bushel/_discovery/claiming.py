@@ -2,7 +2,7 @@
 
 The claims of the datasets in a folder are files in its `.bushel/writers`: `dataset.claim` for the folder as a dataset,
 `NAME.claim` for one file in it, and, for a run in parts, a file `….run` for each process that takes part in it. So a
-run's processes work together, and exclude everybody else.
+run's processes work together, and exclude all others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bushel.storage.claims import Claim, Holder, claims_in, describe, holds_run,
 __all__ = ["NO_CLAIM", "claim_run", "claim_target", "claimed_sources", "claims_folder", "conflict"]
 
 NO_CLAIM = Claim(None, "")
-"""The claim of a writer whose target nobody else can have, as the attempt of a part."""
+"""The claim of a writer whose target no other process can have, as the attempt of a part."""
 _WHOLE = "dataset"
 
 

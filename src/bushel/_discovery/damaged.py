@@ -70,7 +70,7 @@ def recovered_table(
     Args:
         container: Name of the container.
         shard: The shard.
-        options: What the user declares about the data.
+        options: The user's declarations about the data.
         error: The error at which indexing it ended.
         known: The fields that a table on record has, or None.
 

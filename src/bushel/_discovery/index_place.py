@@ -47,7 +47,7 @@ def index_place(index: Any) -> AnyPath:
         )
     if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
         raise ValueError(
-            f"index={index!r} is none of {', '.join(map(repr, POLICIES))}. To name a folder for the index, write "
+            f"index={index!r} should be {', '.join(map(repr, POLICIES))}. To name a folder for the index, write "
             f"{'./' + index!r}"
         )
     return as_path(index)
@@ -91,7 +91,7 @@ def check_options(path: Path, index: Any, **given: Any) -> None:
 
 
 def refuse_index_file(paths: Iterable[AnyPath], container: str | None = None) -> None:
-    """Check that none of the paths is an exported index, which only `bushel.open` takes in the place of its data.
+    """Check that none of the paths is an exported index, which only `bushel.open` accepts in place of its data.
 
     Raises:
         UnsupportedError: One is. With a container, such as `parquet`, its rows are meant, and nothing is refused.

@@ -137,7 +137,7 @@ def table_to_read(
     Args:
         container: Name of the container.
         shard: The shard.
-        options: What the user declares about the data.
+        options: The user's declarations about the data.
         require: Whether to refuse a shard without a table that fits.
         keep: Whether to store a table that took a scan, and new times of files.
         recover: Whether to read what can be read of a shard with a damaged structure.
@@ -179,7 +179,7 @@ def table_to_read(
         return TableToRead(with_known_checksums(table.index, index))
     log_warning(
         "%s has changed since it was indexed: it is read without the checksums of its index, which is kept. Run "
-        "`bushel verify` to compare them with the data, `bushel index` to index what was added, or `bushel index "
+        "`bushel verify` to compare them with the data, `bushel index` to index added data, or `bushel index "
         "--force` to accept the data as they are",
         shard.path(0),
     )
@@ -298,8 +298,9 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
 def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
     """Store a table beside the data if possible. Datasets are often in folders that are read-only.
 
-    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. That of a
-    remote shard is kept in the user's cache of tables: writing beside it may cost money, so only `bushel.index` does.
+    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. The sidecar
+    of a remote shard is kept in the user's cache of tables: writing beside it may cost money, so only `bushel.index`
+    does.
     """
     if not is_local(shard.sidecar):
         if is_object(shard.root) and not again:

@@ -22,7 +22,7 @@ SMALL = 1 << 20
 
 
 class ClosedFiles:
-    """The files of a shard in a local folder, of which the small ones are closed between reads.
+    """The files of a shard in a local folder. Small ones are closed between reads.
 
     Args:
         shard: The shard.

@@ -1,8 +1,8 @@
 """Scan of stored values for columns of the index.
 
 Numbers, short texts and headers of images are read by kernels, straight from the mapped file; everything else is
-decoded value by value, in threads. What cannot be read, since it is damaged or of another kind, is missing from the
-column; reading it will report it.
+decoded value by value, in threads. Values that cannot be read, since they are damaged or of another kind, are missing
+from the column; reading it will report it.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ class _Scan:
         return {each.name: of_objects(own) for each, own in zip(wanted, found, strict=True)}
 
     def _each(self, rows: I64, read: Callable[[bytes], Any], workers: int, head: int | None = None) -> Iterator[Any]:
-        """Yield what a function returns for the stored bytes of each row, or first for its first `head` bytes."""
+        """Yield the result of a function for the stored bytes of each row, or first for its first `head` bytes."""
 
         def of_chunk(chunk: I64) -> list[Any]:
             found = [None if data is None else read(data) for data in self._stored(chunk, head)]

@@ -74,6 +74,6 @@ def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
 
 
 def bars(counts: tuple[int, ...]) -> str:
-    """Return counts as a line of bars, of which the highest stands for the largest count. Zero is a blank."""
+    """Return counts as a line of bars. The highest bar stands for the largest count. Zero is a blank."""
     most = max(counts, default=0)
     return "".join(" " if not each else _BARS[min(each * len(_BARS) // (most + 1), len(_BARS) - 1)] for each in counts)

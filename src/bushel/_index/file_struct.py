@@ -1,8 +1,8 @@
 """Extents as structs of Parquet's logical type FILE, and back: where the bytes of each value are.
 
 A struct has `uri`, `offset`, `size`, `content_type` and `checksum`, as Parquet's LogicalTypes.md specifies them, and
-`inline` for values that lie in no file. Nothing here does I/O. What comes from a file is checked by `ShardIndex.check`
-and `Blocks.check`, except that rows have what a struct needs, which `rows_of_structs` checks.
+`inline` for values that lie in no file. Nothing here does I/O. `ShardIndex.check` and `Blocks.check` check values from
+a file; `rows_of_structs` checks that rows have all members of a struct.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _numbers(uris: Any, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
     encoded = uris.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     if strange := [name for name in names if name is not None and name not in numbers]:
-        raise ValueError(f"the uri {strange[0]!r} is none of a file of its shard")
+        raise ValueError(f"the uri {strange[0]!r} does not name a file of its shard")
     own = np.array([*(numbers.get(name, 0) for name in names), 0], np.int32)
     return own[np.asarray(encoded.indices.fill_null(len(names)), np.int64)]
 

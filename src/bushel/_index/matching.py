@@ -179,7 +179,7 @@ def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
 
 
 def _partners(known: ShardIndex, now: ShardIndex) -> I64:
-    """Return int64[known.samples]: the number of each sample now, -1 if it is gone."""
+    """Return int64[known.samples]: the number of each sample now, -1 if it is missing."""
     if known.keys is not None and now.keys is not None:
         return _by_key(known.keys, now.keys)
     partner = np.arange(known.samples, dtype=np.int64)

@@ -26,7 +26,7 @@ def block_file(
         number: Its number, which is at least the number of files.
         file_of: Returns an open file of the shard, given its number.
         path: Its name in messages: the path of the file that holds its first bytes.
-        many: The shard, if it has very many files, of which small ones are closed between reads; otherwise None.
+        many: The shard, if it has very many files (small ones are closed between reads); otherwise None.
     """
     blocks = index.blocks[number - len(index.files)]
     home = index.place(number, 0).file

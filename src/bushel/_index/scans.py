@@ -51,7 +51,7 @@ SEGMENTS = ValueScan("segments", lambda column: column.starts is None and holds_
 """The segments of tiled JPEGs. Elements of sequences have none."""
 
 SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_tables)
-"""The seek tables of plain JPEGs, each of which is decoded once."""
+"""The seek tables of plain JPEGs. Each JPEG is decoded once."""
 
 
 def _scan(

@@ -234,7 +234,7 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
 
 
 def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> ShardIndex:
-    """Return the index of which these are the bytes: see `load_index`. `path` is for messages."""
+    """Return the index with these bytes: see `load_index`. `path` is for messages."""
     arrays, header = _parse(data, str(path))
     named = [] if header.columns is msgspec.UNSET else header.columns
     if not header.crc32 and header.columns is not msgspec.UNSET:

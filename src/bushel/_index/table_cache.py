@@ -1,4 +1,4 @@
-"""The user's cache of tables: what was learned of remote files, so that no process has to read them for it again.
+"""The user's cache of tables of remote files, so that later processes need not read the files again.
 
 It is the folder `BUSHEL_TABLES_DIR`, by default `bushel/tables` in `XDG_CACHE_HOME` or `~/.cache`, of at most
 `BUSHEL_TABLES_SIZE` (2 GB by default, 0 for no cache). The tables that were used longest ago are removed first. The

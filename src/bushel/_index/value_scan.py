@@ -34,8 +34,8 @@ class ValueScan(Generic[T]):
     Attributes:
         attribute: The attribute of `FieldExtents` that holds it.
         fits: Whether the values of a field can have it.
-        scan: Reads the values of a field and returns it. The arguments are the extents, their file, what is known of
-            the first rows (None: nothing), which are not read again, and the number of threads.
+        scan: Reads the values of a field and returns it. The arguments are the extents, their file, the known
+            array of the first rows, which are not read again (None without one), and the number of threads.
     """
 
     attribute: Scanned

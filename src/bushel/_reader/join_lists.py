@@ -40,7 +40,7 @@ class ListedNames:
     Attributes:
         on: The field.
         starts: int64[samples + 1], the number of the first name of each sample.
-        has_list: bool[samples], whether the sample has a list, be it empty.
+        has_list: bool[samples], whether the sample has a list, which may be empty.
         text: uint8[bytes], the names in UTF-8, one after another.
         offsets: int64[names + 1], where each of them begins.
     """
@@ -107,8 +107,8 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
     spec, reader = {name: other.selection.fields[name] for name in fields}, other.reader
     if sequences := [name for name, field in spec.items() if field.sequence]:
         raise SpecError(
-            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, of which there are no lists: "
-            "choose other fields of it with ds.fields([...])"
+            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and there are no lists of "
+            "sequences: choose other fields of it with ds.fields([...])"
         )
     groups = reader.readable(partners, list(fields)) if len(partners) else []
     groups = [group for group in groups if not fields.keys().isdisjoint(group.index.fields)]

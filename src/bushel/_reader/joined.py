@@ -38,7 +38,7 @@ class JoinedReader(Reader):
         sides: The other datasets.
         verify: As for `Reader`.
         incomplete: As for `Reader`.
-        joins: What was joined.
+        joins: The descriptions of the joins.
 
     Attributes:
         sides: The other datasets.
@@ -124,10 +124,10 @@ def joined_readers(
 
     Args:
         own: The reader of the dataset.
-        their: That of the other one.
+        their: The reader of the other one.
         partners: int64[n], for each sample of the whole first dataset the position of its partner in the whole other
             one; -1 for none.
-        joined: What was joined.
+        joined: The description of the join.
         names: The fields of the first dataset that are kept.
         others: The fields of the other dataset that are kept, with their new names.
     """

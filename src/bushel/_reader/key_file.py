@@ -1,9 +1,9 @@
-"""The key file: the sorted hashes of all keys of a dataset, by which one of a billion is found without loading them.
+"""The key file: the sorted hashes of all keys of a dataset, which finds one of a billion keys without loading them.
 
 `bushel index --keys` writes it beside the manifest; it may be deleted at any time. It is a safetensors file with two
 arrays, `hashes` and `shards`, which docs/index.md specifies. It is used only while the shards have the names, the
-numbers of samples, and the sizes and stamps of files that it was made for; so it survives copies of the folder. What it
-says of a key is compared with the keys of the shard.
+numbers of samples, and the sizes and stamps of files that it was made for; so it survives copies of the folder. Its
+answer for a key is compared with the keys of the shard.
 """
 
 from __future__ import annotations

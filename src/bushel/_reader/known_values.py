@@ -46,7 +46,7 @@ def _kinds_of(codec: str) -> tuple[str, tuple[Kind, ...]]:
 
 
 def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) -> dict[str, list[Any]]:
-    """Return the values of fields of which all shards that have them have exact columns.
+    """Return the values of fields with exact columns in all shards that have the field.
 
     Args:
         groups: The batch, divided by shard.
@@ -54,7 +54,7 @@ def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) ->
         names: The fields.
 
     Returns:
-        By field the value of each sample. Fields are left out of which a value has to be read.
+        By field the value of each sample, without fields that have a value which must be read.
     """
     found: dict[str, list[Any]] = {}
     for name in names:

@@ -26,7 +26,7 @@ class Indexing:
     """The wanted contents of the index of each shard.
 
     Attributes:
-        options: What the user declares about the data, and whether checksums are wanted.
+        options: The user's declarations about the data, and whether checksums are wanted.
         contents: The contents to find by reading values, beside the contents of the old table, which are found again.
         labels: Names of classes for shards that have none.
         force: Whether to index shards whose table fits, and to accept other checksums than those on record.

@@ -1,4 +1,4 @@
-"""Opening remote shards of which only the sections are known: samples are counted, and indexed when they are needed."""
+"""Opening remote shards whose sections alone are known: samples are counted, and indexed when they are needed."""
 
 from __future__ import annotations
 

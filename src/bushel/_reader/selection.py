@@ -36,7 +36,7 @@ class Call(Struct, frozen=True):
 class Remaining(Struct, frozen=True, eq=False):
     """The positions of the samples that were not removed, in order. It takes the place of an array of them.
 
-    It has 16 bytes per removed sample, whatever the size of the dataset.
+    It has 16 bytes per removed sample, for any size of the dataset.
 
     Attributes:
         total: Number of samples with the removed ones.

@@ -111,7 +111,7 @@ class OpenShard(Struct):
     def unchanged(cls, container: str, shard: Shard, asked: Asked) -> OpenShard | None:
         """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
 
-        That is the usual case. What all others mean, `tables.table_to_read` finds out.
+        That is the usual case. `tables.table_to_read` handles all others.
         """
         if len(shard.files) > _MANY_FILES and not shard.sidecar.exists():
             return None
@@ -265,7 +265,7 @@ def any_keyed(shards: Sequence[OpenShard]) -> bool:
 
 
 class Verification:
-    """Says of which shards bytes are compared with their checksums, where these are known.
+    """Says for which shards bytes are compared with their checksums, where these are known.
 
     Args:
         shards: The shards.
@@ -333,7 +333,7 @@ class ShardRows:
 
     @property
     def all(self) -> ShardRows:
-        """All shards, the samples of which are counted one after another."""
+        """All shards. Their samples are counted one after another."""
         return self
 
     def rows_of(self, name: str, positions: I64) -> I64:

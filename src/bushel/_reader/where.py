@@ -54,7 +54,7 @@ _SLIPS = {
     r"&&|\|\|": "write and, or",
     r"<>": "write != for unequal",
 }
-"""Common mistakes, and what was meant."""
+"""Common mistakes, and their corrections."""
 _CALL = "column"
 """The function that takes a name which is not a Python name: `column("seg-map.width") > 3`."""
 

@@ -15,7 +15,7 @@ def unknown_key(key: str, samples: int, fields: Collection[str]) -> str:
     Args:
         key: The key.
         samples: Number of samples of the dataset.
-        fields: Names of its fields: one of them may be taken for a key.
+        fields: Names of its fields: a user may have meant one of them, not a key.
     """
     message = f"no sample has the key {key!r}; the dataset has {samples} samples"
     if key not in fields:

@@ -1,4 +1,4 @@
-"""Environment variables whose names or values have no effect, which is said when Bushel is imported."""
+"""Environment variables whose names or values have no effect. A warning names them when Bushel is imported."""
 
 from __future__ import annotations
 

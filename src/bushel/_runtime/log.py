@@ -6,7 +6,7 @@ __all__ = ["log_info", "log_warning"]
 
 
 def log_info(message: str, *arguments: object) -> None:
-    """Log what only someone who looks for a cause wants to know."""
+    """Log details for finding the cause of a problem."""
     from logging import getLogger
 
     getLogger("bushel").info(message, *arguments, stacklevel=2)

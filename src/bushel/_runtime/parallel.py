@@ -42,7 +42,7 @@ def parallel_map(
     garbage collector may close it too, even in one of its own threads.
 
     The cost of an item is its weight while it is worked on, and then the size of its result until that is taken. An
-    item is drawn while the cost of all is below `limit`, and at any rate when nothing else is left to be taken.
+    item is drawn while the cost of all is below `limit`, and always if no result is left to be taken.
     Without `weight` and `size`, every item costs 1.
 
     Args:

@@ -1,4 +1,4 @@
-"""Keyed hashes and permutations, of which orders are made: vectorised, without state, and the same on every machine.
+"""Keyed hashes and permutations, from which orders are made: vectorised, without state, and the same on every machine.
 
 `docs/order.md` specifies them for other languages.
 """

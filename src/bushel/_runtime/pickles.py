@@ -80,7 +80,7 @@ def pickle_for_parent(result: Any) -> bytes:
 
 
 def pickle_with_buffers(result: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
-    """Pickle what a worker process has made, but for the contents of its arrays, which are returned beside it.
+    """Pickle the result of a worker process without the contents of its arrays, which are returned beside it.
 
     Raises:
         TypeError: It cannot be pickled.

@@ -106,7 +106,7 @@ def check_flags(**flags: Any) -> None:
     """Check options that are either True or False.
 
     Raises:
-        TypeError: One is neither, such as the text `"no"`, which Python takes for true.
+        TypeError: One is neither, such as the text `"no"`, which Python treats as true.
     """
     for name, value in flags.items():
         if value not in (True, False):

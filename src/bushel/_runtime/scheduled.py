@@ -316,7 +316,7 @@ _Piece: TypeAlias = tuple[int, int, tuple[float, ...], tuple[float, ...]]
 """Start and stop of a segment, and its first and last weights."""
 
 SampleOrder: TypeAlias = Order | Scheduled
-"""An order of samples, of which each has one position or several."""
+"""An order of samples. Each sample has one position or several."""
 
 
 def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:

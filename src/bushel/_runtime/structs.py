@@ -38,7 +38,7 @@ def _as_dataclass(owner: type[msgspec.Struct]) -> Any:
 class _Meta(msgspec.StructMeta):
     @property
     def __signature__(cls) -> Signature:
-        # msgspec's looks up the annotations, of which some are imported by type checkers only
+        # msgspec's looks up the annotations, and some are imported by type checkers only
         from inspect import signature
 
         return signature(_as_dataclass(cls))
@@ -52,7 +52,7 @@ class _DataclassFields:
 
 
 if TYPE_CHECKING:
-    from msgspec import Struct  # a class between would be one that is not frozen, of which no frozen one may be made
+    from msgspec import Struct  # a class between would not be frozen, and a frozen class cannot inherit from it
 else:
 
     class Struct(msgspec.Struct, metaclass=_Meta):

@@ -54,7 +54,7 @@ class CurrentShard:
         return samples
 
     def start(self, samples: int) -> ShardInProgress:
-        """Start a shard, or continue the last one of a dataset to which none can be added.
+        """Start a shard, or continue the last one if the dataset cannot have another one.
 
         Args:
             samples: Number of samples in the dataset.

@@ -198,7 +198,7 @@ class DatasetPlan:
                 self.known = self.keys.known
 
     def knows_keys_from(self, number: int) -> bool:
-        """Return whether a buffer can check the keys of new samples, of which the next one has this number."""
+        """Return whether a buffer can check the keys of new samples, the next one with this number."""
         return self.keys is None or self.known is not None or self.keys.counts_on(number)
 
     def add_keys(self, keys: Sequence[str]) -> None:

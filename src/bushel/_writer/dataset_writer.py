@@ -123,7 +123,7 @@ class DatasetWriter:
         """Add one sample. Threads may call this at once.
 
         Args:
-            sample: A value for every field. A bytes-like value is stored unchanged, whatever the codec; an image field
+            sample: A value for every field. A bytes-like value is stored unchanged for any codec; an image field
                 also takes arrays and Pillow images; a sequence field takes any iterable. `__key__` in it is the key,
                 unless `key` is given.
             key: The sample's key. Either all samples of a dataset have one, or none.

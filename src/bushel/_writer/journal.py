@@ -7,7 +7,7 @@ state that the files are complete and are being renamed; only before this one th
 
 Frames after a damaged one are ignored, and so are checkpoints whose bytes are not in the staged files. So a journal
 that was truncated by a kill is equivalent to one that ends a checkpoint earlier, and after a power cut the writer
-continues from the last checkpoint of which everything has reached the disk.
+continues from the last checkpoint that has wholly reached the disk.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _parsed(body: bytes, folder: Path) -> dict[str, Any]:
 
 def _stored_checkpoints(folder: Path, frames: Sequence[Mapping[str, Any]]) -> int:
     """Return the number of checkpoints whose bytes are in the staged files."""
-    sums: dict[str, tuple[int, int, int]] = {}  # first byte, end, and CRC-32 of what was compared
+    sums: dict[str, tuple[int, int, int]] = {}  # first byte, end, and CRC-32 of the compared bytes
     with ExitStack() as stack:
         files: dict[str, FileIO] = {}
         for number, frame in enumerate(frames):

@@ -69,7 +69,7 @@ class Marker:
         """Replace the manifest by the manifest of the complete dataset; a dataset of one file has none."""
         if not self._name:
             write_manifest(shards, sync=self._sync)
-        left = self.written or isinstance(self._path, Path)  # also by a run of which nothing else is there
+        left = self.written or isinstance(self._path, Path)  # also by a run that has left nothing else
         if left and (self._name or self._path != manifest_path([opened.shard for opened in shards])):
             remove(self._path)
         if isinstance(self._root, Path):
@@ -77,5 +77,5 @@ class Marker:
             for folder in (sidecars / "staging", sidecars):
                 with suppress(OSError):  # it contains other files, or does not exist
                     folder.rmdir()
-            if self._sync:  # or else a power cut could bring back this manifest, or what was staged
+            if self._sync:  # or else a power cut could bring back this manifest, or staged files
                 sync_folder(sidecars if sidecars.exists() else self._root)

@@ -15,7 +15,7 @@ __all__ = ["PendingSamples", "Room"]
 
 
 class Room(NamedTuple):
-    """What is taken until the samples have to be written.
+    """Room for further samples before they have to be written.
 
     Attributes:
         samples: Number of samples.

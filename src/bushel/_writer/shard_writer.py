@@ -104,7 +104,7 @@ class ShardInProgress:
         """Copy an existing shard to the staging folder, to add samples to it.
 
         Args:
-            last: The shard. What its index holds beside extents is kept.
+            last: The shard. Its index keeps all contents beside extents.
             plan: The layout and contents of the shard when samples are added.
             sync: Whether to wait for the disk.
         """

@@ -20,8 +20,8 @@ class About:
         license: Licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
         url: The page of the dataset.
         creators: Names of those who made it.
-        license_column: The column that has the licence of each sample; None for one whose name says so.
-        source_column: The column that has the source of each sample; None for one whose name says so.
+        license_column: The column that has the licence of each sample; by default recognised by its name.
+        source_column: The column that has the source of each sample; by default recognised by its name.
     """
 
     title: str

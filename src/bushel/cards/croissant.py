@@ -113,7 +113,7 @@ def croissant_of(splits: Sequence[Split], about: About, publisher: Publisher, ta
     }
     lacking = [name for name in ("license", "url", "creator") if name not in found.json]
     if lacking:
-        found.notes.append(f"Croissant requires {', '.join(lacking)}, which nobody has said: give them as options")
+        found.notes.append(f"Croissant requires {', '.join(lacking)}, which are missing: give them as options")
     return found
 
 

@@ -36,7 +36,7 @@ _MANY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Where files are for somebody who reads the metadata.
+    """Where the readers of the metadata find files.
 
     Attributes:
         folder: The folder of the metadata: paths of files are relative to it.

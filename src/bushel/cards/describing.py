@@ -68,7 +68,7 @@ def card(
         progress: True for a bar in a terminal or notebook; or a function that is called with the bytes that were read.
 
     Returns:
-        The card, or the metadata as JSON. What Croissant cannot describe is logged as warnings.
+        The card, or the metadata as JSON. Values that Croissant cannot describe are logged as warnings.
 
     Raises:
         KeyError: There is no such column.

@@ -149,7 +149,7 @@ def _debug(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None
 
 _EVERYWHERE = (
     (["--debug"], "Show a traceback with an error.", _debug),
-    (["--verbose", "-v"], "Show what Bushel logs.", _log),
+    (["--verbose", "-v"], "Show log messages.", _log),
     (["--quiet", "-q"], "Show no warnings.", _quiet),
 )
 """Options of every command: flags, description, and the function that stores the value."""

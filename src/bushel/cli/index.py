@@ -56,7 +56,7 @@ class ContentOptions(Struct, frozen=True):
 
 
 class PlaceOptions(Struct, frozen=True):
-    """Options for the place of the index, and for what is there."""
+    """Options for the place of the index, and for an index that exists there."""
 
     index: Annotated[
         str | None,

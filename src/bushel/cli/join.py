@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 
 class ResultOptions(Struct, frozen=True):
-    """Options for what is written."""
+    """Options for the output."""
 
     save_view: Annotated[
         str | None, Option("--save-view", help="Save the samples that have partners as a view of the first dataset.")

@@ -18,7 +18,7 @@ _NOT_IN_JSON = (float("inf"), float("-inf"))
 
 
 class ListOptions(Struct, frozen=True):
-    """The samples to list, and what is shown of them."""
+    """The samples to list, and their shown properties."""
 
     number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None
     start: Annotated[int, Option("--start", min=0, help="Number of samples to leave out before the first one.")] = 0

@@ -44,7 +44,7 @@ STDOUT = "standard output"
 def print_text(text: str) -> None:
     """Print a line. File names and keys that are not UTF-8 are printed as their original bytes.
 
-    On a terminal, characters that control it are printed as Python writes them, since keys and values may be anybody's.
+    On a terminal, characters that control it are printed as Python writes them, since keys and values are not trusted.
     """
     if sys.stdout.isatty():
         text = harmless(text)

@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Show how far a run in parts is: missing parts, errors, and its driver.
 
-    Parts whose files are gone are missing.
+    Parts without their files count as missing.
 
     Examples:
       bushel parts out/

@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 
 class CheckOptions(Struct, frozen=True):
-    """Options for what is compared and decoded."""
+    """Options for the checks of values."""
 
     checksums: Annotated[
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")

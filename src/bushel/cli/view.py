@@ -69,7 +69,7 @@ class PageOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             "--embeddings",
-            help="A .npy file with an array (samples, numbers): a vector for each sample, of which the viewer draws a "
+            help="A .npy file with an array (samples, numbers): a vector for each sample. The viewer draws a "
             "map. May be repeated.",
         ),
     ] = None

@@ -111,7 +111,7 @@ def rows_of(
 def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
     array = decode(data)
     if not array.ndim:
-        raise codec_error("array", "an array with rows, of which some can be read", describe(array))
+        raise codec_error("array", "an array with rows, so that some of them can be read", describe(array))
     return len(array)
 
 
@@ -120,7 +120,7 @@ def _some_rows(decode: Callable[[Buffer], Array], data: Buffer, elements: slice 
 
     array = decode(data)
     if not array.ndim:
-        raise codec_error("array", "an array with rows, of which some can be read", describe(array))
+        raise codec_error("array", "an array with rows, so that some of them can be read", describe(array))
     return array[choose(elements, len(array), "an array", "rows")]
 
 

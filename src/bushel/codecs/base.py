@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MAX_EXPANDED = 1 << 30
-"""Limit in bytes to which one compressed value may expand. A larger one is taken for a decompression bomb."""
+"""Limit in bytes to which one compressed value may expand. A larger one is rejected as a decompression bomb."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""
@@ -231,7 +231,7 @@ def codec_error(codec: str, expected: str, found: str) -> CodecError:
 
 
 def describe(value: object) -> str:
-    """Describe a value in a few words, whatever its size."""
+    """Describe a value of any size in a few words."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
         return f"a {type(value).__name__} of shape {shape} and dtype {dtype}"

@@ -29,7 +29,7 @@ DECODERS = {"h264": "h264", "hevc": "hevc", "vp8": "vp8", "vp9": "vp9", "av1": "
 """FFmpeg's decoders by FFmpeg's names of codecs. Clips of other codecs are read whole."""
 
 _MOST_PIXELS = 1 << 16
-"""Width or height in pixels above which a configuration is taken for a damaged one."""
+"""Width or height in pixels above which a configuration counts as damaged."""
 
 
 class ClipConfig(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ class _Header(NamedTuple):
 
 
 class _Info(NamedTuple):
-    """What the block STREAMINFO says."""
+    """The contents of the block STREAMINFO."""
 
     raw: bytes
     block: int  # samples of each frame; 0 if frames differ
@@ -129,7 +129,7 @@ class FlacOutline:
                     break  # its end is in the next bytes
                 if kind & _INVALID == _STREAMINFO:
                     self._info = _info(own)
-                else:  # the rest of one that is longer than what is looked at is not needed
+                else:  # the rest of a longer one is not needed
                     self._seek = _seek_points(own[: len(own) // _POINT.itemsize * _POINT.itemsize])
             at += 4 + size
             if kind & ~_INVALID:
@@ -223,7 +223,7 @@ def _seek_points(block: bytes) -> list[tuple[int, int]]:
 
 
 def _headers(data: bytes, info: _Info) -> Iterator[_Header]:
-    """Yield what look like headers of frames."""
+    """Yield possible headers of frames."""
     at = data.find(b"\xff")
     while 0 <= at < len(data) - 6:
         if data[at + 1] in (0xF8, 0xF9) and (found := _header(data, at, info)) is not None:

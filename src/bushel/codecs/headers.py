@@ -14,7 +14,7 @@ __all__ = ["ClipHeader", "ImageHeader", "clip_header", "image_header"]
 
 _ORIENTATION = 0x0112
 _CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "I": 1, "F": 1}
-"""Channels of the decoded image by Pillow's modes. Others, but for palettes and 16-bit grey, become RGB."""
+"""Channels of the decoded image by Pillow's modes. Others, except palettes and 16-bit grey, become RGB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ClipHeader:
 
 
 def image_header(data: Buffer) -> ImageHeader | None:
-    """Read the header of an image with Pillow. Return None if it is none of the formats that Bushel reads.
+    """Read the header of an image with Pillow. Return None if its format is not one that Bushel reads.
 
     Raises:
         MissingPackageError: Its format needs a package that is not installed.

@@ -204,7 +204,7 @@ def open_image(data: Buffer) -> Image.Image:
 
 
 def _found(data: Buffer, error: Exception) -> str:
-    """Describe what was found instead of an image. Pillow's message for unknown formats holds only an address."""
+    """Describe the bytes that are not an image. Pillow's message for unknown formats holds only an address."""
     from PIL import UnidentifiedImageError
 
     found = found_bytes(data)

@@ -125,7 +125,7 @@ class RowForm(Struct, frozen=True):
         return cls(len(layout.header), math.prod(layout.shape[1:]) * layout.dtype.itemsize)
 
     def count(self, size: int) -> int | None:
-        """Return the number of rows of an array of this form with `size` bytes; None if there is none of that size."""
+        """Return the number of rows of an array of this form with `size` bytes; None if no array has that size."""
         rows, rest = divmod(size - self.header, self.row) if self.row and size >= self.header else (0, 1)
         return None if rest else rows
 
@@ -298,7 +298,7 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
         return replace(self, once=_Once(self.part.read(data), len(self.places)))
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
-        """Decode the elements of all samples if no sample has done so, and return the elements of this one."""
+        """Decode the elements of all samples when the first sample needs them, and return the elements of this one."""
         found = None if self.once is None else self.once.decode(codec)
         return None if found is None else found[self.rows]
 

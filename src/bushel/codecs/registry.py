@@ -71,7 +71,7 @@ _WRAPPERS = {"gzip": ("gzipped", "utf8"), "stored": ("stored_bytes", "pickle")}
 """The built-in codecs around another codec, `gzip(utf8)`: the module that defines each, and an inner codec."""
 
 _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
-"""The built-in codecs of arrays of which some rows can be decoded."""
+"""The built-in codecs of arrays whose rows can be decoded in part."""
 
 _LIGHT = frozenset(
     {*_MODULES["scalars"], *_MODULES["varints"], *_MODULES["recordio_label"], *_ARRAYS}

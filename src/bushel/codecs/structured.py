@@ -128,7 +128,9 @@ def _fold(value: Any) -> Any:
         return {key: _fold(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         if len(value) == 4 and isinstance(value[0], str) and value[0] == _ARRAY_MARK:
-            raise codec_error("tree", "a list that cannot be taken for an array ('_' and three items)", describe(value))
+            raise codec_error(
+                "tree", "a list that cannot be confused with an array ('_' and three items)", describe(value)
+            )
         return [_fold(item) for item in value]
     return value
 

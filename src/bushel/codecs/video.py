@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 MAX_DECODED = 4 << 30
-"""Limit in bytes of the decoded frames of one clip. A larger clip is taken for a decompression bomb."""
+"""Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -135,7 +135,7 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
 def decode_runs(
     codec: str, context: Any, runs: Iterable[tuple[range, Sequence[Any]]], table: FrameTable, numbers: I64
 ) -> Pixels | None:
-    """Decode these frames, of which there is at least one.
+    """Decode these frames, at least one.
 
     Args:
         codec: Name of the codec.

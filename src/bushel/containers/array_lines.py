@@ -52,7 +52,7 @@ class ArrayLines:
     """Reads an array from front to back as lines.
 
     Line ends in the text become spaces, as both mean nothing there, and the commas between objects become line ends.
-    Other commas stay, so that what is not an array of objects is an error of the line that it is in.
+    Other commas stay, so that anything but an array of objects is an error of its line.
 
     Args:
         read: Reads bytes of the file, from front to back.

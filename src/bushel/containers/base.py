@@ -130,7 +130,7 @@ class ShardWriter(Protocol):
         ...
 
     def finish(self) -> Sequence[str]:
-        """Write what comes last, such as tables and end marks.
+        """Write the end of the file, such as tables and end marks.
 
         Returns:
             The names of the shard's files, in the order in which they must get their final names. The first ones are

@@ -30,8 +30,8 @@ class Eraser:
 
     Attributes:
         erased: Returns as many bytes, which take the place of the stored value of a field: by default, zeros.
-        seal: Returns what else changes in the files of a shard: number of the file, offset, and new bytes. It is given
-            the shard, its table, and the numbers of the samples of which every value is erased.
+        seal: Returns the other changes in the files of a shard: number of the file, offset, and new bytes. It is given
+            the shard, its table, and the numbers of the samples whose values are all erased.
         kept_word: Four bytes that belong to the structure where they stand at a multiple of four in a file; empty if
             there are none.
     """

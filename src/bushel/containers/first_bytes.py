@@ -44,7 +44,7 @@ def codec_of_first_bytes(
 
 
 def codec_by_magic(head: bytes, sound: bool = False) -> str:
-    """Return the codec of a value of which these are the first bytes; `bytes` if they are of no known kind.
+    """Return the codec of a value with these first bytes; `bytes` if they are of no known kind.
 
     Args:
         head: At least 12 bytes, if the value has them.

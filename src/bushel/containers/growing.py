@@ -35,7 +35,7 @@ class _Array:
         dtype: Its dtype.
         pieces: The arrays in memory; an integer stands for as many zeros.
         segments: The offset and the number of bytes of each array in the file.
-        room: Bytes for which there is room behind the last segment.
+        room: Bytes that fit after the last segment.
     """
 
     dtype: np.dtype[Any]
@@ -81,7 +81,7 @@ class GrowingArrays:
             self._pending_of(name, np.dtype(dtype)).pieces.append(count)
 
     def _pending_of(self, name: str, dtype: np.dtype[Any]) -> _Array:
-        """Return an array of which something is in memory."""
+        """Return an array that is partly in memory."""
         own = self._arrays.get(name)
         if own is None:
             own = self._arrays[name] = _Array(dtype)

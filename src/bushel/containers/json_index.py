@@ -85,7 +85,7 @@ def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
 
 
 class Listing:
-    """The names of the files in a folder and its sub-folders, each of which is listed once, when it is needed.
+    """The names of the files in a folder and its sub-folders. Each is listed once, when it is needed.
 
     Args:
         folder: The folder.

@@ -96,7 +96,7 @@ def kept_names(root: Path) -> FolderNames | None:
         if (data := cache.get(identity, _TABLE)) is None:
             return None
         slim = decode_index(data, Path(cache.folder, identity))
-    except OSError:  # a folder is gone
+    except OSError:  # a folder was deleted
         return None
     except (FormatError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         log_info("%s: the list of files in the cache of tables is not used: %s", root, error)

@@ -84,7 +84,7 @@ def open_lines(shard: Shard) -> LineFile:
 
     Raises:
         FormatError: It is compressed and damaged, its text is UTF-16, or it should be an array and is not.
-        UnsupportedError: It is compressed in a way of which no part can be read alone.
+        UnsupportedError: It is compressed in a way that allows no reading in part.
     """
     real = open_file(shard.path(0))
     lines, blocks = real, tuple[Blocks, ...]()

@@ -101,7 +101,7 @@ class _Table:
         self.samples = 0
 
     def add_placeholder(self, key: str) -> None:
-        """Add a sample of which nothing is known."""
+        """Add a sample without known values."""
         self.keys.append(key)
         self.samples += 1
 

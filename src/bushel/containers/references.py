@@ -95,7 +95,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
         np.where(numbers >= 0, start[there], 0),
         np.where(numbers >= 0, length[there] if count else 0, MISSING),
     )
-    fields = {  # block files are numbered after the files, of which there are more now
+    fields = {  # block files are numbered after the files, and now there are more files
         name: replace(each, file=each.file + count) if each.file >= files else each
         for name, each in index.fields.items()
     }

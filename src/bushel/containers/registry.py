@@ -52,7 +52,7 @@ class _Registration(Struct, frozen=True):
         file_names: Its `file_names`.
         suffix: Its `suffix`; None if it is only read.
         forward: Ends of the names of its files that are read from front to back, in a stream.
-        slow: Ends of the names of its files that are read so, too, unless they have an index.
+        slow: Ends of the names of its files that are read in the same way unless they have an index.
         alone: Ends of the names of files that are its data only if they are named, not if they lie in a folder.
         episodes: Name of the container that reads the same files with an episode as a sample.
     """

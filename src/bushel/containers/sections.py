@@ -1,4 +1,4 @@
-"""Containers of which a part of a file can be indexed on its own, so that a remote file is not read before it is used.
+"""Containers in which a part of a file can be indexed on its own, so that a remote file is not read before it is used.
 
 A *section* is a run of samples whose bytes lie together in one file. The sections of a container must be
 known from little: a footer, a table of offsets.
@@ -82,7 +82,7 @@ class HasSections(Protocol):
         ...
 
     def narrowed(self, section: Section, names: Collection[str], /) -> Section:
-        """Return a section with only these fields, of which only their bytes are needed."""
+        """Return a section with only these fields, which needs only their bytes."""
         ...
 
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:

@@ -1,4 +1,4 @@
-"""Samples that begin with the sizes of their values, behind a table of offsets, as MDS and LitData have them.
+"""Samples that begin with the sizes of their values, after a table of offsets, as MDS and LitData have them.
 
 All numbers are u32 and little-endian. The table is the number of samples, where each begins, and where the last one
 ends.

@@ -21,7 +21,7 @@ def connect(engine: object = "local") -> LocalEngine:
 
 
 class LocalEngine:
-    """Worker processes, each of which runs one task at a time. One that ends unexpectedly is replaced.
+    """Worker processes. Each runs one task at a time. One that ends unexpectedly is replaced.
 
     Args:
         processes: Number of worker processes.

@@ -68,7 +68,7 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
         retries: How often missing parts are submitted again.
 
     Returns:
-        The numbers of the jobs, the last of which joins the parts.
+        The numbers of the jobs. The last one joins the parts.
 
     Raises:
         FileNotFoundError: There is no sbatch.

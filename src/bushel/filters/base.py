@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BLOCK", "Expander", "Filter", "FilterError", "WholeExpander"]
 
 MAX_BLOCK = 1 << 30
-"""Limit in bytes to which one block may expand. A larger one is taken for a decompression bomb."""
+"""Limit in bytes to which one block may expand. A larger one is rejected as a decompression bomb."""
 
 Expander: TypeAlias = "Callable[[Buffer, memoryview, Buffer | None], int]"
 """Expands stored bytes into a writable memoryview of bytes, whose length is the size of the block, and returns the

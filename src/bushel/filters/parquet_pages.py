@@ -2,7 +2,7 @@
 
 https://parquet.apache.org/docs/file-format/data-pages/. A page is a header of Thrift's compact protocol and a payload:
 repetition levels, definition levels, values. In pages of version 1 they are compressed together; in pages of version 2
-only the values are compressed. What a header announces is checked before memory is taken.
+only the values are compressed. Sizes in a header are checked before memory is allocated.
 """
 
 from __future__ import annotations

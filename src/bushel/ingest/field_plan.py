@@ -96,7 +96,9 @@ def plan_fields(
         if here == {"bytes"} and target.codec != "bytes":
             known_as, here = target.codec, frozenset({target.codec})
         codec = stored[target.name]
-        copied = here == {codec} or (codec == "bytes" and "bytes" in here)  # of which some shards say more, such as jpg
+        copied = here == {codec} or (
+            codec == "bytes" and "bytes" in here
+        )  # some shards have a more exact type, such as jpg
         plans.append(FieldPlan(source[name], target, codec, copied, known_as))
     return plans
 

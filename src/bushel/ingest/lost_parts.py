@@ -1,4 +1,4 @@
-"""Find the parts of a run that were written, and whose files are gone since, so that they can be written again."""
+"""Find the parts of a run that were written, and whose files were deleted since, so that they can be written again."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
     if changed is not None:
         raise StateError(
             f"{changed} was written after the source was opened, and would be replaced without its samples: give the "
-            "path of the source, which is opened when nobody else can write it, or open the source again"
+            "path of the source, which is opened when no other process can write it, or open the source again"
         )
 
 
@@ -92,7 +92,7 @@ def _is_as_opened(shard: OpenShard) -> bool:
                 (each.name, each.size, each.mtime_ns) for each in now
             ]
         return bind(shard.stamps, now, shard.shard) is not None
-    except FormatError:  # a file is gone
+    except FormatError:  # a file was deleted
         return False
 
 

@@ -278,7 +278,7 @@ def _item_name(bad: BadItem) -> str:
 
 
 def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode, before: int) -> bool:
-    """End a run with too many errors: keep its samples for `mode="resume"`, or, without any, leave what was there.
+    """End a run with too many errors: keep its samples for `mode="resume"`; without any, leave the existing dataset.
 
     Args:
         writer: The writer, which is closed.

@@ -106,7 +106,7 @@ def _parts(source: Source | Stream, run: RunOptions) -> int | None:
 
 
 def _order(source: Source | Stream, shuffle: Shuffle, seed: int, parts: int | None, part: int | None) -> Order:
-    """Return the order of all items, of which a stream has none.
+    """Return the order of all items. A stream has no such order.
 
     Raises:
         ValueError: The source is a stream and cannot be shuffled or divided, or there is no such part.

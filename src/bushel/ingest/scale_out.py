@@ -119,7 +119,7 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
     if mode == "overwrite":
         known = _forget(run, plan, known, part)
     elif known is not None and not _same(known, plan) and (run.folder / _FAILED).exists() and not run.committed():
-        _remove(run)  # this process claims the target, so nobody else works on that run
+        _remove(run)  # this process claims the target, so no other process works on that run
         known = None
     if known is None and mode != "overwrite":
         try:

@@ -65,7 +65,7 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
         return self._dataset.size * len(self._dataset) // samples if samples else 0
 
     def get_read_tasks(self, parallelism: int, *limits: Any, **options: Any) -> list[ReadTask]:
-        """Return at most `parallelism` tasks, each of which reads a contiguous part."""
+        """Return at most `parallelism` tasks. Each reads a contiguous part."""
         parts = max(1, min(parallelism, len(self._dataset)))
         read = _read_decoded if self._decode else _read_stored
         tasks = []

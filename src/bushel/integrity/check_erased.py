@@ -27,7 +27,7 @@ class ErasedRows:
 
     Attributes:
         list: The path of the list.
-        rows: int64[n], numbers of the samples of which every value should be overwritten, ascending.
+        rows: int64[n], numbers of the samples whose values should all be overwritten, ascending.
         touched: int64[n], numbers of all samples with overwritten values, including an interrupted erasure.
         begun: Whether erasing any of them was interrupted.
     """

@@ -286,7 +286,7 @@ def _check_values(
     found: Findings,
     gone: frozenset[int],
 ) -> None:
-    """Decode every field of every sample on its own, but for those that are erased."""
+    """Decode every field of every sample on its own, except erased ones."""
     opened = OpenShard.of(container.name, shard, index, stored=False, asked=Asked(pickle=checks.pickle))
     dataset, index = Dataset([opened], verify=False), opened.index
     for first in range(0, len(dataset), _CHUNK):

@@ -16,7 +16,7 @@ __all__ = ["EraseTargets", "erase_targets"]
 
 SHARED = "the bytes also belong to samples that were not removed"
 PACKED = "the bytes are in a compressed block together with other values"
-HELD = "the file has the values in another form (a pickle, or JSON that is not strict), of which the index has a copy"
+HELD = "the file has the values in another form (a pickle, or JSON that is not strict), and the index has a copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def erase_targets(index: ShardIndex, samples: I64, kept_files: Mapping[int, str]
     Args:
         index: The checked table of their shard.
         samples: int64[n], ascending numbers of the samples.
-        kept_files: The files of which nothing may be overwritten, and why.
+        kept_files: The files in which nothing may be overwritten, and why.
     """
     own = _pieces(index, samples)
     others = _pieces(index, np.setdiff1d(np.arange(index.samples, dtype=np.int64), samples, assume_unique=True))

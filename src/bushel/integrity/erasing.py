@@ -41,7 +41,7 @@ class Erasure:
     """The result of `bushel.erase`.
 
     Attributes:
-        samples: Number of samples of which every value is overwritten now.
+        samples: Number of samples whose values are all overwritten now.
         partly: Number of samples with values that could not be overwritten.
         bytes: Number of bytes that were overwritten.
         left: Why values could not be overwritten, each with their number.
@@ -63,8 +63,8 @@ class Erasure:
 def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasure:
     """Overwrite the bytes of removed samples in local files. This cannot be taken back.
 
-    The files keep their sizes, and the tools that wrote them still read all other samples (docs/removal.md). What the
-    index has of the samples is taken out of it, too, but for their keys. If the process is killed, call it again.
+    The files keep their sizes, and the tools that wrote them still read all other samples (docs/removal.md). The
+    index loses all facts about the samples except their keys. If the process is killed, call it again.
 
     Args:
         source: Anything that `bushel.open` takes, in one local folder.

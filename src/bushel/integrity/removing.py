@@ -85,7 +85,7 @@ def remove(
             samples then lies there.
 
     Returns:
-        What was removed. Samples that had been removed before are not counted again.
+        The removal. Samples that had been removed before are not counted again.
 
     Raises:
         ValueError: Not exactly one of `keys`, `where` and `positions` is given, or there is no reason.

@@ -251,7 +251,7 @@ class _Intact:
 
 
 def _intact_samples(inspected: Iterable[Inspected], found: Findings) -> _Intact:
-    """Join what was found in each shard. `found` gets the problems."""
+    """Join the findings of each shard. `found` gets the problems."""
     shards: list[OpenShard] = []
     positions: list[I64] = [np.zeros(0, np.int64)]
     known = samples = 0

@@ -31,7 +31,7 @@ __all__ = ["DIGEST", "NAMESPACE", "check_digest", "places_of_digest", "sign"]
 
 DIGEST = "digest.txt"
 """Name of the digest of a folder in its `.bushel`; the digest of a file begins with the name of the file, as in
-`train.tar.digest.txt`. The signature of `ssh-keygen` has `.sig` behind it."""
+`train.tar.digest.txt`. The signature of `ssh-keygen` adds `.sig` to the name."""
 
 NAMESPACE = "bushel"
 """The namespace of signatures of `ssh-keygen`: a signature that was made for something else is not accepted."""
@@ -101,7 +101,7 @@ def check_digest(
         ['removed was 0, and is 1 now', 'the digest does not list this file']
     """
     if (allowed_signers is None) != (signer is None):
-        raise ValueError("give allowed_signers and signer together: a signature is of somebody")
+        raise ValueError("give allowed_signers and signer together: a signature belongs to a signer")
     root, place = places_of_digest(source)
     try:
         known = read_whole(place)
@@ -196,7 +196,7 @@ def _sha256(file: _Named) -> str:
 
 
 def _differences(root: Path, place: AnyPath, known: str, now: str) -> Iterator[Problem]:
-    """Yield what differs between two digests: files that changed, are gone, or are new, and facts."""
+    """Yield the differences between two digests: files that changed, are gone, or are new, and facts."""
     if not known.startswith("# bushel digest 1\n"):
         yield _problem(place, "this is not a digest of version 1")
         return

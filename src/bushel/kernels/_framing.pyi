@@ -29,7 +29,7 @@ def join_bytes(values: list[bytes], first: int, last: int, size: int) -> bytes:
     """
 
 def recordio_crc32(pieces: Sequence[_Bytes]) -> list[int] | None:
-    """Return the CRC-32 of each piece of a payload, all of which go into one part as they are; None if they do not.
+    """Return the CRC-32 of each piece of a payload whose pieces all go into one part as they are; None if they do not.
 
     They do if no piece has the magic word, aligned, and all but the last have a multiple of 4 bytes. If only that is
     missing, `split_recordio` may still make one part.
@@ -164,7 +164,7 @@ class SampleBuffer:
             key is missing, known, too long, or does not consist of ASCII letters, digits, ``-`` and, not first, ``_``.
 
         Raises:
-            Exception: That of the function that encodes a value.
+            Exception: The error of the function that encodes a value.
         """
 
     def drop_last(self) -> str | None:

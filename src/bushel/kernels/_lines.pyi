@@ -57,7 +57,7 @@ class LineScanner:
             kind: uint8[n]: 0 if the sample lacks the field; 1 null, or an empty cell that is not quoted; 2 text without
                 quotes; 3 text in quotes; 4 the same with backslashes or, in CSV, doubled quotes; 5 false; 6 true; 7 an
                 integer that fits int64; 8 an integer that fits uint64 only; 9 a larger integer; 10 a real number; 11 an
-                object or a list, of which only strings and the balance of brackets are checked. A cell without quotes
+                object or a list (only its strings and the balance of brackets are checked). A cell without quotes
                 that is a number as JSON has it is a number.
             number: int64[n], the number: the bits of a uint64 for kind 8, the bits of a float64 for kind 10, 0 or 1 for
                 truth values; else 0. It is empty if there are no numbers and no truth values.

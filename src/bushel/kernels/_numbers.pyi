@@ -36,7 +36,8 @@ def decode_numbers(
         out: int64[n], or float64[n] for ``"real"``.
 
     Returns:
-        int64[k], the rows that are missing or no such numbers, of which ``out`` holds anything; None if there are none.
+        int64[k], the rows that are missing or hold other values. Their elements of ``out`` are undefined. None without
+        such rows.
 
     Raises:
         ValueError: The values do not fit into ``data``, or ``out`` has another size.

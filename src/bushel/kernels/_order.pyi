@@ -30,7 +30,7 @@ def look_up(table: NDArray[np.uint32], first: int, count: int, key: int) -> NDAr
     Args:
         table: uint32[size], 1 to 2**48 entries.
         first: The first value, 0 to size - 1.
-        count: Number of values, of which the last one is below size.
+        count: Number of values. The last one is below size.
         key: The key of the permutation of 0 to size - 1, 0 to 2**64 - 1.
 
     Returns:

@@ -128,7 +128,7 @@ class Inflater:
 
         Returns:
             How many bytes are used, and what they expand to, at most some 256 KiB. At the end of the stream, bytes
-            behind it are not used.
+            after it are not used.
 
         Raises:
             ValueError: The bytes are not deflate, or are the last ones and end within the stream. The object cannot be
@@ -228,7 +228,7 @@ class RiegeliChunks:
 
     @property
     def start(self) -> NDArray[np.int64]:
-        """int64[chunks], position of the data of each, behind its header."""
+        """int64[chunks], position of the data of each, after its header."""
     @property
     def length(self) -> NDArray[np.int64]:
         """int64[chunks], bytes of the data."""
@@ -243,13 +243,13 @@ class RiegeliChunks:
         """int64[chunks], bytes of the lengths of the records, as they are stored."""
     @property
     def values(self) -> NDArray[np.int64]:
-        """int64[chunks], position of the first record, behind these lengths."""
+        """int64[chunks], position of the first record, after these lengths."""
     @property
     def compression(self) -> NDArray[np.uint8]:
         """uint8[chunks], the byte that stands for the compression: 0, or one of ``b"zbs"``."""
     @property
     def end(self) -> int:
-        """Position behind the last chunk, also of another kind, that was read."""
+        """Position after the last chunk, also of another kind, that was read."""
 
 def scan_riegeli(file: MappedFile, position: int, end: int, most: int) -> RiegeliChunks:
     """Read the headers of the chunks of an ArrayRecord file, up to one that is not as chunks usually are.

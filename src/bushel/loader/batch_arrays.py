@@ -81,7 +81,7 @@ class BufferPool:
         keep_freed_memory()
         # the garbage collector appends to them, in any thread and at any time: a deque needs no lock for that
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
-        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # of which groups of batches have more in work
+        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # groups of batches have more of them in work
         # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
         self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
 
@@ -350,7 +350,7 @@ class BatchArrays:
         return out
 
     def whole(self) -> dict[str, Any]:
-        """Return the arrays of which every row is written, and what was gathered."""
+        """Return the arrays whose rows are all written, and the gathered fields."""
         whole = {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
         return whole | {name: gathered.batch for name, gathered in self._gathered.items()}
 

@@ -1,7 +1,7 @@
 """The plan of batches of similar samples: which of them each rank is given at each step. Pure, as `bushel.loader.plan`.
 
 The order determines the batches of an epoch and their sequence. At each step, the ranks take the next ones.
-What was consumed is therefore a prefix of the epoch, as with batches of one size.
+The consumed samples are therefore a prefix of the epoch, as with batches of one size.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Bucketed:
         return self.stops[order.batches[turns]] - (order.ends[turns] - positions)
 
     def _members_at(self, epoch: int, places: I64) -> I64:
-        """Return the samples at places of the list of buckets, in each of which they are permuted."""
+        """Return the samples at places of the list of buckets, permuted within each bucket."""
         own = np.searchsorted(self.buckets, places, side="right") - 1
         permuted = np.empty_like(places)
         for bucket in np.unique(own).tolist():

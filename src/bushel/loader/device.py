@@ -19,8 +19,8 @@ __all__ = ["DeviceDecoder", "EncodedImages"]
 class EncodedImages:
     """JPEGs of a batch in one buffer, and the crop of each, as the Loader would make it on the CPU.
 
-    Each result is the region `box` of the upright image, resized to `scaled`, of which the region `window` is kept, and
-    then mirrored. Resizing is antialiased and bilinear, as in Pillow.
+    Each result is the region `box` of the upright image, resized to `scaled`, cut to the region `window`, and then
+    mirrored. Resizing is antialiased and bilinear, as in Pillow.
 
     Attributes:
         buffer: uint8[bytes], the stored bytes one after another; page-locked if the device is a GPU. It is used again

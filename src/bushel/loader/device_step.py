@@ -328,7 +328,7 @@ class DeviceStep:
                 f"the decoder {type(self.decoder).__name__} returned {tensor.dtype}{list(tensor.shape)}: expected "
                 f"uint8{list(shape)}"
             )
-        # torch knows of its own memory only whether the trainer's kernels still read it when the batch is gone
+        # torch knows of its own memory only whether the trainer's kernels still read it after the batch was deleted
         return tensor if tensor is pixels or not tensor.is_cuda else tensor.clone()
 
     def _written(self, name: str, pixels: Any, plan: DecodePlan) -> Any:

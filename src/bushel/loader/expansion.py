@@ -92,7 +92,7 @@ def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
 
 
 def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
-    """Return size and window for a remote dataset of which only the sections are known; None for any other.
+    """Return size and window for a remote dataset with known sections only; None for any other.
 
     A block has the samples of one or more sections. A window needs at most half of the bytes that a process keeps.
     """

@@ -1,4 +1,4 @@
-"""Resuming with another future: a schedule may change after what was drawn, as long as that stays the same."""
+"""Resuming with another schedule, which may differ only after the samples that were drawn."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Identity = tuple[str, int, int, int]
 def kept_counts(
     identity: Identity, number: int, dtype: type[Number], *, least: int, most: int
 ) -> npt.NDArray[Number] | None:
-    """Return counts that were kept, each of which must be in `least` to `most`; None if there are none.
+    """Return counts that were kept. Each must be in `least` to `most`. None if there are none.
 
     Args:
         identity: What they are of.

@@ -1,6 +1,6 @@
 """Reading fields of texts, bytes and other light values of batches as lists, without a dict for each sample.
 
-What cannot be read so is left to `Dataset.read`, which describes the error.
+Other values are left to `Dataset.read`, which describes errors.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ListReader:
 
     Attributes:
         dataset: The dataset.
-        names: The fields that can be read so: all if they stay stored bytes, otherwise the fields whose values take
-            less time to decode than to pass from thread to thread.
+        names: The fields that can be read as lists: all if they stay stored bytes, otherwise the fields whose values
+            take less time to decode than to pass from thread to thread.
         waited: Whether values of the last batch were not in memory.
     """
 

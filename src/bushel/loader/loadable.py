@@ -104,7 +104,7 @@ def source_of(dataset: Loadable, fields: Any = None) -> Source:
 
 
 class _Plain(Struct, frozen=True):
-    """A dataset of somebody else, which has no files that a loader could read ahead."""
+    """A dataset of another class, which has no files that a loader could read ahead."""
 
     dataset: Loadable
     remote: bool = False
@@ -145,7 +145,7 @@ def failure_of(
         field: The bad field; None if only the error may know.
 
     Raises:
-        MissingPackageError: That is the error, of which every other sample has the same.
+        MissingPackageError: It is the error, since every other sample would have the same.
     """
     if isinstance(error, MissingPackageError):
         raise error

@@ -128,8 +128,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         to: Type of the arrays of numbers in a batch: `"numpy"`; `"torch"` for tensors that share the arrays' memory;
             `"jax"`.
         pin_memory: With `"torch"`: whether to use page-locked memory, for fast copies to a GPU.
-        device: With `"torch"`: the device to copy tensors to, one batch ahead. With `"jax"`: a device, or a sharding
-            of which this process fills its part.
+        device: With `"torch"`: the device to copy tensors to, one batch ahead. With `"jax"`: a device, or a sharding;
+            this process fills its part of it.
 
     Attributes:
         dataset: The dataset; of a mixture, all of its datasets together.

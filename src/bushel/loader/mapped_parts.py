@@ -1,4 +1,4 @@
-"""Datasets one after another, of which some are views through a function: what a mixture of them reads."""
+"""Datasets one after another, for mixtures. Some are views through a function."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MappedParts(Struct, frozen=True, eq=False):
 
     @property
     def fingerprint(self) -> str:
-        """That of the datasets without their functions."""
+        """The fingerprint of the datasets without their functions."""
         return self.whole.fingerprint
 
     @property

@@ -1,6 +1,7 @@
 """The order of Megatron-LM's GPT datasets: documents and rows that NumPy's legacy generator shuffles.
 
-`docs/order.md` specifies it. Nothing here does I/O, but for what `who` and `when` of an earlier process have kept.
+`docs/order.md` specifies it. Nothing here does I/O, except that it reads the counts that `who` and `when` of an earlier
+process have kept.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ U32 = npt.NDArray[np.uint32]
 _WINDOW = 64  # documents whose tokens are counted together
 _SEPARATE = 0.80  # of an epoch: a last part of the data that is smaller is not shuffled with the others
 _WORTH_KEEPING = 1 << 20  # documents; fewer are shuffled in some milliseconds
-_DOCUMENTS, _ROWS, _BEFORE = range(3)  # what is kept
+_DOCUMENTS, _ROWS, _BEFORE = range(3)  # kinds of kept arrays
 _MOST_TOKENS = 1 << 62
 
 

@@ -56,7 +56,7 @@ def draw_together(
     """Draw the geometry of a sample, and move the fields that follow it.
 
     Returns:
-        What was drawn; None if the sample has none of the fields.
+        The drawn geometry; None if the sample has none of the fields.
 
     Raises:
         ValueError: An image is missing or has another size than the first one, or a field does not fit its image.

@@ -103,7 +103,7 @@ class NvidiaDecoder:
 
 
 class _Slot:
-    """What decodes one batch at a time on a GPU: a decoder of nvImageCodec, a CUDA stream, and memory for pixels.
+    """The decoder of one batch at a time on a GPU: a decoder of nvImageCodec, a CUDA stream, and memory for pixels.
 
     Args:
         codec: The module `nvidia.nvimgcodec`.
@@ -195,7 +195,7 @@ class _Slot:
         return found
 
     def _memory_for(self, size: int) -> int:
-        """Return the address of memory for pixels. What is in it is lost."""
+        """Return the address of memory for pixels. Its contents are lost."""
         import torch
 
         if len(self._pixels) < size:

@@ -27,8 +27,8 @@ def resample(crops: npt.NDArray[Any], out: Any) -> None:
     """Launch the kernel on the current stream.
 
     Args:
-        crops: CROP[images], where the pixels of each image are and what becomes of them. Each box is within its pixels,
-            and each window within its resized box.
+        crops: CROP[images], where the pixels of each image are, and how they are resized. Each box is within its
+            pixels, and each window within its resized box.
         out: A tensor on the GPU, uint8[images, height, width, 3], which is written.
 
     Raises:

@@ -1,6 +1,6 @@
 """The order of packs: documents that share rows of a fixed number of tokens.
 
-The documents come in the order of a base, a permutation for example, of which each window is packed by itself, by first
+The documents come in the order of a base, a permutation for example. Each window of it is packed by itself, by first
 fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies all of it.
 Nothing here does I/O.
 """

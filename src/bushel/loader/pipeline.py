@@ -245,7 +245,7 @@ class Pipeline(Struct, frozen=True):
         first: int = 0,
         draws: I64 | None = None,
     ) -> list[Sample | Failure]:
-        """Decode and transform stored samples. A `Failure` takes the place of each bad one, whatever `on_error` says.
+        """Decode and transform stored samples. A `Failure` takes the place of each bad one, for every `on_error`.
 
         Args:
             epoch: Number of the epoch, for random transforms.

@@ -1,8 +1,8 @@
 """Plans: the positions of an epoch that each batch of each rank holds. Pure: no I/O, no clock, no state.
 
 Global batch t of an epoch is the next `batch_size * world_size` positions of the order, which the ranks divide among
-themselves. What was consumed at any time is therefore a prefix of the epoch: a single number says where any number of
-ranks, with any batch size, continues.
+themselves. The consumed samples are therefore at any time a prefix of the epoch: a single number says where any number
+of ranks, with any batch size, continues.
 """
 
 from __future__ import annotations

@@ -209,6 +209,6 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
         raise ValueError(f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: {meant}")
     if own.span > other.span and not own.pad:
         raise ValueError(
-            f"the window of {name!r} takes {own.span} elements, and that of {own.like!r}, where it starts, "
+            f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r}, where it starts, "
             f"{other.span}: draw the longer one, and let the other be like it"
         )

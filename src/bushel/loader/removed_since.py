@@ -22,7 +22,7 @@ def with_removed_samples(
     Args:
         given: The options, as they were given.
         dataset: The dataset, without the weights of a mixture.
-        fingerprint: That of the dataset of the state.
+        fingerprint: The fingerprint of the dataset of the state.
         allowed: Whether the loader may go on without the removed samples.
 
     Returns:

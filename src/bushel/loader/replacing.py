@@ -40,7 +40,7 @@ def one_by_one(
         read: Reads the one at a place of the batch, given the place and its position.
         fail: Makes the failure of a bad one.
         stop: Whether to leave out what comes after the first bad one, whose error will be raised: each other sample
-            may wait for bytes that nobody uses.
+            may wait for unused bytes.
     """
     found: list[Sample | Failure] = []
     for place, number in enumerate(numbers):

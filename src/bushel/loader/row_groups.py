@@ -168,7 +168,7 @@ class _Pieces:
         return [flat[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
 
     def padded(self, flat: npt.NDArray[Any], tokens: int, fill: Any) -> npt.NDArray[Any]:
-        """Return rows of tokens, of which each has the next numbers of an array."""
+        """Return rows of tokens. Each row has the next numbers of an array."""
         if len(flat) == len(self.used) * tokens:
             return flat.reshape(len(self.used), tokens)
         out = np.full((len(self.used), tokens), fill, flat.dtype)

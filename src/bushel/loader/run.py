@@ -41,7 +41,7 @@ class PrefetchWindow(Struct, frozen=True):
     Attributes:
         least: Minimum number of batches.
         most: Maximum number; the same as `least` for a fixed number.
-        most_bytes: Maximum size of them together, in bytes. One batch is always worked on, whatever its size.
+        most_bytes: Maximum size of them together, in bytes. One batch of any size is always worked on.
         wanted: The number without the limit on bytes.
         in_time: Number of batches in a row that were ready when the trainer asked for them.
         idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.

@@ -143,7 +143,7 @@ class SampleTransforms(Struct, frozen=True):
         Args:
             transforms: The argument of the loader.
             spec: The spec of the dataset.
-            complete: Whether the spec lists all fields. That of a stream does not.
+            complete: Whether the spec lists all fields. The spec of a stream does not.
             decode: Whether values are decoded. If not, the transforms take stored bytes.
             reducing_gap: The argument of the loader.
             reading: How images are read, in addition to the parameters of their codecs.

@@ -50,7 +50,7 @@ def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
     """Return the order that draws samples by weight.
 
     Args:
-        weights: Numbers [samples], finite and not negative, of which one is above 0.
+        weights: Numbers [samples], finite and not negative, at least one above 0.
         seed: The seed.
     """
     if weights.ndim != 1 or weights.dtype.kind not in "biuf":

@@ -110,7 +110,7 @@ class SegmentReader:
         self._segments.append(_Segment(descriptor, mmap.mmap(descriptor, os.fstat(descriptor).st_size)))
 
     def read(self, shared: SharedBatch) -> Any:
-        """Return the batch. Its arrays are writable views of the segment, which stays in use until they are gone."""
+        """Return the batch. Its arrays are writable views of the segment, which stays in use until they are deleted."""
         if shared.segment is None:
             return pickle.loads(shared.pickled, buffers=[bytearray() for _ in shared.places])
         segment = self._segments[shared.segment]

@@ -91,7 +91,7 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
 
 
 def _keep(plan: AnyPlan, epoch: int) -> None:
-    """Keep what was counted of an epoch, so that a later process answers at once."""
+    """Keep the counts of an epoch, so that a later process answers at once."""
     if isinstance(plan, PackPlan | ChunkPlan):
         plan.order.keep(epoch)
 
@@ -99,7 +99,7 @@ def _keep(plan: AnyPlan, epoch: int) -> None:
 def _steps_of(
     plan: AnyPlan, epoch: int, sample: int, units: Sequence[int], count: int, size: int
 ) -> list[tuple[int, int]]:
-    """Return the steps and ranks that have some units, of which an epoch has `count`, and a batch `size`."""
+    """Return the steps and ranks that have some units; an epoch has `count` units, and a batch `size`."""
     stride = size * plan.world_size
     whole = count // stride
     found = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}

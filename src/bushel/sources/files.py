@@ -118,7 +118,7 @@ class Files(_Folder):
         root: The folder.
         suffixes: Only files with one of these suffixes; None for all.
         field: Name of the one field.
-        listing: What the attribute `listing` was in another process; by default the folder is listed.
+        listing: The attribute `listing` of another process; by default the folder is listed.
 
     Attributes:
         root: The folder.
@@ -175,7 +175,7 @@ class LabelledFolder(_Folder):
         media: Turns a file into a field.
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
-        listing: What the attribute `listing` was in another process; by default the folder is listed.
+        listing: The attribute `listing` of another process; by default the folder is listed.
 
     Attributes:
         root: The folder.
@@ -273,7 +273,7 @@ class ImageFolder(_MediaFolder):
         root: The folder.
         suffixes: Suffixes of the files to use; by default all suffixes of images.
         label2idx: Classes with given numbers; others follow in sorted order.
-        listing: What the attribute `listing` was in another process; by default the folder is listed.
+        listing: The attribute `listing` of another process; by default the folder is listed.
 
     Examples:
         >>> from bushel.sources import ImageFolder
@@ -292,7 +292,7 @@ class AudioFolder(_MediaFolder):
         root: The folder.
         suffixes: Suffixes of the files to use, which must be of one kind; by default all suffixes of sounds.
         label2idx: Classes with given numbers; others follow in sorted order.
-        listing: What the attribute `listing` was in another process; by default the folder is listed.
+        listing: The attribute `listing` of another process; by default the folder is listed.
 
     Examples:
         >>> from bushel.sources import AudioFolder
@@ -312,7 +312,7 @@ class VideoFolder(LabelledFolder):
         media: Such as `Frames(rate=12, short_edge=256)` or `Clip()`.
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
-        listing: What the attribute `listing` was in another process; by default the folder is listed.
+        listing: The attribute `listing` of another process; by default the folder is listed.
 
     Examples:
         >>> from bushel.sources import Frames, VideoFolder

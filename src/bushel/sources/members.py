@@ -101,7 +101,7 @@ class SampleFolder(Members):
 
     Args:
         root: The folder.
-        listing: What the attribute `listing` was in another process; by default the folder is listed.
+        listing: The attribute `listing` of another process; by default the folder is listed.
 
     Examples:
         >>> from bushel.sources import SampleFolder

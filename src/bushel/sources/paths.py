@@ -109,7 +109,7 @@ def _with_file(value: Any) -> Any:
 
 
 def rows_of(columns: Mapping[str, Any]) -> list[Sample]:
-    """Return columns, some of which are lists of paths, as dicts.
+    """Return columns as dicts. Some columns are lists of paths.
 
     Raises:
         ValueError: The columns differ in length.

@@ -39,7 +39,7 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
     for shard in dataset.shards:
         own = get_container(shard.container)
         if isinstance(own, KeepsFolders) and shard.keyed:
-            with suppress(FormatError):  # a damaged file, of which samples are recovered
+            with suppress(FormatError):  # a damaged file, from which samples are recovered
                 folders += own.empty_folders(shard.shard)
     return folders or None
 

@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 _DELIMITERS = ";\t,|"
 
 _MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
-"""What a text has that its number lacks."""
+"""Signs of a text that its number would lose."""
 
 _LONGEST_LINE = 1 << 20
 """Most bytes of a line that are read to find out what a table has."""
@@ -91,7 +91,7 @@ def first_row(path: AnyPath) -> Row:
 
 
 def _first_of_array(text: str) -> Row:
-    """Return the first object of an array, of which this text is the beginning; an empty one of anything else."""
+    """Return the first object of an array that begins with this text; an empty one of anything else."""
     text = text.lstrip()
     try:
         row = json.JSONDecoder().raw_decode(text[1:].lstrip())[0] if text.startswith("[") else {}
@@ -324,7 +324,7 @@ def _type_of(values: Sequence[Any]) -> str:
 def _keeps(kind: type, value: Any) -> bool:
     """Return whether a value is a number of this kind, or a text that such a number stands for.
 
-    Texts of which a number would lose something (`007`, `+1`, `1_000`) and whole numbers that a float would round are
+    Texts that would lose something as numbers (`007`, `+1`, `1_000`) and whole numbers that a float would round are
     not numbers of this kind.
     """
     if isinstance(value, bool) or (isinstance(value, float) and kind is int):

@@ -2,8 +2,8 @@
 
 `open_file` gives a `File`; `read_many` and `gather` read a batch of extents from any mixture of files. Local files
 are mapped and read by one call of a compiled kernel, objects of stores (`objects`) by many requests at a time;
-everything else with an `open()` method is read through `FileObject`. What only writing, streams and object stores need
-is imported on first use.
+everything else with an `open()` method is read through `FileObject`. Modules for writing, streams and object stores are
+imported on first use.
 """
 
 from typing import TYPE_CHECKING

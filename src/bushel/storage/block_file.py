@@ -94,7 +94,7 @@ class BlockFile:
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(parts)
 
     def read_closed(self, offset: I64, length: I64) -> list[bytes] | None:
-        """Read extents of which each is a piece of one of very many files that are not kept open, as it is.
+        """Read extents, each an uncompressed piece of one of very many files that are not kept open.
 
         Args:
             offset: int64[n], bytes.

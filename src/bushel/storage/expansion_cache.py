@@ -81,11 +81,11 @@ class ExpansionCache:
         self._size = 0
 
     def claim(self, names: Iterable[Hashable], claim: Claim) -> None:
-        """Look blocks up. Those that nobody has are the caller's to expand.
+        """Look blocks up. The caller has to expand missing ones.
 
         Args:
             names: The blocks.
-            claim: Gets them. It is the caller's, so that an interrupt leaves no block that nobody expands.
+            claim: Gets them. It is the caller's, so that an interrupt leaves no block that waits forever.
         """
         with self._lock:
             for name in names:
@@ -110,7 +110,7 @@ class ExpansionCache:
             return block
 
     def give(self, name: Hashable, block: U8) -> None:
-        """Hand over a block of one's own. Nobody writes to it afterwards."""
+        """Hand over a block of one's own. It is not written to afterwards."""
         limit = self.limit
         with self._lock:
             result = self._pending.pop(name, None)
@@ -127,7 +127,7 @@ class ExpansionCache:
 
         Args:
             name: The block.
-            error: Why nobody can expand it; None if others may try.
+            error: Why it cannot be expanded; None if others may try.
         """
         with self._lock:
             result = self._pending.pop(name, None)

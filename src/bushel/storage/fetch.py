@@ -233,7 +233,7 @@ def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[Bu
 
 
 def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
-    """Read stored bytes of blocks, which nobody has when these are expanded: into memory that is used again."""
+    """Read stored bytes of blocks, which are not needed after the expansion: into memory that is used again."""
     if not len(rows):
         return
     maps, numbers = cast("list[MappedFile]", files), cast("I32", extents.file)[rows]

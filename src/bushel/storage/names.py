@@ -122,7 +122,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def drop_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it, as far as possible. No error says what was left."""
+    """Remove a folder with all that is in it, as far as possible. No error reports files that are left."""
     import shutil  # which imports the modules of all kinds of archives
 
     with suppress(OSError):  # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network

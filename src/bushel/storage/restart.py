@@ -53,7 +53,7 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
         return zstd_blocks(file)
     kind = next((name for magic, name in _OTHERS.items() if head.startswith(magic)), "something else than gzip or zstd")
     raise UnsupportedError(
-        f"{file.path} is compressed with {kind}, of which no part can be read alone: recompress it with gzip"
+        f"{file.path} is compressed with {kind}, which cannot be read in part: recompress it with gzip"
     )
 
 

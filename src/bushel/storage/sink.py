@@ -1,4 +1,4 @@
-"""A file under construction: buffered appending, truncation, and a checksum of what was written."""
+"""A file under construction: buffered appending, truncation, and a checksum of the written bytes."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Sink:
             self._written = self.position
 
     def checksum(self) -> tuple[int, int]:
-        """Return a position, and the CRC-32 of the bytes from there to the end of what was flushed.
+        """Return a position, and the CRC-32 of the bytes from there to the end of the flushed bytes.
 
         The position is that at which the sink was opened, or the end of the room that `truncate` left.
         """

@@ -59,7 +59,7 @@ def changed_since(path: str, size: int, known: int, forget: Callable[[], None] |
         path: The file.
         size: Its size now, in bytes.
         known: Its size when the dataset was opened.
-        forget: Removes what was kept, so that the next opening looks at all files; None if nothing was.
+        forget: Removes the kept index, so that the next opening looks at all files; None without a kept index.
     """
     if forget is not None:
         forget()

@@ -72,8 +72,8 @@ def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
 def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
     """Write a file, or replace it, completely or not at all.
 
-    A local file is written as `NAME.partial` and renamed. What a killed process has left under that name is written
-    over by the next one.
+    A local file is written as `NAME.partial` and renamed. A file that a killed process has left under that name is
+    written over by the next one.
 
     Args:
         path: The file; its folder is created if necessary.
@@ -241,7 +241,7 @@ def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: thread
     """Move a local file to its place: rename it, upload it, or copy it.
 
     Args:
-        source: The file. It is gone after it was renamed.
+        source: The file. It does not exist after it was renamed.
         target: The new path.
         new: Refuse to replace an object of an object store.
         stop: Ends an upload soon after it is set.

@@ -56,8 +56,8 @@ def zstd_blocks(file: File) -> Blocks:
     for offset, _, size in frames:
         if size > MAX_BLOCK:
             raise UnsupportedError(
-                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, of which no part can be read"
-                " alone: recompress the file with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
+                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, and cannot be read in"
+                " part: recompress the file with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
             )
     offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
     start = np.zeros(len(frames) + 1, np.int64)
@@ -183,7 +183,7 @@ def _measured(file: _Headers, at: int, end: int, most: int) -> int:
     from cramjam import DecompressionError, zstd
 
     if end - at > MAX_BLOCK:
-        return end - at  # at least, and too large at any rate
+        return end - at  # at least, and too large in each case
     room = np.empty(min(most, MAX_BLOCK), np.uint8)
     try:
         return int(zstd.decompress_into(file.read(at, end - at), room.data))

@@ -1,6 +1,6 @@
 """The conformance suite for containers, codecs, sources and storage back-ends.
 
-It does not need pytest. A failing check raises a `ConformanceError` with what was expected and what was found:
+It does not need pytest. A failing check raises a `ConformanceError` with the expected and the found value:
 
     from bushel.testing import Golden, check_container, check_readable
     check_container("tar", tmp_path)

@@ -80,5 +80,5 @@ def _child(dataset: Any, expected: list[dict[str, Any]], results: Any) -> None:
     try:
         _reads(dataset, expected, 1, 200)
         results.put("right")
-    except Exception as error:  # reported in the parent, whatever it is
+    except Exception as error:  # any error is reported in the parent
         results.put(repr(error))

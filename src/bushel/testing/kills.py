@@ -33,7 +33,7 @@ class Plan:
         name: Name of its dataset.
         samples: Number of complete samples that it appends.
         flushed: Number of these that it has flushed.
-        within: The sequence field in the middle of which it is killed, or None.
+        within: The sequence field in whose middle it is killed, or None.
         renames: The number of renames after which it is killed, or None.
         shard_samples: As for the writer.
     """

@@ -127,10 +127,12 @@ def check_recognition(readable: Readable) -> None:
     expect_equal(named.info.container, readable.container, "container that is found by name")
     other = readable.folder / "other"
     other.mkdir()
-    expect(readable.own.shards(other) is None, "an empty folder is taken for a dataset")
+    expect(readable.own.shards(other) is None, "an empty folder is recognised as a dataset")
     (other / "photo.of-nothing").write_bytes(b"\0")
     if readable.own.suffixes:
-        expect(readable.own.shards(other / "photo.of-nothing") is None, "a file of another kind is taken for a dataset")
+        expect(
+            readable.own.shards(other / "photo.of-nothing") is None, "a file of another kind is recognised as a dataset"
+        )
     if not isinstance(readable.own, WritableContainer):
         import bushel
 

@@ -112,7 +112,9 @@ class MultiCrop:
             ValueError: The views of a group differ in shape.
         """
         if self.field not in sample:
-            raise KeyError(f"the sample has no field {self.field!r}, of which MultiCrop makes views: {sorted(sample)}")
+            raise KeyError(
+                f"the sample has no field {self.field!r}, from which MultiCrop makes views: {sorted(sample)}"
+            )
         image = sample[self.field]
         made = {name: value for name, value in sample.items() if name != self.field}
         for name, views, transforms in self.groups:

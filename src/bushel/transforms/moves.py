@@ -1,8 +1,8 @@
 """Consecutive transforms of places that are applied to decoded images: they are drawn first, and then combined.
 
-What can be fused into decoding is a `Geometry` (see `bushel.transforms.fused`). Everything after it, such as a rotation
-and the crop that follows it, is a list of stages: a crop or flip after a `Warp` becomes part of the warp, so that no
-pixel is computed that a crop drops, and every pixel is interpolated once.
+Transforms that can be fused into decoding are a `Geometry` (see `bushel.transforms.fused`). Everything after it, such
+as a rotation and the crop that follows it, is a list of stages: a crop or flip after a `Warp` becomes part of the warp,
+so that no pixel is computed that a crop drops, and every pixel is interpolated once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def grouped(transforms: Sequence[Transform]) -> list[Transform]:
 
 
 def _folded(before: Stage, after: Stage) -> list[Stage]:
-    """Return two stages, of which the second one's crop and flips are part of the first if that is a warp."""
+    """Return two stages. If the first one is a warp, crop and flips of the second become part of it."""
     if isinstance(before, Geometry) and isinstance(after, Geometry) and not after.resizes:
         return [_cropped(before, after)]
     if not isinstance(before, Warp) or not isinstance(after, Geometry):

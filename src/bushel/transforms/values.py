@@ -189,7 +189,7 @@ class EachFrame:
 
 
 def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transform, ...]:
-    """Return transforms, after a check that none is a class whose instances are transforms.
+    """Return transforms, and check that no transform is a class whose instances are transforms.
 
     Args:
         name: Where they were given, for the message.

@@ -65,7 +65,7 @@ class Shape:
 
 
 def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = False) -> list[Shape]:
-    """Return the shapes of a decoded value. What has no known layout has none.
+    """Return the shapes of a decoded value. A value without a known layout has no shapes.
 
     Args:
         value: An array (boxes, 4) or lists, a list of mappings such as COCO's annotations, or a mapping of lists.

@@ -30,7 +30,7 @@ def make_app(shelf: Shelf, door: Door) -> Guard:
 
 
 def make_pages(shelf: Shelf) -> App:
-    """Return the ASGI application that shows these datasets, to anybody."""
+    """Return the ASGI application that shows these datasets, without a check of the user."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 

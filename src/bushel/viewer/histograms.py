@@ -65,7 +65,7 @@ class Asked:
         labels: Names of classes by number.
         size: Whether the column holds sizes, lengths or counts, which are never classes.
         logarithmic: Whether the intervals of numbers grow by a factor. Negative numbers have none such.
-        find: A text that the listed classes contain, whatever its case; empty for all.
+        find: A text that the listed classes contain, in upper or lower case; empty for all.
     """
 
     labels: Sequence[str] = ()
@@ -99,7 +99,7 @@ def condition_name(column: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a text as a literal of Python, whatever it contains."""
+    """Return any text as a literal of Python."""
     return '"' + value.encode("unicode_escape").decode().replace('"', '\\"') + '"'
 
 
@@ -133,7 +133,7 @@ def histogram_of(
 
 
 def _there(values: npt.NDArray[Any], missing: Bools | None) -> Bools | None:
-    """Return which samples have a value that can be drawn; None if all have, of which no copies are needed then."""
+    """Return which samples have a value that can be drawn; None if all have, so that no copies are needed."""
     there = None if missing is None else ~missing
     if values.dtype.kind == "f":
         finite = np.isfinite(values)

@@ -52,7 +52,7 @@ MEASURES: Mapping[str, Mapping[str, str]] = {
 _QUIET = 1e-3
 """Amplitude of -60 decibels."""
 _STRETCHES = 50
-"""Parts of a sound, of equal length, each of which is silent or not."""
+"""Parts of a sound, of equal length. Each is silent or not."""
 _CLIPPED = 0.999
 _WORDS = 5_000
 """Words of a text that make its hash."""
@@ -84,7 +84,7 @@ def picture_measures(pixels: npt.NDArray[np.uint8]) -> dict[str, float]:
 
 
 def picture_hash(pixels: npt.NDArray[np.uint8]) -> int:
-    """Return 64 bits that are the same, but for few, in pictures that look the same, whatever their size and encoding.
+    """Return 64 bits that are the same, except a few, in pictures that look the same, at any size and encoding.
 
     Each bit is set if one of 9 x 8 cells is brighter than the cell to its right.
     """
@@ -141,7 +141,7 @@ def text_measures(text: str) -> dict[str, float]:
 
 
 def text_hash(text: str) -> int | None:
-    """Return 64 bits that are the same, but for few, in texts that share most of their words; None for short texts.
+    """Return 64 bits that are the same, except few, in texts that share most of their words; None for short texts.
 
     It is a SimHash (Charikar 2002) of pairs of successive words, without case and punctuation.
     """

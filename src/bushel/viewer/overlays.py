@@ -194,7 +194,7 @@ def picture_size(shown: Shown, position: int, name: str) -> tuple[int, int, bool
     head = values[0].read(0, _HEAD)
     try:
         upright, stored = image_size(head, orient=True), image_size(head)
-    except BushelError:  # a header behind a long profile
+    except BushelError:  # a header after a long profile
         data = values[0].read()
         upright, stored = image_size(data, orient=True), image_size(data)
     return (*upright, upright != stored)

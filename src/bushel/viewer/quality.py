@@ -15,7 +15,7 @@ __all__ = ["HASH", "Fences", "Measures", "fences_of", "near_duplicates"]
 HASH = "hash"
 """Name of the column of hashes, beside the columns of the measures."""
 _FLAT = 1.0
-"""Pictures with less entropy look alike to a perceptual hash, whatever they show."""
+"""Pictures with less entropy look alike to a perceptual hash, even if they differ."""
 _BANDS = 4
 _NEAR = _BANDS - 1
 """Bits in which the hashes of near-duplicates differ at most: then one of four bands is equal."""

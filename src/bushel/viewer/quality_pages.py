@@ -54,7 +54,7 @@ class QualityPages(Pages):
         return {"/d/{d:int}/quality": self.quality}
 
     def quality(self, request: Any) -> Any:
-        """Measure some more values of a field, and show what was found so far."""
+        """Measure some more values of a field, and show the findings so far."""
         shown, parameters = self._site.shown(request), request.query_params
         if not shown.measured:
             raise KeyError("this dataset has no pictures, sounds, texts or arrays to measure")

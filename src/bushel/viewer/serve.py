@@ -301,10 +301,10 @@ def view(
         overlays: How fields annotate pictures, where their names and values do not say. By field: `"xyxy"`, `"xywh"`
             or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or `",pixels"` if need be; `"mask"`,
             `"caption"` or `"none"`.
-        embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each sample, of which the
-            viewer draws a map. One of two numbers is drawn as it is.
+        embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each sample. The
+            viewer draws a map of them. One of two numbers is drawn as it is.
         loaders: Loaders by name. The page of batches shows what they give to any rank in any step: pictures, the
-            documents of packs and chunks, the shares of a mixture. They go on as if nobody had looked.
+            documents of packs and chunks, the shares of a mixture. Looking at them does not advance them.
         tokenizer: Shows tokens as text: a `tokenizer.json` of the package tokenizers, or a function that returns the
             text of a list of tokens. By default, numbers are shown.
 

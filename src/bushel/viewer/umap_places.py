@@ -89,7 +89,7 @@ def serve(descriptor: int) -> None:
         values: F32 = pickle.loads(message)
         neighbours = min(15, len(values) - 1)
         found = umap.UMAP(n_components=2, n_neighbors=neighbours, random_state=0).fit_transform(values)
-    except Exception as error:  # whatever the package raises is shown on the page
+    except Exception as error:  # any error of the package is shown on the page
         found = f"{type(error).__name__}: {error}"
     channel.send(pickle.dumps(found, protocol=5))
     os._exit(0)

@@ -114,7 +114,7 @@ def _fitted(made: F32, known: npt.NDArray[np.bool_]) -> F32:
 
 
 def vectors_of_field(dataset: Dataset, name: str) -> Vectors:
-    """Return the vectors of a field, of which none is read yet; `read_more` reads them.
+    """Return the vectors of a field before they are read; `read_more` reads them.
 
     Raises:
         ValueError: No sample among the first ones has an array there.

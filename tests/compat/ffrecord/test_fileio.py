@@ -121,7 +121,7 @@ class TestWriting:
             FileWriter(tmp_path / "half.ffr", 2).write_one(b"a")
             gc.collect()
         assert [warning.category for warning in caught] == [ResourceWarning]
-        assert "nobody closed it" in str(caught[0].message)
+        assert "it was not closed" in str(caught[0].message)
         assert not (tmp_path / "half.ffr").exists()
 
     @pytest.mark.parametrize(("n", "files"), [(1, ["x.ffr"]), (2, [])])
@@ -131,7 +131,7 @@ class TestWriting:
             [sys.executable, "-W", "always", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0
-        assert ("nobody closed it" in done.stderr) == (not files)
+        assert ("it was not closed" in done.stderr) == (not files)
         assert [path.name for path in tmp_path.glob("*.ffr")] == files
 
     def test_a_file_that_is_there_is_replaced(self, tmp_path: Path) -> None:

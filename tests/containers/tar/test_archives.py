@@ -298,7 +298,7 @@ def test_a_sample_that_failed_leaves_nothing(tmp_path: Path) -> None:
         ({"a..jpg": "jpg"}, "empty part"),
         ({"_x": "jpg"}, "webdataset reserves"),
         ({"image": "jpg", "image.jpg": "jpg"}, "would both have the extension `.image.jpg`"),
-        ({"frames": "jpg[]", "frames.000001.jpg": "jpg"}, "would be taken for elements of the sequence"),
+        ({"frames": "jpg[]", "frames.000001.jpg": "jpg"}, "would be read as elements of the sequence"),
     ],
 )
 def test_specs_that_would_not_come_back_are_refused(spec: dict[str, str], reason: str) -> None:

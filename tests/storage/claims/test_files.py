@@ -105,7 +105,7 @@ def test_a_fork_has_no_claim_and_does_not_keep_it(tmp_path: Path) -> None:
         os._exit(0)
     os.close(reading)
     with os.fdopen(said, "rb") as file:
-        assert f"process {os.getpid()}, of which this process ({child}) is a fork".encode() in file.readline()
+        assert f"process {os.getpid()}, and this process ({child}) is a fork of it".encode() in file.readline()
         claim.check()
         with another_process_refused(tmp_path / "w" / "x.claim"):
             pass

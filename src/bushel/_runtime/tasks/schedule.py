@@ -78,7 +78,7 @@ class Schedule:
 
     @property
     def stragglers(self) -> int:
-        """Number of tasks of which two attempts run."""
+        """Number of tasks with two running attempts."""
         return sum(len(each.attempts) > 1 for each in self._running.values())
 
     def start(self, now: float) -> Iterator[Attempt]:

@@ -43,10 +43,10 @@ def check_folder(path: Path) -> None:
 
 
 def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
-    """Open a writer of a file, and then remove an old file of this name, which nobody else writes now.
+    """Open a writer of a file, and then remove an old file of this name, which no other process writes now.
 
     Raises:
-        InUseError: Somebody else writes it.
+        InUseError: Another process writes it.
         NoPlaceError: There is no such folder.
     """
     check_folder(path)
@@ -76,7 +76,7 @@ class FileWriter:
     """A writer of a file `fname` (ending in `.ffr`) with `n` records; `count` are written so far.
 
     The file appears under its name when all records are written and the writer is closed; until then it is staged in
-    `.bushel/overwrite` beside it. An old file of this name is removed at once, unless somebody else is writing it.
+    `.bushel/overwrite` beside it. An old file of this name is removed at once, unless another process is writing it.
     """
 
     def __init__(self, fname: PathLike, n: int) -> None:
@@ -129,7 +129,7 @@ class FileWriter:
 
 
 def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
-    """Finish the complete file of a writer that nobody closed, or discard an incomplete one."""
+    """Finish the complete file of a writer that was not closed, or discard an incomplete one."""
     if os.getpid() != process:
         return
     if len(writer) == n:
@@ -138,7 +138,7 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
         return
     writer.discard()
     warnings.warn(
-        f"{path} is to have {n} samples, {len(writer)} were written, and nobody closed it: there is no file",
+        f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed: there is no file",
         ResourceWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""Paths of other file systems, of which Granular needs only `open`, `exists`, `mkdir`, `/`, `glob` and `name`.
+"""Paths of other file systems. Granular needs only `open`, `exists`, `mkdir`, `/`, `glob` and `name`.
 
 `ForeignPath` makes the other methods of Bushel's `AnyPath` from these.
 """

@@ -128,12 +128,12 @@ class BagWriter(_Appending):
         self.forget()
         raise MismatchError(
             f"{self.bag_path}: an interrupted writer left bytes {self._end} to {self._bag.position}, and the next "
-            "record does not match them: append what was appended before, or remove them "
+            "record does not match them: append the same datapoints as before, or remove them "
             f"(truncate -s {self._end} {path})"
         )
 
     def check(self) -> None:
-        """Raise what `flush` would raise."""
+        """Raise the error that `flush` would raise."""
         if self._bag.position > self._end:
             self._new_part(b"".join(self._records))
 
@@ -267,7 +267,7 @@ class DatasetWriter(_Appending):
             if self._bags[name].record(self._length) != records[name]:
                 raise MismatchError(
                     f"Record mismatch: an interrupted writer left another {name!r} for datapoint {self._length} of "
-                    f"{self.directory}: append what was appended before, or delete the dataset"
+                    f"{self.directory}: append the same datapoints as before, or delete the dataset"
                 )
         for name in records.keys() - there:
             self._bags[name].append(records[name], flush=False)

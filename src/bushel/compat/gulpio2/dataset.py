@@ -41,7 +41,7 @@ class _Labelled:
 
 
 class GulpVideoDataset(_Labelled):
-    """Clips of `num_frames` frames (-1: all), of which shorter videos repeat the last, and their labels' numbers."""
+    """Clips of `num_frames` frames (-1: all; shorter videos repeat the last one), and their labels' numbers."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from bushel.errors import BushelError, CodecError, CorruptError, FormatError
 
 
 class MetaFileError(FormatError, ValueError, TypeError, KeyError):
-    """A `.gmeta` file is not the table of a gulp chunk. GulpIO2 raises whatever its code runs into."""
+    """A `.gmeta` file is not the table of a gulp chunk. GulpIO2 raises various errors here."""
 
     def __str__(self) -> str:  # a KeyError shows the repr of its message
         return FormatError.__str__(self)

@@ -158,7 +158,7 @@ LAYOUTS: Mapping[str, Any] = {
 
 
 def read_twentybn(path: Place) -> list[Row]:
-    r"""Return the rows of a 20BN list: JSON objects, or lines `id;label`, of which a test set has only the id.
+    r"""Return the rows of a 20BN list: JSON objects, or lines `id;label` (only the id in a test set).
 
     Raises:
         FormatError: The file is malformed.

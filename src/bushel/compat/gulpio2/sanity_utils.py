@@ -1,4 +1,4 @@
-"""`gulpio2.sanity_utils`: the checks of `gulp2_sanity_check`, each of which returns the failures."""
+"""`gulpio2.sanity_utils`: the checks of `gulp2_sanity_check`. Each returns the failures."""
 
 from __future__ import annotations
 

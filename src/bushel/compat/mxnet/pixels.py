@@ -38,7 +38,7 @@ def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
 
     The flag is 1 for HxWx3, 0 for HxW, both uint8 and upright, to which bits can be added; -1 for the pixels of the
     file, with alpha and 16 bits.
-    If `tolerant`, damage of which libjpeg only warns is accepted, as by OpenCV: the rest of a truncated JPEG is grey.
+    If `tolerant`, damage that only makes libjpeg warn is accepted, as by OpenCV: the rest of a truncated JPEG is grey.
     """
     if flag != UNCHANGED and flag & ~(COLOUR | ANY_DEPTH | ANY_COLOUR | AS_STORED):
         raise ValueError(f"flag must be 1 (colour), 0 (grey), with 2, 4 or 128 added, or -1 (unchanged), not {flag}")

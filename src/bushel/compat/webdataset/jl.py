@@ -123,7 +123,7 @@ class DatasetDescriptor:
         mapping: A function of whole samples, applied after these.
         collating: Rules for the lists of a batch.
         csize: Batches to prefetch.
-        ntasks: Threads, each of which reads one shard at a time.
+        ntasks: Number of threads. Each reads one shard at a time.
         verbose: Whether to print the names of shards.
         debug: Whether to print the keys of samples too.
     """

@@ -85,7 +85,7 @@ class Chunks(NamedTuple):
         records: int64[chunks], number of records, at least 1.
         expanded: int64[chunks], bytes of all records.
         sizes: int64[chunks], stored bytes of the lengths of the records.
-        values: int64[chunks], where the first record begins, behind these lengths.
+        values: int64[chunks], where the first record begins, after these lengths.
         compression: uint8[chunks], the byte that stands for it; 0 for none.
     """
 

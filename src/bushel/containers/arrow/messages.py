@@ -256,7 +256,7 @@ def _message_at(file: File, start: int) -> _Message | None:
         raise _damaged(file, start, error) from error
     body = start + before + length
     if header is None or not 0 <= size <= file.size - body:
-        raise _damaged(file, start, f"a message has a body of {size} bytes, of which {file.size - body} are there")
+        raise _damaged(file, start, f"a message has a body of {size} bytes, but only {file.size - body} are there")
     return _Message(kind, header, start, body, body + size)
 
 

@@ -242,7 +242,7 @@ def _all(columns: tuple[Column, ...]) -> list[Column]:
 
 
 def _take_list(growing: _Growing, part: Part) -> bool:
-    """Take lists of binaries or texts, each element of which is an extent; or of numbers, each list of which is one."""
+    """Take lists of binaries or texts (an extent per element), or of numbers (an extent per list)."""
     child = part.children[0]
     chosen, counts, valid = elements_of(part)
     if _holds_bytes(child.column):

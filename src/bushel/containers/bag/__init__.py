@@ -20,7 +20,7 @@ __all__ = ["CONTAINER", "encode_table", "plan_layout", "read_refs", "read_spec"]
 
 
 class _Bag(Bag, frozen=True):
-    """The container. What recovers a shard uses the functions that read one, so it is added here."""
+    """The container. Recovery uses the functions that read a shard, so it is added here."""
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""

@@ -15,7 +15,7 @@ __all__ = ["CONTAINER", "MAGIC", "empty_folders", "index_all_records", "parse_fo
 
 
 class _FFRecord(FFRecord, frozen=True):
-    """The container. What recovers a shard uses the functions that read one, so it is added here."""
+    """The container. Recovery uses the functions that read a shard, so it is added here."""
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""

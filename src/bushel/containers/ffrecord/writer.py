@@ -95,7 +95,7 @@ class FFRecordWriter:
 
     @property
     def column_limits(self) -> ColumnLimits | None:
-        """Plain values that cannot be taken for something else."""
+        """Plain values that readers cannot confuse with other forms."""
         return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:

@@ -194,7 +194,7 @@ class _Frame(NamedTuple):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Accepts only the classes that GulpIO2 pickles, so it runs nobody's code."""
+    """Accepts only the classes that GulpIO2 pickles, so it runs no code of the file."""
 
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) == ("collections", "OrderedDict"):

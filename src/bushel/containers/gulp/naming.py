@@ -90,7 +90,7 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
 
 
 def pair_chunk(path: AnyPath) -> list[Shard]:
-    """Return the chunk of one data file, whatever the other files of its folder are.
+    """Return the chunk of one data file, without looking at the other files of its folder.
 
     Raises:
         FormatError: No meta file has its number, or several have.

@@ -46,7 +46,7 @@ def index_items(
         parsed: The items.
         frames: Their frames, as `frames_of` returns them.
         starts: Where the frames of each item start.
-        options: What the user declares about them.
+        options: The user's declarations about them.
     """
     table = files[TABLE]
     offset = np.ascontiguousarray(frames[:, 0])

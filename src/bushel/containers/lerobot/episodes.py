@@ -66,7 +66,7 @@ class _Episodes:
         """Return the frames in a second.
 
         Raises:
-            FormatError: The metadata are gone or damaged.
+            FormatError: The metadata are missing or damaged.
         """
         meta = load_meta(shard.root)
         if meta is None:

@@ -153,7 +153,7 @@ def _packets(trak: _Box, moov: _Box, file: File) -> ClipPackets:
     else:
         numbers = stss.table(1)[:, 0].astype(np.int64)
         if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= count:
-            stss.fail(f"a keyframe is none of the {count} frames")
+            stss.fail(f"a keyframe is not one of the {count} frames")
         flags[numbers - 1] |= KEYFRAME
     flags[times >= first] |= SHOWN
     config = _config(stbl.need(b"stsd"), scale)

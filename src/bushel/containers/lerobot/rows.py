@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def lost(self) -> npt.NDArray[np.bool_]:
-        """bool[rows], the rows of which a camera has no frame."""
+        """bool[rows], the rows for which a camera has no frame."""
         lost = np.zeros(len(self.episode), np.bool_)
         for shots in self.cameras.values():
             lost |= shots.packet < 0
@@ -103,7 +103,7 @@ def _all_there(shard: Shard) -> Iterator[None]:
 
 
 def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.generic]:
-    """Return the numbers of a column, of which each row has one.
+    """Return the numbers of a column, one per row.
 
     Raises:
         FormatError: There is no such column, or a number is missing.

@@ -126,7 +126,7 @@ def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I6
 
 
 def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
-    """Return the blocks and the items of a chunk that consists of frames of zstd, behind a table of them."""
+    """Return the blocks and the items of a chunk that consists of frames of zstd, after a table of them."""
     _, version, flags, found, _, frames = _FRAMED.unpack(file.read(0, _FRAMED.size))
     head = _FRAMED.size + 4 * (found + 1)
     if version != 1 or flags or found != items or head + frames * _FRAME.itemsize > file.size:

@@ -23,7 +23,7 @@ class Feature:
     Attributes:
         codec: Codec of its values, or of the elements of a list; None if it follows from the values.
         names: Names of its classes in the order of their numbers; empty if it has none.
-        sound: Whether the values are sounds, whose first bytes tell the codec.
+        sound: Whether the values are sounds, whose first bytes show the codec.
     """
 
     codec: str | None = None

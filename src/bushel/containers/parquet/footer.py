@@ -122,7 +122,7 @@ class RowGroup:
     Attributes:
         rows: Number of rows.
         chunks: One for each leaf.
-        first: Number of the first row in the row group of the file, of which these may be a run.
+        first: Number of the first row in the row group of the file, if these are a run of it.
     """
 
     rows: int
@@ -206,7 +206,7 @@ def _footer(parsed: Struct, size: int) -> Footer:
         raise ValueError(f"the schema has {len(elements):,} elements, and Bushel reads {_MOST_COLUMNS:,} at most")
     root, end, _ = _node(elements, 0, (), 0, 0, 0)
     if end != len(elements):
-        raise ValueError(f"the schema has {len(elements)} elements, of which {end} belong to its root")
+        raise ValueError(f"the schema has {len(elements)} elements, but {end} belong to its root")
     leaves = sum(1 for _ in root.leaves())
     groups = tuple(_group(each, leaves, size) for each in _structs(parsed, 4))
     rows = _count(parsed, 3)

@@ -2,9 +2,9 @@
 
 https://parquet.apache.org/docs/file-format/pageindex/. With it, a row group that lies on a server is cut into runs of
 rows, so that reading a row fetches the pages that have it and not the row group. Only offset indexes are read: the
-smallest and largest values of pages (column indexes) do not tell where a row is.
+smallest and largest values of pages (column indexes) do not show where a row is.
 
-What the index says is checked against the footer here; `leaves.py` checks it against the pages that are read.
+The index is checked against the footer here; `leaves.py` checks it against the pages that are read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_starts(
     """Return the pages of all chunks of row groups, whose indexes are read at once.
 
     Args:
-        groups: Row groups, all of which have an index.
+        groups: Row groups that all have an index.
         read: Reads bytes of the file, given offset and length.
         size: Bytes of the file.
         path: Path of the file, for errors.

@@ -1,4 +1,4 @@
-"""The bytes that replace an erased value of a record: zeros, but for the mark of an image record."""
+"""The bytes that replace an erased value of a record: zeros, except the mark of an image record."""
 
 from __future__ import annotations
 

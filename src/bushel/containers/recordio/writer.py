@@ -131,7 +131,7 @@ class RecordIOWriter:
         return [value], [(field.name, 0, value)]
 
     def _check_first(self, head: bytes) -> None:
-        """Refuse a first value that readers would take for a map of several fields."""
+        """Refuse a first value that readers would read as a map of several fields."""
         if self._builder.samples == 0 and is_packed_map(head):
             raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
 

@@ -109,7 +109,7 @@ class _Tar(Struct, frozen=True):
         for field in spec.values():
             taken = next((one for one in used if field.sequence and one.startswith(field.name + ".")), None)
             if taken is not None:
-                raise SpecError(f"field {used[taken]!r} would be taken for elements of the sequence {field.name!r}")
+                raise SpecError(f"field {used[taken]!r} would be read as elements of the sequence {field.name!r}")
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         return Layout(columns, replace(options, keyed=True), sparse=True)
 

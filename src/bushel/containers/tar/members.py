@@ -20,7 +20,7 @@ _RECORD_LIMIT = 1 << 20
 _SIZE_LIMIT = (1 << 63) - 1
 _CHUNK = 1 << 20
 _WITHOUT_DATA = b"123456"
-"""Types (links, devices, folders, pipes) that consist of a header only, whatever their size field is."""
+"""Types (links, devices, folders, pipes) that consist of a header only, for any value of their size field."""
 
 
 class Member(Struct, frozen=True):

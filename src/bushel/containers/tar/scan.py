@@ -82,7 +82,7 @@ def scan(file: File) -> TarMembers:
 
 
 def scan_part(file: File, first: int, last: int) -> TarMembers:
-    """Scan the headers between two offsets of an archive, of which the first is the offset of a header.
+    """Scan the headers between two offsets of an archive. The first is the offset of a header.
 
     Raises:
         FormatError: The file shrank during the scan.

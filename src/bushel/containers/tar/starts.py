@@ -158,7 +158,7 @@ def _part(file: File, first: int, last: int) -> Members | None:
 
 
 def _compare(path: str, starts: I64, members: Members, file: File) -> None:
-    """Warn if an index does not describe an archive: the archive's own headers are used all the same."""
+    """Warn if an index does not describe an archive: the archive's own headers are used then."""
     wrong = np.flatnonzero(~np.isin(starts[:-1], members.header))
     if len(wrong):
         at = int(starts[wrong[0]])

@@ -67,7 +67,7 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     values = sum(len(each.record) for each in features.values())
     if samples * len(features) > _SPARSE * values + _MOST_EMPTY:
         raise FormatError(
-            f"{samples} records have {len(features)} features, of which {values} values are there: too few for a table",
+            f"{samples} records have {len(features)} features, but only {values} values: too few for a table",
             file=file.path,
             hint="bushel.open(…, spec={'data': 'bytes'}) reads records as they are",
         )

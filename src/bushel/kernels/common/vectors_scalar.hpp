@@ -104,7 +104,7 @@ inline Half multiply_16(Half a, Half b) {
 inline Half multiply_high_16(Half a, Half b) {
     return mapped<S16>(a, b, [](int x, int y) { return (x * y) >> 16; });
 }
-// Products of elements of 16 bits, of which two neighbours are added up to 32 bits.
+// Products of elements of 16 bits, with two neighbours added up to 32 bits.
 inline Half multiply_pairs_16(Half a, Half b) {
     const Elements<S16> first(a), second(b);
     return made<U32>([&](std::size_t i) {

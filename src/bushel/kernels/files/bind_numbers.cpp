@@ -249,7 +249,7 @@ private:
     std::vector<nb::object> kept_;  // files, arrays and forms
 };
 
-// Decode the numbers of stored values in memory, one after another. Return the rows of those that are none; None if all
+// Decode the numbers of stored values in memory, one after another. Return the rows of other values; None if all
 // are numbers.
 nb::object decode_numbers(nb::handle data, nb::handle length, nb::handle kind, nb::handle forms, nb::handle out) {
     constexpr std::size_t number = 8;

@@ -66,7 +66,7 @@ private:
     const MappedFile *file_ = nullptr;
     std::int64_t start_ = 0;
     std::int64_t length_ = 0;
-    std::int64_t asked_ = 0;  // the end of what was asked for
+    std::int64_t asked_ = 0;  // the end of the requested bytes
     std::vector<std::uint8_t> window_;
 };
 

@@ -14,7 +14,7 @@ namespace bushel {
 namespace {
 
 constexpr std::int64_t longest_text = 64;
-constexpr int most_digits = 19;  // of which every number fits into 64 bits without a sign
+constexpr int most_digits = 19;  // whose numbers all fit into 64 bits without a sign
 
 // The shard and row of each sample. Rows of an index are random, so its arrays are loaded into the cache in advance.
 class Places {
@@ -150,7 +150,7 @@ bool put(std::uint8_t *out, T number) {
 
 // Writes the value of a content that is not copied as it is. Returns whether it could.
 bool convert(NumberKind kind, const std::uint8_t *data, std::int64_t length, std::uint8_t *out) {
-    constexpr double limit = 9007199254740992.0;  // 2^53: larger reals need not be what was written
+    constexpr double limit = 9007199254740992.0;  // 2^53: larger reals may differ from the written number
     bool good = true;
     switch (kind) {
         case NumberKind::signed_integer:
@@ -177,7 +177,7 @@ void fill_up(std::uint8_t *out, std::int64_t size, const std::string &pattern) {
     for (; size >= step; out += step, size -= step) std::memcpy(out, pattern.data(), pattern.size());
 }
 
-// Takes the values of a block of samples, of which the first has this place in the targets.
+// Takes the values of a block of samples. The first one has this place in the targets.
 class NumberSink final : public RowSink {
 public:
     NumberSink(Values &values, const NumberTargets &targets, std::size_t first)

@@ -67,7 +67,7 @@ struct NumberTargets {
 bool gather_numbers(const NumberShards &shards, std::size_t column, const std::int64_t *samples, std::size_t count,
                     const NumberTargets &targets, std::vector<std::int64_t> &bad);
 
-// Write the number of a stored value, 8 bytes, as `column` says, of which only kind and forms are used. Return whether it
+// Write the number of a stored value, 8 bytes, as `column` says; only its kind and forms are used. Return whether it
 // could.
 bool decode_number(const NumberColumn &column, const std::uint8_t *data, std::int64_t length, std::uint8_t *out);
 

@@ -1,4 +1,4 @@
-// Reading small files, each of which is opened, read and closed.
+// Reading small files: each is opened, read and closed.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -75,7 +75,7 @@ private:
     std::size_t total_ = 0;
 };
 
-// The items of a list, each of which must be a bytes object, not of a subclass. Python creates bytes objects one after
+// The items of a list. Each must be a bytes object, not of a subclass. Python creates bytes objects one after
 // another, but lists of them are often shuffled: those that come soon are loaded into the cache.
 class BytesItems {
 public:

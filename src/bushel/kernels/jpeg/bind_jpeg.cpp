@@ -170,7 +170,7 @@ nb::object decode_jpeg(nb::handle data, nb::handle table, bool orient, bool tole
     options.libjpeg = libjpeg, options.fast = fast;
     const JpegHeader header = check_jpeg(buffer.data(), buffer.size(), options);
     const Orientation orientation(orient ? header.orientation : 1);
-    if (grey && header.components == 4) throw JpegError("it is CMYK, of which only all channels can be decoded");
+    if (grey && header.components == 4) throw JpegError("it is CMYK, whose channels can only be decoded together");
     const int channels = grey || header.components == 1 ? 1 : 3;
     const auto height = static_cast<std::size_t>(orientation.transposed ? header.width : header.height);
     const auto width = static_cast<std::size_t>(orientation.transposed ? header.height : header.width);

@@ -33,7 +33,7 @@ public:
     // Return two samples for each of the samples from `first` to `last` (exclusive) of a row of `width` samples. They
     // are valid until the next call; 32 bytes after them may be read.
     const std::uint8_t *smooth(const std::uint8_t *row, int width, int first, int last);
-    // Do the same for a row between two rows of samples, of which `near` is the nearer one.
+    // Do the same for a row between two rows of samples. `near` is the nearer one.
     const std::uint8_t *smooth(const std::uint8_t *near, const std::uint8_t *far, int width, int first, int last);
     const std::uint8_t *repeat(const std::uint8_t *row, int first, int last);
 

@@ -17,7 +17,7 @@ struct JpegSegment {
     std::size_t offset = 0;    // of the FF
     std::size_t payload = 0;   // offset of the payload
     std::size_t size = 0;      // bytes of the payload
-    bool after_stray = false;  // bytes or markers without meaning precede it, of which libjpeg would warn
+    bool after_stray = false;  // bytes or markers without meaning precede it, and libjpeg would warn of them
 
     std::size_t end() const { return payload + size; }
 };

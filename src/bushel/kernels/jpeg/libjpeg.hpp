@@ -66,7 +66,7 @@ private:
     bool tolerant_ = false;
 };
 
-// Ends the decoding of a file with very many scans, each of which costs a pass over the whole image. Progressive
+// Ends the decoding of a file with very many scans, since each costs a pass over the whole image. Progressive
 // encoders write about ten.
 struct ScanLimit : jpeg_progress_mgr {
     explicit ScanLimit(LibjpegErrors &errors) : jpeg_progress_mgr{}, errors(&errors) { progress_monitor = check; }
@@ -82,7 +82,8 @@ struct ScanLimit : jpeg_progress_mgr {
     LibjpegErrors *errors;
 };
 
-// Columns of a decoded block: libjpeg 7 and 8, whose interface Ubuntu's libjpeg-turbo has, tell them from its rows.
+// Columns of a decoded block: libjpeg 7 and 8, whose interface Ubuntu's libjpeg-turbo has, distinguish
+// them from its rows.
 #if JPEG_LIB_VERSION >= 70
 inline int block_width(const jpeg_component_info &component) { return component.DCT_h_scaled_size; }
 inline int block_width(const jpeg_decompress_struct &image) { return image.min_DCT_h_scaled_size; }

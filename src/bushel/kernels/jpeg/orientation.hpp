@@ -23,7 +23,7 @@ struct Orientation {
     bool flip_x = false, flip_y = false;
 };
 
-// Write stored rows, of which the first one is number `top` of `height`, to their place in the upright image, whose rows
+// Write stored rows, from row `top` of `height` on, to their place in the upright image, whose rows
 // have no gaps.
 void put_upright(const Pixels &rows, int top, int height, const Orientation &orientation, std::uint8_t *out);
 
@@ -45,7 +45,7 @@ public:
 
     std::size_t stride() const { return static_cast<std::size_t>(width_) * static_cast<std::size_t>(channels_); }
 
-    // Return memory for stored rows, of which `first` is the first one. They must be written before `finish`.
+    // Return memory for stored rows from row `first` on. They must be written before `finish`.
     std::uint8_t *begin(int first, int count) const {
         const auto rows = static_cast<std::size_t>(buffer_ ? count : first);
         return buffer_ ? buffer_->bytes(rows * stride()) : out_ + rows * stride();

@@ -15,7 +15,7 @@ struct SamplingFactors {
 
 int round_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
 
-// A single component is coded block by block, whatever its factors are.
+// A single component is coded block by block, with any factors.
 SamplingFactors sampling_of(const JpegHeader &header, int i) {
     if (header.components == 1) return {1, 1};
     return {header.component[i].h_samp_factor, header.component[i].v_samp_factor};

@@ -28,7 +28,7 @@ struct RegionPlan {
 };
 
 // Whether the baseline decoder takes an image: 8 bits, Huffman-coded in one sequential scan, grey or YCbCr with 4:4:4,
-// 4:2:2 or 4:2:0 chroma, and a header of which libjpeg would not warn.
+// 4:2:2 or 4:2:0 chroma, and a header without a cause for a warning of libjpeg.
 bool is_usual_jpeg(const JpegHeader &header);
 
 // Whether the progressive decoder may take an image: the same with progressive scans, which read_progression checks.

@@ -96,7 +96,7 @@ public:
         take_few(reader, count);
     }
 
-    // Add the bits to all coefficients that they have been taken for: whether the magnitude grows.
+    // Add the bits to all coefficients that they belong to: whether the magnitude grows.
     BUSHEL_VECTORS_INLINE void apply(std::uint64_t numbers, int shift, std::int16_t *block) const {
         if (bits_ == 0) return;
         for (int bit = __builtin_popcountll(numbers) - 1; bit >= 0; --bit, numbers &= numbers - 1) {

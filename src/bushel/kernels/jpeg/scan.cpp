@@ -136,7 +136,7 @@ bool ScanDecoder::read_lanes(int lanes, int row, int first, int last, int distan
 // The blocks of one number (first, second, ...) in all MCUs of a row.
 template <int Lanes>
 struct ScanDecoder::BlockRow {
-    int component, step, x;  // a component with `step` blocks across in an MCU, of which this is number `x`
+    int component, step, x;  // a component with `step` blocks across in an MCU; this is number `x`
     int left, right[Lanes];  // the needed blocks; right is 0 if the whole row is not needed
     int side;
     std::uint8_t *out[Lanes];  // of block `left`

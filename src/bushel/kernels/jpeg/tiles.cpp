@@ -40,7 +40,7 @@ void write_header(const std::uint8_t *data, const JpegHeader &header, const Regi
 }  // namespace
 
 JpegGrid::JpegGrid(const JpegHeader &header) {
-    if (header.components > 1) {  // a single component is coded block by block, whatever its factors are
+    if (header.components > 1) {  // a single component is coded block by block, with any factors
         mcu_width *= header.max_h_samp_factor();
         mcu_height *= header.max_v_samp_factor();
     }

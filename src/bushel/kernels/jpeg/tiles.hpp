@@ -24,7 +24,7 @@ struct JpegGrid {
 // Return the MCUs per segment for tiling: a divisor of the MCUs per row, of about 64 pixels, or else the whole row.
 int choose_interval(const JpegGrid &grid);
 
-// Return the offsets of all segments, of which the first one is given, and the offset at which another one would start:
+// Return the offsets of all segments (the first one is given), and the offset at which another one would start:
 // two bytes after the end of the data. Empty if there are not `expected` segments, or markers are out of order.
 std::vector<std::size_t> find_restarts(const std::uint8_t *data, std::size_t size, std::size_t first,
                                        std::size_t expected);
@@ -43,7 +43,7 @@ struct SegmentWindow {
 // Empty if the image is not tiled, or all of it is needed.
 SegmentWindow find_window(const JpegHeader &header, const Region &wanted);
 
-// Write a JPEG of a window, of which `segments` holds the offsets of all segments. Of `data`, only the header and the
+// Write a JPEG of a window. `segments` holds the offsets of all segments. Of `data`, only the header and the
 // segments of the window are read. Return the region of the image that it shows.
 Region splice(const std::uint8_t *data, const JpegHeader &header, const SegmentWindow &window,
               const std::size_t *segments, std::vector<std::uint8_t> &out);

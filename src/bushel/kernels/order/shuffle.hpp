@@ -10,7 +10,7 @@ class Mt19937 {
 public:
     static constexpr int words = 624;
 
-    // `key` has `words` words, of which `position` (0 to `words`) were drawn.
+    // `key` has `words` words; `position` (0 to `words`) of them were drawn.
     Mt19937(const std::uint32_t *key, int position);
 
     // The next 32 bits.

@@ -9,14 +9,14 @@ namespace bushel {
 
 namespace {
 
-// A cell of CSV: its text, and the byte behind it, which is a delimiter or a line end, or the end of the bytes.
+// A cell of CSV: its text, and the byte after it, which is a delimiter or a line end, or the end of the bytes.
 struct Cell {
     const std::uint8_t *begin = nullptr;
     const std::uint8_t *last = nullptr;
     const std::uint8_t *next = nullptr;
     ValueKind kind = ValueKind::none;  // none: the quotes do not end
     std::int64_t line_ends = 0;
-    bool garbage = false;  // text behind the closing quote, at `next`
+    bool garbage = false;  // text after the closing quote, at `next`
 };
 
 Cell cell_at(const std::uint8_t *at, const std::uint8_t *end, std::uint8_t delimiter) {
@@ -41,11 +41,11 @@ Cell cell_at(const std::uint8_t *at, const std::uint8_t *end, std::uint8_t delim
 }
 
 constexpr const char *unclosed = "the quotes of a cell do not end";
-constexpr const char *behind_quote = "expected a delimiter or the end of the line behind a quoted cell";
+constexpr const char *behind_quote = "expected a delimiter or the end of the line after a quoted cell";
 
 }  // namespace
 
-// Scan a record, and return the byte behind it; nullptr if it is damaged, and `at` if it does not end in these bytes.
+// Scan a record, and return the byte after it; nullptr if it is damaged, and `at` if it does not end in these bytes.
 const std::uint8_t *LineScan::csv_record(const std::uint8_t *const record, const std::uint8_t *end, bool last) {
     const std::uint8_t *at = record;
     std::int64_t line_ends = 1;

@@ -1,4 +1,4 @@
-// Lines with vectors. Bytes are looked at in blocks of 64, of which masks say where quotes, backslashes and others are. A
+// Lines with vectors. Bytes are looked at in blocks of 64; masks say where quotes, backslashes and others are. A
 // line that is not as lines usually are is left to the code that goes byte by byte: names with escapes, and all mistakes.
 #include <cstring>
 
@@ -32,11 +32,11 @@ BUSHEL_VECTORS_INLINE std::uint64_t mask_of(const Block &block, int byte) {
 inline int lowest(std::uint64_t mask) { return __builtin_ctzll(mask); }
 inline std::uint64_t below(int bit) { return (std::uint64_t{1} << bit) - 1; }
 
-// The bytes behind backslashes that no other backslash takes away; the block does not begin with such a byte.
+// The bytes after backslashes that are not escaped themselves; the block does not begin with such a byte.
 inline std::uint64_t escaped_bytes(std::uint64_t backslashes) {
     constexpr std::uint64_t even = 0x5555555555555555;
     const std::uint64_t starts = backslashes & ~(backslashes << 1);
-    // An addition carries the start of a run of backslashes to the byte behind it, which an odd run escapes.
+    // An addition carries the start of a run of backslashes to the byte after it, which an odd run escapes.
     const std::uint64_t behind_even = ((backslashes + (starts & even)) & ~backslashes) & ~even;
     const std::uint64_t behind_odd = ((backslashes + (starts & ~even)) & ~backslashes) & even;
     return behind_even | behind_odd;
@@ -135,7 +135,7 @@ struct FastLines {
         return true;
     }
 
-    // Scan the name behind the brace or comma at `at`, and return where its value begins; nullptr if it is unusual.
+    // Scan the name after the brace or comma at `at`, and return where its value begins; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *name(const std::uint8_t *const begin, const std::uint8_t *end,
                                                    std::size_t place, std::int64_t &field) {
         const std::uint8_t *at = skip_spaces(begin + 1);
@@ -154,7 +154,7 @@ struct FastLines {
         return at;
     }
 
-    // Scan a value, and return the byte behind it; nullptr if it is unusual.
+    // Scan a value, and return the byte after it; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *value(const std::uint8_t *at, const std::uint8_t *end, std::int64_t field) {
         Value found{nullptr, at, 0, ValueKind::nested, 0};
         const std::uint8_t first = *at;
@@ -182,7 +182,7 @@ struct FastLines {
         return found.end;
     }
 
-    // Scan a line of JSON, and return the byte behind it; nullptr if it is unusual.
+    // Scan a line of JSON, and return the byte after it; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *line(const std::uint8_t *at, const std::uint8_t *end) {
         at = skip_spaces(at);
         if (*at == '\n') return at + 1;
@@ -255,7 +255,7 @@ struct FastLines {
         return nullptr;
     }
 
-    // Scan a cell, and return the delimiter or line end behind it; nullptr if it is unusual.
+    // Scan a cell, and return the delimiter or line end after it; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *cell(const std::uint8_t *at, const std::uint8_t *end, Value &found,
                                                    std::int64_t &line_ends) const {
         const auto ends = [&](const std::uint8_t *next) { return *next == scan.delimiter_ || *next == '\n'; };
@@ -285,7 +285,7 @@ struct FastLines {
         return next;
     }
 
-    // Scan a record of CSV, and return the byte behind it; nullptr if it is unusual, or does not end in whole blocks.
+    // Scan a record of CSV, and return the byte after it; nullptr if it is unusual, or does not end in whole blocks.
     BUSHEL_VECTORS_INLINE const std::uint8_t *record(const std::uint8_t *at, const std::uint8_t *end) {
         std::int64_t line_ends = 1;
         const std::size_t columns = scan.names_.size();

@@ -34,12 +34,12 @@ unsigned reversed(unsigned code, unsigned length) {
 
 }  // namespace
 
-// The bits of one call of feed. Behind the end come zeros, which `check` finds to be missing.
+// The bits of one call of feed. After the end come zeros, which `check` reports as missing.
 struct Inflate::Input {
     const std::uint8_t *at, *end;
     std::uint64_t bits = 0;
     unsigned count = 0;   // of valid bits
-    std::size_t missing = 0;  // bytes of zeros that were taken for them
+    std::size_t missing = 0;  // zeros that stand for missing bytes
 
     void refill() {
         if (end - at >= 8) {

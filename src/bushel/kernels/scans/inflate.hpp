@@ -22,7 +22,7 @@ public:
     static constexpr std::size_t window = 32 * 1024;
     static constexpr std::size_t most_expanded = 256 * 1024;  // bytes that one call of feed gives
 
-    // Note a restart point at the first border of blocks that is at least `spacing` bytes behind the one before.
+    // Note a restart point at the first border of blocks that is at least `spacing` bytes after the one before.
     explicit Inflate(std::int64_t spacing);
 
     // Expand bytes that follow those which earlier calls used. Return how many are used: not all if the expanded bytes

@@ -51,7 +51,7 @@ std::int64_t bits_of(double number) {
     return bits;
 }
 
-// The nearest number, whatever the locale of the process.
+// The nearest number, in every locale of the process.
 double nearest_real(const std::uint8_t *begin, std::size_t size) {
 #if defined(BUSHEL_FROM_CHARS)
     double real;
@@ -66,7 +66,7 @@ double nearest_real(const std::uint8_t *begin, std::size_t size) {
     return std::strtod(text.c_str(), nullptr);  // musl has no locale with another decimal point
 }
 
-// Whether digits of which the first is not 0 make a number below 2^64.
+// Whether digits that do not start with 0 make a number below 2^64.
 bool fits_uint64(const std::uint8_t *digits, const std::uint8_t *end) {
     return end - digits < 20 || (end - digits == 20 && std::memcmp(digits, "18446744073709551615", 20) <= 0);
 }
@@ -101,7 +101,7 @@ ParsedNumber parse_number(const std::uint8_t *const begin, const std::uint8_t *c
     std::uint64_t value = 0;
     const std::uint8_t *const digits = at;
     at = take_digits(at, end, value);
-    if (*digits == '0' && at - digits > 1) return {};  // of JSON, no number begins so
+    if (*digits == '0' && at - digits > 1) return {};  // in JSON, no number begins like this
     bool fits = at - digits <= most_digits;
     if (at == end || (*at != '.' && *at != 'e' && *at != 'E')) {
         if (!fits) fits = fits_uint64(digits, at);

@@ -165,7 +165,7 @@ bool LineScan::escaped_name(const std::uint8_t *begin, const std::uint8_t *end) 
             continue;
         }
         static constexpr char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-        const std::uint8_t byte = *++at;  // there is one: the string ends behind it
+        const std::uint8_t byte = *++at;  // there is one: the string ends after it
         if (const char *const known = byte ? std::strchr(from, byte) : nullptr) {
             name_.push_back(to[known - from]);
             continue;
@@ -242,17 +242,17 @@ bool LineScan::json_line(const std::uint8_t *at, const std::uint8_t *end) {
                     : field_of(at + 1, static_cast<std::size_t>(last - at - 1), place);
         if (field == -2) return fail("the lines have too many different names", at);
         at = skip_spaces(last + 1, end);
-        if (at == end || *at != ':') return fail("expected a colon behind a name", at);
+        if (at == end || *at != ':') return fail("expected a colon after a name", at);
         Value value;
         if (!json_value(skip_spaces(at + 1, end), end, value)) return false;
         if (field >= 0) put(field, value);
         at = skip_spaces(value.end, end);
-        if (at == end || (*at != ',' && *at != '}')) return fail("expected a comma or } behind a value", at);
+        if (at == end || (*at != ',' && *at != '}')) return fail("expected a comma or } after a value", at);
         if (*at == '}') break;
         at = skip_spaces(at + 1, end);
     }
     at = skip_spaces(at + 1, end);
-    if (at != end) return fail("expected the end of the line behind an object", at);
+    if (at != end) return fail("expected the end of the line after an object", at);
     ++row_;
     return true;
 }
@@ -269,7 +269,7 @@ std::size_t LineScan::feed(const std::uint8_t *data, std::size_t size, std::int6
     problem_offset_ = -1;
     const std::uint8_t *at = data;
     const std::uint8_t *const end = data + size;
-    const std::uint8_t *lines_end = end;  // behind the last line end
+    const std::uint8_t *lines_end = end;  // after the last line end
     while (lines_end > data && lines_end[-1] != '\n') --lines_end;
     while (at < end && problem_.empty() && !full()) {
         if (vectors_) {

@@ -99,7 +99,7 @@ const std::uint8_t *end_of_nested(const std::uint8_t *at, const std::uint8_t *en
 struct CsvRecord {
     std::vector<std::int64_t> offset, length;
     std::vector<std::uint8_t> kind;
-    std::int64_t end = 0;  // behind its line end; -1 if the record does not end in these bytes
+    std::int64_t end = 0;  // after its line end; -1 if the record does not end in these bytes
 };
 
 class LineScan {
@@ -147,7 +147,7 @@ private:
     // The bytes between two values, or before the first one, that name a field: `{"a": ` or `, "b": `.
     struct Lead {
         static constexpr std::size_t longest = 64;
-        std::uint8_t bytes[longest], mask[longest];  // zeros behind them
+        std::uint8_t bytes[longest], mask[longest];  // zeros after them
         std::size_t size = 0;                        // 0: none
         std::int64_t field = -1;
 
@@ -189,7 +189,7 @@ private:
     std::int64_t problem_offset_ = -1;
 };
 
-// Cells of the record of CSV at the start of some bytes: at most `most`, of which a larger number throws
+// Cells of the record of CSV at the start of some bytes: at most `most`; a larger number throws
 // std::invalid_argument, as damaged quotes do.
 CsvRecord first_csv_record(const std::uint8_t *data, std::size_t size, std::uint8_t delimiter, bool last,
                            std::size_t most);

@@ -15,9 +15,9 @@ struct RiegeliChunks {
     std::vector<std::int64_t> records;        // number, at least 1
     std::vector<std::int64_t> expanded;       // bytes of all records
     std::vector<std::int64_t> sizes;          // bytes of the lengths of the records, as they are stored
-    std::vector<std::int64_t> values;         // position of the first record, behind these lengths
+    std::vector<std::int64_t> values;         // position of the first record, after these lengths
     std::vector<std::uint8_t> compression;    // the byte that stands for it; 0: none
-    std::int64_t end = 0;                     // position behind the last chunk
+    std::int64_t end = 0;                     // position after the last chunk
 };
 
 // Read the headers of chunks from a position on, up to `end`, to the chunk that is not as chunks usually are, or to as

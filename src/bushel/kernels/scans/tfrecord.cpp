@@ -27,7 +27,7 @@ std::uint32_t word_at(const std::uint8_t *data) {
 
 std::uint32_t masked(std::uint32_t sum) { return ((sum >> 15) | (sum << 17)) + 0xa282ead8u; }
 
-// Read a varint at `at`, which moves behind it. Return false if it does not end within ten bytes and before `end`.
+// Read a varint at `at`, which moves past it. Return false if it does not end within ten bytes and before `end`.
 inline bool read_varint(const std::uint8_t *&at, const std::uint8_t *end, std::uint64_t &value) {
     if (at < end && *at < 0x80) {  // the usual case
         value = *at++;

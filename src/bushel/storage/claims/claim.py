@@ -109,8 +109,8 @@ class Claim:
         """
         if self._held is not None and self._held.pid != os.getpid():
             raise InUseError(
-                f"{self._target}: its writer was opened by process {self._held.pid}, of which this process "
-                f"({os.getpid()}) is a fork: open the writer in the process that writes"
+                f"{self._target}: its writer was opened by process {self._held.pid}, and this process "
+                f"({os.getpid()}) is a fork of it: open the writer in the process that writes"
             )
 
     def release(self) -> None:
@@ -124,7 +124,7 @@ class _Held:
 
     Args:
         place: The claim in its storage.
-        run: Fingerprint of the run in parts of which it covers everything that this process writes, or empty.
+        run: Fingerprint of the run in parts, if the claim covers everything that this process writes for it; or empty.
         made: Folders that were made for it, from the outermost on.
     """
 
@@ -158,7 +158,7 @@ class _Held:
             for folder in folders:
                 try:
                     folder.rmdir()
-                except OSError:  # it contains the claim of another writer, or the dataset; or it is gone
+                except OSError:  # it contains the claim of another writer, or the dataset; or it was deleted
                     break
 
 

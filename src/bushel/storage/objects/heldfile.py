@@ -1,4 +1,4 @@
-"""An open remote object of which some ranges are kept in memory after they were read, as long as there is room."""
+"""An open remote object. Some ranges are kept in memory after they were read, as long as there is room."""
 
 from __future__ import annotations
 

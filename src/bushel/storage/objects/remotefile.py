@@ -306,7 +306,7 @@ class _Handle(io.RawIOBase):
 
 
 class _ForwardBytes:
-    """The bytes of an object in order. After a failed request, another one skips what was read already."""
+    """The bytes of an object in order. After a failed request, another one skips bytes that were read already."""
 
     def __init__(self, file: RemoteFile) -> None:
         self._file, self.position = file, 0

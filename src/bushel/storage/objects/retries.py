@@ -28,7 +28,7 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|\b(TimedOut|IncompleteMessage|UnexpectedEof)\b')
 _UNREACHABLE = re.compile(r'kind: (?:ConnectionRefused|HostUnreachable|NetworkUnreachable)|"dns error"')
 _FIRST_PATIENCE = 1.0
-"""Seconds for which a request to a server that has never answered this process is retried if nobody listens there."""
+"""Seconds for which a request is retried if no server has ever answered this process at the address."""
 _SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
 """Seconds of failures of a request before a warning, and from one warning of the process to the next."""
 _NO_FOLDER = "Not a directory (os error 20)"
@@ -63,8 +63,8 @@ class TruncatedError(Exception):
 def persistently(url: object, request: Callable[[], T], stop: threading.Event | None = None) -> T:
     """Make a request until it succeeds, with growing pauses, while its errors are transient and time is left.
 
-    If nobody listens at an address that has never answered, it is probably wrong, and a second is enough. If retrying
-    takes long, a warning is given.
+    If no server listens at an address that has never answered, it is probably wrong, and a second is enough. If
+    retrying takes long, a warning is given.
 
     Args:
         url: The URL that errors name, or an object whose text is the URL.
