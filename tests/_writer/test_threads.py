@@ -2,12 +2,13 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.at_once import at_once
 
 import bushel
 from bushel.storage.sink import Sink
@@ -23,26 +24,6 @@ def _often() -> Iterator[None]:
     sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(before)
-
-
-def in_threads(*works: Callable[[], object]) -> None:
-    """Call functions at the same time, and raise what one of them raises."""
-    start, errors = threading.Barrier(len(works)), list[BaseException]()
-
-    def run(work: Callable[[], object]) -> None:
-        start.wait()
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def check(path: Path, given: list[tuple[int, int]], keys: dict[int, str] | None = None) -> None:
@@ -83,7 +64,7 @@ def test_samples_are_where_append_says(tmp_path: Path, container: str, keyed: bo
                 assert before <= len(writer) <= THREADS * EACH
                 before = len(writer)
 
-        in_threads(disturb, *(lambda first=number * EACH: append(first) for number in range(THREADS)))
+        at_once(disturb, *(lambda first=number * EACH: append(first) for number in range(THREADS)))
         assert len(writer) == THREADS * EACH
     check(tmp_path / "ds", given, keys)
 
@@ -101,7 +82,7 @@ def test_columns_come_between(tmp_path: Path, container: str) -> None:
                 numbers = range(first, first + 100)
                 given.extend(zip(writer.extend({"n": np.arange(first, first + 100)}), numbers, strict=True))
 
-        in_threads(append, extend)
+        at_once(append, extend)
     check(tmp_path / "ds", given)
 
 
@@ -118,7 +99,7 @@ def test_one_thread_gets_a_key(tmp_path: Path) -> None:
                 except ValueError as error:
                     refused.append(str(error))
 
-        in_threads(*(lambda thread=thread: append(thread) for thread in range(THREADS)))
+        at_once(*(lambda thread=thread: append(thread) for thread in range(THREADS)))
     dataset = bushel.open(tmp_path / "ds", index="memory")
     assert sorted(key for _, key in given) == sorted(f"k{number}" for number in range(400))
     assert len(refused) == 400 * (THREADS - 1)
@@ -151,7 +132,7 @@ def test_a_full_disk_loses_only_samples_that_met_it(
                 except OSError:
                     failed.append(number)
 
-        in_threads(*(lambda first=number * EACH: append(first) for number in range(THREADS)))
+        at_once(*(lambda first=number * EACH: append(first) for number in range(THREADS)))
         monkeypatch.setattr(Sink, "_put", put)
         assert len(writer) == len(given)
     assert failed
@@ -203,6 +184,6 @@ def test_no_thread_appends_to_a_writer_that_was_closed(tmp_path: Path, end: str)
         getattr(writer, end)()
         closed.set()
 
-    in_threads(append, append, stop)
+    at_once(append, append, stop)
     if end == "close":
         check(tmp_path / "ds", given)

@@ -6,11 +6,13 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.at_once import at_once
 from tests.kernels.jpegs import picture, save
 
 from bushel.kernels import MappedFile, SampleBuffer, TarScanner, decode_jpeg, decode_jpegs, read_many, read_samples
@@ -19,27 +21,9 @@ THREADS = 4
 UNLIMITED = 1 << 62
 
 
-def at_once(work: Callable[[int], Any]) -> list[Any]:
+def in_threads(work: Callable[[int], Any]) -> list[Any]:
     """Call `work` with the number of each thread, at the same time, and return what it returned."""
-    start = threading.Barrier(THREADS)
-    found: list[Any] = [None] * THREADS
-    errors: list[BaseException] = []
-
-    def run(number: int) -> None:
-        start.wait()
-        try:
-            found[number] = work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return found
+    return at_once(*(partial(work, number) for number in range(THREADS)))
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has an interpreter lock")
@@ -63,7 +47,7 @@ def test_pixels_of_an_image_are_never_those_of_another() -> None:
                 for each in kept:
                     np.testing.assert_array_equal(each, expected[number])
 
-    at_once(decode)
+    in_threads(decode)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -109,7 +93,7 @@ def test_a_sample_buffer_holds_whole_samples() -> None:
                 assert {len(offsets) - 1 for _, offsets in columns.values()} == {seen[-1]}
         return seen
 
-    counts = at_once(add)
+    counts = in_threads(add)
     assert all(seen == sorted(seen) for seen in counts)
     assert buffer.count == THREADS * each == len(known)
     keys, columns = buffer.rows(0)
@@ -151,7 +135,7 @@ def test_lists_may_change_while_they_are_read(tmp_path: Path) -> None:
             if step % 10 == 0:
                 assert decode_jpegs(jpegs, geometry, np.empty((2, 16, 24, 3), np.uint8)) == []
 
-    at_once(work)
+    in_threads(work)
 
 
 def test_one_scan_is_fed_by_one_thread_at_a_time() -> None:
@@ -166,5 +150,5 @@ def test_one_scan_is_fed_by_one_thread_at_a_time() -> None:
             except ValueError:  # another thread has fed this window
                 continue
 
-    at_once(feed)
+    in_threads(feed)
     assert len(scanner.finish()) == 0

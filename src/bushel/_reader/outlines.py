@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges, at_place
 from bushel._index.read_plan import Group
-from bushel._reader.shards import OpenShard
-from bushel.codecs import get_codec
+from bushel._reader import row_forms
 from bushel.codecs.base import Outline
 from bushel.errors import BushelError
 from bushel.kernels import ExtentError
-from bushel.storage import Extents, File, read_many
+from bushel.storage import Extents, read_many
 
 __all__ = ["outlines_of"]
 
@@ -29,13 +28,10 @@ Place = tuple[int, str, int]
 """The number of a shard, a field, and the row of a value."""
 
 
-class Source(Protocol):
+class Source(row_forms.Source, Protocol):
     """The reader of the values: `Reader`, which describes these members."""
 
-    shards: Sequence[OpenShard]
     outlines: dict[Place, Outline]
-
-    def file(self, shard: int, number: int) -> File: ...
 
 
 def outlines_of(
@@ -48,24 +44,18 @@ def outlines_of(
     """
     found: dict[tuple[int, str], dict[int, Outline]] = {}
     asking: list[tuple[Place, Outline, slice | I64]] = []
-    for group in groups:
-        for name, elements in wanted.items():
-            column = None if elements is None else group.index.fields.get(name)
-            if column is None or column.starts is not None or column.frames is not None:
+    for group, name, elements, column, ranged in row_forms.ranged_fields(groups, wanted):
+        if ranged.outline is None:
+            continue
+        own = found.setdefault((group.number, name), {})
+        for row, place in zip(group.rows.tolist(), group.places_in(total).tolist(), strict=True):
+            if (size := int(column.length[row])) < _LEAST:
                 continue
-            ranged = get_codec(column.codec).ranged
-            if ranged is None or ranged.outline is None:
-                continue
-            own = found.setdefault((group.number, name), {})
-            places = group.places_in(total)
-            for row, place in zip(group.rows.tolist(), places.tolist(), strict=True):
-                if (size := int(column.length[row])) < _LEAST:
-                    continue
-                at = group.number, name, row
-                own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(at, ranged.outline(size))
-                part = at_place(elements, place)
-                if part is not None and not isinstance(part, Ranges):
-                    asking.append((at, outline, part))
+            at = group.number, name, row
+            own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(at, ranged.outline(size))
+            part = at_place(elements, place)
+            if part is not None and not isinstance(part, Ranges):
+                asking.append((at, outline, part))
     _look(reader, asking)
     while len(reader.outlines) > _KEPT and (oldest := next(iter(reader.outlines), None)) is not None:
         reader.outlines.pop(oldest, None)
@@ -73,7 +63,7 @@ def outlines_of(
 
 
 def _look(reader: Source, asking: Sequence[tuple[Place, Outline, slice | I64]]) -> None:
-    """Look at bytes of values until all parts are clear. What cannot be read is found out by reading the values."""
+    """Look at bytes of values until all parts are clear. Reading the values finds those that cannot be read."""
     for _ in range(_MOST_ROUNDS):
         probes: dict[tuple[Place, int, int], Outline] = {}
         still = []

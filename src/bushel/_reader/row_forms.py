@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError
 from bushel.storage import Extents, File, read_many
 
-__all__ = ["forms_of", "look_again"]
+__all__ = ["Source", "forms_of", "look_again", "ranged_fields"]
 
 _HEAD = 1024  # bytes of a value in which its header is looked for
 _AT_A_TIME = 16  # values of a batch whose headers are read
@@ -36,6 +36,19 @@ class Source(Protocol):
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]: ...
 
 
+def ranged_fields(
+    groups: Iterable[Group], wanted: Mapping[str, Elements]
+) -> Iterator[tuple[Group, str, Elements, FieldExtents, Ranged]]:
+    """Yield the plain fields of each shard with wanted elements, if their codec can decode parts of a value."""
+    for group in groups:
+        for name, elements in wanted.items():
+            column = None if elements is None else group.index.fields.get(name)
+            if column is None or column.starts is not None or column.frames is not None:
+                continue
+            if (ranged := get_codec(column.codec).ranged) is not None:
+                yield group, name, elements, column, ranged
+
+
 def forms_of(
     reader: Source, groups: Iterable[Group], wanted: Mapping[str, Elements]
 ) -> Mapping[tuple[int, str], RowForms]:
@@ -44,22 +57,17 @@ def forms_of(
     Arrays without headers of their own are left out, and so are fields whose elements are not rows.
     """
     found: dict[tuple[int, str], RowForms] = {}
-    for group in groups:
-        for name, elements in wanted.items():
-            column = None if elements is None else group.index.fields.get(name)
-            if column is None or column.starts is not None or column.frames is not None:
+    for group, name, _, column, ranged in ranged_fields(groups, wanted):
+        if ranged.layout is None or not len(group.rows):
+            continue
+        if (forms := reader.row_forms.get((group.number, name))) is None:
+            if not _has_headers(ranged, int(column.length[group.rows].max())):
                 continue
-            ranged = get_codec(column.codec).ranged
-            if ranged is None or ranged.layout is None or not len(group.rows):
-                continue
-            if (forms := reader.row_forms.get((group.number, name))) is None:
-                if not _has_headers(ranged, int(column.length[group.rows].max())):
-                    continue
-                forms = reader.row_forms.setdefault((group.number, name), RowForms())
-            found[group.number, name] = forms
-            for most in (1, _AT_A_TIME):  # one may tell the form of all others
-                if rows := _unlike(forms, column, group)[:most]:
-                    _look(reader, group.number, column, forms, rows)
+            forms = reader.row_forms.setdefault((group.number, name), RowForms())
+        found[group.number, name] = forms
+        for most in (1, _AT_A_TIME):  # one may show the form of all others
+            if rows := _unlike(forms, column, group)[:most]:
+                _look(reader, group.number, column, forms, rows)
     return found
 
 
@@ -86,7 +94,7 @@ def _has_headers(ranged: Ranged, size: int) -> bool:
 
 
 def _look(reader: Source, number: int, column: FieldExtents, forms: RowForms, rows: list[int]) -> None:
-    """Note the forms of arrays. What cannot be read is found out by reading the value."""
+    """Note the forms of arrays. Reading the value finds those that cannot be read."""
     sizes = column.length[rows].astype(np.int64)
     try:
         file = reader.file(number, column.file)

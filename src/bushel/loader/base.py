@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import fields
 from time import perf_counter
@@ -36,7 +37,7 @@ else:  # the default of a type is for type checkers only
     Item = typing.TypeVar("Item")
 
 
-class LoaderBase(BatchOptions, Generic[Item]):
+class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and a place in the training run."""
 
     _is_single = False  # whether the trainer gets single samples instead of batches
@@ -181,7 +182,7 @@ class LoaderBase(BatchOptions, Generic[Item]):
         raise ValueError(f"there is no batch to peek at in epoch {progress.epoch} after {progress.samples} samples")
 
     def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield what the trainer is given of a read: positions consumed then, the batch or sample, and samples in it.
+        """Yield the items of a read for the trainer: positions consumed then, the batch or sample, and samples in it.
 
         A sample that was skipped, and a batch of such samples, is None.
         """
@@ -194,6 +195,7 @@ class LoaderBase(BatchOptions, Generic[Item]):
         """Yield the samples of a read one by one."""
         raise NotImplementedError
 
+    @abstractmethod
     def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
         """Yield the batches of an epoch from `progress` on.
 
@@ -203,15 +205,14 @@ class LoaderBase(BatchOptions, Generic[Item]):
             clock: Adds up times.
             ahead: Whether to make batches ahead, in threads or processes; if not, each is made when it is asked for.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def state_dict(self) -> dict[str, str | int]:
         """Return the state of training."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continue from a state."""
-        raise NotImplementedError
 
     def stats(self) -> LoaderStats:
         """Return where the time went so far, in this process and its worker processes. Print it for advice.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ Mixed = tuple[npt.NDArray[Any], float]
 
 
 @dataclass(frozen=True, slots=True)
-class _Mixing:
+class _Mixing(ABC):
     """Shared part of both.
 
     Attributes:
@@ -46,9 +47,9 @@ class _Mixing:
         images, kept = self._mixed(self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng)
         return batch | {self.image: images, self.label: self._mixed_labels(batch, kept)}
 
+    @abstractmethod
     def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
-        """Return the mixed images, and the share that each keeps of itself; `kept` of it is wanted."""
-        raise NotImplementedError
+        """Return the mixed images, and the share that each keeps of itself, for a wanted share `kept`."""
 
     def _images(self, batch: Batch) -> npt.NDArray[Any]:
         images = batch[self.image]

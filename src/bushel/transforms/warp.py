@@ -7,6 +7,7 @@ and points can follow them (see `bushel.transforms.together`).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -163,14 +164,14 @@ def check_fill(fill: Fill) -> None:
         raise ValueError(f"invalid fill={fill!r}: expected a level between 0 and 255, or one for each channel")
 
 
-class Warping:
+class Warping(ABC):
     """The base of transforms whose step is a `Warp` or a `Padding`. Called with an image, they apply it."""
 
     __slots__ = ()
 
+    @abstractmethod
     def step(self, width: int, height: int, rng: Any) -> Warp | Padding:
         """Return the step for an image of this size."""
-        raise NotImplementedError
 
     def _apply(self, image: Image, rng: np.random.Generator | None = None) -> Image:
         check_image(image)
