@@ -106,7 +106,7 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
     """Return the view of a dataset that was saved under a name.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no view of this name.
         StateError: The dataset has changed since, and `stale` is false.
         FormatError: The file is damaged.
     """
@@ -165,7 +165,7 @@ def delete_view(dataset: Any, name: str) -> None:
     """Delete a view.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no view of this name.
     """
     folder = _folder(dataset)
     names = _names(folder)

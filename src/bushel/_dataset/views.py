@@ -31,7 +31,7 @@ def delete(source: Any, name: str) -> None:
     """Delete a view of a dataset.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no view of this name.
     """
     with open_dataset(source) as dataset:
         delete_view(dataset, name)

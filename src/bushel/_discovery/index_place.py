@@ -91,7 +91,7 @@ def check_options(path: Path, index: Any, **given: Any) -> None:
 
 
 def refuse_index_file(paths: Iterable[AnyPath], container: str | None = None) -> None:
-    """Check that none of the paths is an exported index, which only `bushel.open` accepts in place of its data.
+    """Check that no path is an exported index, which only `bushel.open` accepts in place of its data.
 
     Raises:
         UnsupportedError: One is. With a container, such as `parquet`, its rows are meant, and nothing is refused.

@@ -111,7 +111,7 @@ class KnownFields:
         }
 
     def _all_have(self, groups: Sequence[Group], name: str) -> bool:
-        """Return whether all shards of a batch that have a field also have its values; False if none has the field."""
+        """Return whether all shards of a batch with a field also have its values; False if no shard has the field."""
         own = [group for group in groups if name in group.index.fields]
         return bool(own) and all(self._has(group.number, group.index, name) for group in own)
 

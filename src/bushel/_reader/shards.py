@@ -225,7 +225,7 @@ class OpenShard(Struct):
 
     @property
     def _has_many_files(self) -> bool:
-        """Whether values lie in blocks of many local files, none of which should stay open."""
+        """Whether values lie in blocks of many local files, which should not stay open."""
         first = len(self.stamps)
         return first > _MANY_FILES and self.local and all(own.file >= first for own in self.index.fields.values())
 

@@ -102,7 +102,7 @@ class ProgressReporter:
 
 
 def callback_of(progress: ShowProgress) -> OnProgress | None:
-    """Return the callback that `progress=` is, or that `shows_progress` has made of True; None if it is none."""
+    """Return the callback of `progress=`, or the one that `shows_progress` has made of True; None for a bool."""
     return None if isinstance(progress, bool) else progress
 
 

@@ -33,7 +33,7 @@ class WriterOptions:
         labels: Names of classes by field; None keeps the names of the existing dataset.
         seek: Whether to make seek tables.
         columns: Columns to record in the index; None for the usual ones.
-        first_number: Number that the first sample gets as its key if it has none, where the container needs keys.
+        first_number: Number that the first sample gets as its key if it has no key, where the container needs keys.
 
     Raises:
         ValueError: The mode is unknown, or a shard has less than one sample.

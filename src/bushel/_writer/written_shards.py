@@ -40,7 +40,7 @@ class WrittenShards:
     Attributes:
         target: Where they are published: with `overwrite`, a staging folder.
         shards: The shards. The last one may still be uploaded.
-        replaced: The replacement of a local dataset; None if none is replaced.
+        replaced: The replacement of a local dataset; None without one.
         usual: The fields that samples which are appended need; None if the dataset is new.
         uploads: The upload of the last shard.
         sync: Whether to wait for the disk.

@@ -53,7 +53,7 @@ def card(
     Args:
         source: Anything that `bushel.open` takes; or a folder with a dataset in each folder, as `bushel.split` writes
             them, which are described together.
-        target: The file to write, such as `README.md`; None for none. For Croissant, the index is exported beside it,
+        target: The file to write, such as `README.md`; None: no file. For Croissant, the index is exported beside it,
             as `NAME.parquet` (`Dataset.export_index`), unless that would lie among the data.
         croissant: Whether to return Croissant, not Markdown.
         title: The name of the dataset. Default: the name of its folder.

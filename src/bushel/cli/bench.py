@@ -78,7 +78,7 @@ def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[
     """Return the transforms of training for the wanted image fields.
 
     Raises:
-        ValueError: There are none.
+        ValueError: No wanted field holds images.
     """
     from bushel.codecs import holds_image
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop

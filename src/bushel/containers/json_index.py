@@ -70,7 +70,7 @@ def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:
         name: The name of the file.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: The file does not exist.
     """
     file = open_file(below(folder, name))
     if not file.mtime_ns:  # the file may have changed unnoticed

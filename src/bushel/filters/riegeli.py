@@ -26,7 +26,7 @@ SIDE = 5
 """Bytes of a side input."""
 
 KINDS = {ord("z"): "zstd", ord("b"): "brotli", ord("s"): "snappy"}
-"""Filters by the bytes that stand for compressions; 0 is none."""
+"""Filters by the bytes that stand for compressions; 0 means no compression."""
 
 
 _FILTERS = {**zstd.FILTERS, **brotli.FILTERS, **snappy.FILTERS}

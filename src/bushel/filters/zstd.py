@@ -45,7 +45,7 @@ class _ByPyarrow:
                 with suppress(ImportError):
                     import_module("pyarrow")
         pyarrow: Any = sys.modules.get("pyarrow")
-        if not hasattr(pyarrow, "Codec"):  # there is none, or another thread is importing it
+        if not hasattr(pyarrow, "Codec"):  # it is not installed, or another thread is importing it
             return None
         try:
             return np.frombuffer(pyarrow.Codec("zstd").decompress(stored, size), np.uint8)

@@ -223,7 +223,7 @@ def frames_field(spec: Spec) -> Field:
     """Return the one field of JPEG frames.
 
     Raises:
-        SpecError: The spec has none, or several.
+        SpecError: The spec has no such field, or several.
     """
     frames = [field for field in spec.values() if field.codec.partition("(")[0] in ("jpg", "jpeg")]
     if len(frames) != 1:

@@ -70,7 +70,7 @@ class Part:
     """The pages of a chunk that have some rows of its row group.
 
     Attributes:
-        dictionary: Bytes of the dictionary at the beginning of the chunk that these pages need; 0 for none.
+        dictionary: Bytes of the dictionary at the beginning of the chunk that these pages need; 0 without a dictionary.
         start: First byte of the data pages.
         stop: Their end.
         first: Number of their first row in the row group.
