@@ -21,6 +21,13 @@ class Size(Struct, frozen=True):
     names: Annotated[list[str] | None, Option("--name", help="A name; may be repeated.")] = None
 
 
+class Form(Struct, frozen=True):
+    """A group within a group, and an option after it."""
+
+    size: Size
+    round: Annotated[bool, Option("--round", help="Round corners.")] = False
+
+
 def _ran(*words: str) -> tuple[int, str, dict[str, Any]]:
     called: dict[str, Any] = {}
 
@@ -50,6 +57,22 @@ def test_the_options_of_a_group_stand_in_its_place_in_the_help() -> None:
     places = [text.index(option) for option in ("--loud", "--width", "--name", "--depth")]
     assert places == sorted(places)
     assert "[default: 3; x>=1]" in text
+
+
+def test_a_group_may_hold_another() -> None:
+    called: list[Form] = []
+
+    def command(*, form: Form, depth: Annotated[int, Option("--depth", help="Levels.")] = 1) -> None:
+        """Do something."""
+        called.append(form)
+
+    made = command_from(command, "test")
+    assert CliRunner().invoke(made, ["--round", "--name", "x", "--width", "7"]).exit_code == 0
+    assert CliRunner().invoke(made, ["--depth", "2"]).exit_code == 0
+    assert called == [Form(Size(7, ["x"]), round=True), Form(Size())]
+    text = CliRunner().invoke(made, ["--help"]).output
+    places = [text.index(option) for option in ("--width", "--name", "--round", "--depth")]
+    assert places == sorted(places)
 
 
 def test_a_wrong_value_of_a_group_is_refused() -> None:

@@ -16,7 +16,7 @@ from tests.containers.read_in_place import FOREIGN
 
 import bushel
 from bushel.codecs import codec_names, get_codec, registry
-from bushel.errors import CodecError
+from bushel.errors import CodecError, MissingPackageError
 
 PICTURE = (np.arange(12 * 16 * 3).reshape(12, 16, 3) % 251).astype(np.uint8)
 GREY = PICTURE[:, :, 0]
@@ -136,5 +136,5 @@ def test_damaged_bytes(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_any_bytes(name: str, data: bytes) -> None:
     need_packages(name)
-    with contextlib.suppress(CodecError):
+    with contextlib.suppress(CodecError, MissingPackageError):  # the first bytes may be of JPEG XL, for one
         get_codec(name).decode(data)
