@@ -38,6 +38,8 @@ class Job:
         choices: Options, each with its possible values.
         prepare: Makes the sources in a folder, and what is in the target's folder before the first run.
         run: Writes the target from the sources. The last argument is whether an earlier run may have been killed.
+        fixed: Options that are always the same.
+        in_place: Whether it overwrites bytes of files that have their final names.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Job:
     prepare: Callable[[Path, Path, Options], None]
     run: Callable[[Path, Path, Options, bool], None]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    in_place: bool = False
 
     def choose(self, rng: random.Random) -> dict[str, Any]:
         """Return options."""
@@ -59,7 +62,7 @@ class Job:
 def data_path(folder: Path, options: Options) -> Path:
     """Return the path of the dataset that a job writes."""
     suffix = SUFFIXES.get(options["container"], "") if options.get("single") else ""
-    return folder / f"out{suffix}"
+    return folder / f"out{suffix}" / options.get("inside", "")
 
 
 def _samples(container: str, seed: int = 0) -> list[Sample]:
@@ -199,6 +202,46 @@ def _run_index(sources: Path, folder: Path, options: Options, again: bool) -> No
     bushel.index(folder / "out", workers=2)
 
 
+# split, remove, erase
+
+
+def _run_split(sources: Path, folder: Path, options: Options, again: bool) -> None:
+    mode: Mode = "resume" if again else "create"
+    shares = {"first": 0.6, "second": 0.4}
+    bushel.split(
+        _filled(sources / "in"),
+        folder / "out",
+        shares,
+        container=options["container"],
+        mode=mode,
+        workers=2,
+        **_shards(options),
+    )
+
+
+def _prepare_remove(sources: Path, folder: Path, options: Options) -> None:
+    _write(data_path(folder, options), options["container"], **_shards(options))
+
+
+def _run_remove(sources: Path, folder: Path, options: Options, again: bool) -> None:
+    _remove(folder, options)
+
+
+def _remove(folder: Path, options: Options) -> None:
+    bushel.remove(
+        data_path(folder, options), keys=["k0/3", "k0/12", "k0/13", "k0/30"], reason="opt-out", ignore_missing=True
+    )
+
+
+def _prepare_erase(sources: Path, folder: Path, options: Options) -> None:
+    _prepare_remove(sources, folder, options)
+    _remove(folder, options)
+
+
+def _run_erase(sources: Path, folder: Path, options: Options, again: bool) -> None:
+    bushel.erase(data_path(folder, options))
+
+
 _ALL = {"container": CONTAINERS}
 _PACKED = {"container": CONTAINERS, "sharded": (True, False), "single": (False, False, True)}
 
@@ -231,6 +274,9 @@ JOBS = {
         Job("repair", _ALL, _prepare_repair, _run_repair),
         Job("index", {**_ALL, "sharded": (True, False)}, _prepare_index, _run_index),
         Job("merge", _PACKED, _prepare_merge, _run_merge),
+        Job("split", {**_ALL, "sharded": (True, False)}, _prepare_convert, _run_split, {"inside": "first"}),
+        Job("remove", _PACKED, _prepare_remove, _run_remove),
+        Job("erase", _PACKED, _prepare_erase, _run_erase, in_place=True),
     )
 }
 

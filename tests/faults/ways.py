@@ -73,6 +73,14 @@ def _remove(path: Path, container: str, name: str, sources: Path) -> None:
     bushel.remove(path, keys=keys, ignore_missing=True, reason=name)
 
 
+def _erase(path: Path, container: str, name: str, sources: Path) -> None:
+    bushel.erase(path)
+
+
+def _split(path: Path, container: str, name: str, sources: Path) -> None:
+    bushel.split(sources / f"{name}0", path, {"one": 0.5, "two": 0.5}, container=container, workers=1, sync=False)
+
+
 def _index(path: Path, container: str, name: str, sources: Path) -> None:
     bushel.index(path)
 
@@ -89,6 +97,8 @@ WAYS: Mapping[str, Callable[[Path, str, str, Path], None]] = {
     "merge": _merge,
     "index": _index,
     "remove": _remove,
+    "erase": _erase,
+    "split": _split,
 }
 """Functions of the target, its container, the name of the writer (`a` or `b`) and the folder of `prepare_sources`."""
 

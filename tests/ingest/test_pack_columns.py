@@ -110,6 +110,8 @@ def test_orders(tmp_path: Path, container: str, options: dict[str, Any], written
 def test_bytes_and_offsets(
     tmp_path_factory: pytest.TempPathFactory, values: list[bytes], container: str, shuffle: bool
 ) -> None:
+    if container == "ffrecord":  # it refuses values that its readers would take for folders or packed samples
+        values = [value and b"\0" + value for value in values]
     offsets = np.cumsum([3, *map(len, values)])
     arrays = {"data": (b"xyz" + b"".join(values) + b"rest", offsets)}
     folder = tmp_path_factory.mktemp("x")

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from tests._dataset.models import CONTAINERS
+from tests.faults.ways import JPEG, spec_of
 from tests.formats import each_format
 from tests.ingest.opening import opened
 from tests.ingest.pack_sources import Numbered, files_of, inverted
@@ -17,6 +19,7 @@ from tests.sources.folders import image_folder, jpeg
 import bushel
 from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
+from bushel.containers import container_for
 from bushel.errors import CodecError, StateError, TooManyErrors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,6 +145,36 @@ class TestErrors:
         with pytest.raises(StateError, match=r"is complete with 3 samples, and the source has 6\. mode='append' adds"):
             bushel.pack(Numbered(6), tmp_path / "x.tar", mode="resume")
         assert len(opened(tmp_path / "x.tar")) == 3
+
+    @pytest.mark.parametrize("written", [2, 3, 5, 6])
+    @pytest.mark.parametrize("target", [*CONTAINERS, "x.tar", "x.ffr", "x.rec"])
+    def test_what_another_program_has_begun_is_not_called_complete(
+        self, tmp_path: Path, target: str, written: int
+    ) -> None:
+        container = container_for(target).name if "." in target else target
+        data = JPEG if container == "gulp" else b"data"
+        samples = [{"__key__": f"key{number}", "data": data, "label": number} for number in range(6)]
+        options: dict[str, Any] = {"container": container, "spec": spec_of(container), "sync": False}
+        if "." not in target:
+            options["shard_samples"] = 3
+        writer = bushel.Writer(tmp_path / target, **options)
+        for sample in samples[:written]:
+            writer.append(sample)
+        writer.suspend()
+        said = (
+            rf"{target} is unfinished, with {written} samples so far.*Writer.*mode='resume'; mode='overwrite' replaces"
+        )
+        with pytest.raises(StateError, match=said):
+            bushel.pack(samples, tmp_path / target, mode="resume", **options)
+        with bushel.Writer(tmp_path / target, mode="resume", **options) as writer:
+            for sample in samples[len(writer) :]:
+                writer.append(sample)
+        with bushel.Writer(tmp_path / "whole" / target, **options) as writer:
+            for sample in samples:
+                writer.append(sample)
+        found, whole = tmp_path / target, tmp_path / "whole" / target
+        assert files_of(found) == files_of(whole) if found.is_dir() else found.read_bytes() == whole.read_bytes()
+        assert bushel.verify(found).ok
 
     def test_another_order_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors):

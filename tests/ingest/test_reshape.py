@@ -96,6 +96,14 @@ def test_merge_and_reshard(dataset: Path, tmp_path: Path) -> None:
     assert files_of(tmp_path / "again") == files_of(dataset)
 
 
+def test_a_split_is_not_written_into_a_dataset_or_over_a_file(dataset: Path, tmp_path: Path) -> None:
+    before = files_of(dataset)
+    for target, said in ((dataset, "in is a dataset"), (next(dataset.glob("*.tar")), "tar is a file")):
+        with pytest.raises(FileExistsError, match=said):
+            split(dataset, target, {"a": 0.5, "b": 0.5})
+    assert files_of(dataset) == before
+
+
 def test_streams_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="a stream cannot be split"):
         split(bushel.open_stream("pipe:true", allow_commands=True), "out", {"a": 1})

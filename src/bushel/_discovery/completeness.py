@@ -161,7 +161,7 @@ def interrupted_write(path: AnyPath) -> str | None:
         return None
     folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
     run = run_folder(path, single=bool(name))
-    in_parts = (run / "plan.json").exists() and not (run / "result.json").exists()
+    in_parts = run.exists() and not (run / "result.json").exists()
     if is_staged(folder, name) or in_parts or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None

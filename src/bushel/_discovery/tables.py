@@ -46,6 +46,7 @@ __all__ = [
     "same_files",
     "stamp_of",
     "stamped",
+    "staged_table",
     "stamps_of",
     "stored_table",
     "table_to_read",
@@ -85,13 +86,18 @@ def stored_table(shard: Shard, *, note: bool = False, check: bool = False) -> St
         OSError: A file cannot be read.
     """
     table = _read(shard, shard.sidecar, note=note, check=check)
-    if (table is None or not table.fits) and isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name:
-        # A writer with mode="overwrite" that was killed after it replaced the file has left the new index there.
-        path = overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
-        staged = _read(shard, path) if path.exists() else None
-        if staged is not None and staged.fits:
-            return staged
+    if table is None or not table.fits:
+        return staged_table(shard) or table
     return table
+
+
+def staged_table(shard: Shard) -> StoredTable | None:
+    """Return the table that a killed writer with mode="overwrite" has left, if it fits the files that it replaced."""
+    if not (isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name):
+        return None
+    path = overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
+    staged = _read(shard, path) if path.exists() else None
+    return staged if staged is not None and staged.fits else None
 
 
 def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = False) -> StoredTable | None:

@@ -30,7 +30,7 @@ from bushel.storage import read_whole
 from bushel.storage.names import inside
 from bushel.storage.sink import checksum_of
 
-__all__ = ["Journal", "SavedShard", "damage_of_journal", "read_head", "read_journal"]
+__all__ = ["Journal", "SavedShard", "damage_of_journal", "read_head", "read_journal", "unplaced_files"]
 
 _NAME = "journal"
 _FRAME = struct.Struct("<II")
@@ -137,17 +137,8 @@ def read_journal(folder: Path) -> SavedShard | None:
         data = read_whole(folder / _NAME)
     except FileNotFoundError:
         return None
-    frames: list[dict[str, Any]] = []
-    bodies: list[bytes] = []
-    at, good = 0, 0
-    while at + _FRAME.size <= len(data):
-        length, checksum = _FRAME.unpack_from(data, at)
-        body = data[at + _FRAME.size : at + _FRAME.size + length]
-        if not body or len(body) != length or crc32(body) != checksum:  # a power cut leaves zeros
-            break
-        frames.append(_parsed(body, folder))
-        bodies.append(body)
-        at = good = at + _FRAME.size + length
+    frames, bodies = _whole_frames(data, folder)
+    good = sum(_FRAME.size + len(body) for body in bodies)
     if not frames:
         return None
     if "commit" not in frames[-1]:
@@ -163,6 +154,37 @@ def read_journal(folder: Path) -> SavedShard | None:
         commit = rest.pop()["commit"] if rest and "commit" in rest[-1] else None
         samples = int(rest[-1]["samples"]) if rest else 0
         return SavedShard(head, dict(rest[-1]["positions"]) if rest else {}, rest, samples, commit)
+
+
+def unplaced_files(folder: Path) -> list[str]:
+    """Return the files in a staging folder that a killed writer was renaming and that do not have their names yet.
+
+    Raises:
+        FormatError: The journal is damaged.
+    """
+    try:
+        frames, _ = _whole_frames(read_whole(folder / _NAME), folder)
+    except FileNotFoundError:
+        return []
+    with damage_of_journal(folder):
+        names = [str(name) for name in frames[-1].get("commit", ())] if frames else []
+        return [name for name in names if inside(folder, name, any_text=True).exists()]
+
+
+def _whole_frames(data: bytes, folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """Return the undamaged frames at the beginning of a journal, and their bytes."""
+    frames: list[dict[str, Any]] = []
+    bodies: list[bytes] = []
+    at = 0
+    while at + _FRAME.size <= len(data):
+        length, checksum = _FRAME.unpack_from(data, at)
+        body = data[at + _FRAME.size : at + _FRAME.size + length]
+        if not body or len(body) != length or crc32(body) != checksum:  # a power cut leaves zeros
+            break
+        frames.append(_parsed(body, folder))
+        bodies.append(body)
+        at += _FRAME.size + length
+    return frames, bodies
 
 
 @contextmanager

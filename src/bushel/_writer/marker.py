@@ -39,6 +39,11 @@ class Marker:
         self.expected: int | None = None
         self.before: int | None = None
 
+    def is_there(self) -> bool:
+        """Return whether an earlier writer has left the manifest."""
+        state = find_manifest(self._path)
+        return state is not None and not state.complete
+
     def load(self) -> bool:
         """Look for the manifest that an earlier writer has left. Return whether there is one."""
         state = find_manifest(self._path)

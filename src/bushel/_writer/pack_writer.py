@@ -11,6 +11,11 @@ __all__ = ["PackWriter"]
 class PackWriter(ColumnWriter):
     """The writer of `pack`, which can continue the last shard of a dataset."""
 
+    @property
+    def was_unfinished(self) -> bool:
+        """Whether the dataset was incomplete when it was opened."""
+        return self._written.was_unfinished
+
     def close_incomplete(self) -> None:
         """Finish the last shard, and leave an incomplete dataset, which `mode="resume"` continues."""
         with self._lock:

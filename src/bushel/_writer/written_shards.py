@@ -10,7 +10,7 @@ from pathlib import Path
 from bushel._index.class_names import Labels
 from bushel._reader.shards import OpenShard
 from bushel._writer.class_names import write_file_of_names
-from bushel._writer.journal import read_head
+from bushel._writer.journal import read_head, unplaced_files
 from bushel._writer.marker import Marker
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
@@ -66,6 +66,11 @@ class WrittenShards:
         return self._options.mode == "overwrite" and self.replaced is None
 
     @property
+    def is_marked(self) -> bool:
+        """Whether the manifest says that the dataset is incomplete."""
+        return self._marker.written
+
+    @property
     def grows_in_place(self) -> bool:
         """Whether the dataset is one file or one plain folder, to which no shard can be added."""
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
@@ -89,7 +94,10 @@ class WrittenShards:
         if self.replaced is None:
             target.check_kind()
             target.check_no_parts(mode)
+        unplaced = mode == "resume" and any(map(unplaced_files, target.unfinished_shards()))
+        marked = mode == "resume" and self._marker.is_there()
         current = self._take_up_staged(mode)
+        self.was_unfinished = marked or unplaced or current is not None
         self.shards = [] if mode == "overwrite" else target.existing_shards()
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)

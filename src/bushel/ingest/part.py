@@ -236,6 +236,12 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
     if isinstance(part.items, StreamItems) and not part.items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
     begun, noted = state.first(), log.resume()
+    if begun is None and kept and writer.was_unfinished:
+        raise StateError(
+            f"cannot resume: {part.target} is unfinished, with {kept} samples so far, but no run of this source "
+            f"began it ({state.path} does not exist). If a program with a bushel.Writer did, continue it there with "
+            "mode='resume'; mode='overwrite' replaces it with this source"
+        )
     first = begun or 0
     writer.fill_last(since=first)
     start = part.items.index_after(kept - first, noted)

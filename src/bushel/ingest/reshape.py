@@ -12,6 +12,8 @@ from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
 from bushel._dataset.stream import StreamDataset
+from bushel._discovery.completeness import marker_path
+from bushel._index.sidecar import find_manifest
 from bushel._reader.splitting import divided
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -67,6 +69,7 @@ def split(
     Raises:
         ValueError: The shares do not add up to 1, or the numbers not to the number of samples; or a name would lead out
             of `target`.
+        FileExistsError: `target` is a file, or a dataset.
         KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
 
     Examples:
@@ -79,6 +82,7 @@ def split(
         raise TypeError(f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not {type(shares).__name__}")
     for name in shares:
         _check_name(name)
+    _check_folder(as_path(target))
     chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
     results: dict[str, PackResult] = {}
     start = 0
@@ -195,3 +199,15 @@ def _check_name(name: str) -> None:
         raise ValueError(
             f"{name!r} cannot be the name of a dataset in the target: use a name such as 'train'"
         ) from None
+
+
+def _check_folder(target: AnyPath) -> None:
+    """Check that new datasets can lie in a folder.
+
+    Raises:
+        FileExistsError: It is a file, or a dataset.
+    """
+    if isinstance(target, Path) and target.exists() and not target.is_dir():
+        raise FileExistsError(f"{target} is a file, but split writes its datasets into a folder: use another path")
+    if find_manifest(marker_path(target, "")) is not None:
+        raise FileExistsError(f"{target} is a dataset, and split would write others into its folder: use another path")

@@ -264,15 +264,18 @@ class PackState:
         root: The dataset's folder, or the folder that contains its file.
         name: Name of the file, or empty.
         plan: The arguments that decide which sample is written where.
+
+    Attributes:
+        path: Path of the file.
     """
 
     def __init__(self, root: AnyPath, name: str, plan: Mapping[str, Any]) -> None:
-        self._path = root / FOLDER / f"{name or 'dataset'}.pack.json"
+        self.path = root / FOLDER / f"{name or 'dataset'}.pack.json"
         self._plan = dict(plan)
 
     def begin(self, first: int) -> None:
         """Record that the samples of this run start at position `first` of the dataset."""
-        write_whole(self._path, json.dumps({"first": first, **self._plan}).encode())
+        write_whole(self.path, json.dumps({"first": first, **self._plan}).encode())
 
     def first(self) -> int | None:
         """Return the position in the dataset of the first sample of this run; None if no run is unfinished.
@@ -281,11 +284,11 @@ class PackState:
             StateError: The file describes another run.
         """
         try:
-            noted = json.loads(read_whole(self._path))
+            noted = json.loads(read_whole(self.path))
         except FileNotFoundError:  # finished, or never begun
             return None
         except ValueError as error:
-            raise StateError(f"{self._path} is damaged: pack to another target, or use mode='overwrite'") from error
+            raise StateError(f"{self.path} is damaged: pack to another target, or use mode='overwrite'") from error
         first = noted.pop("first")
         for name, value in self._plan.items():
             if noted.get(name) != value:
@@ -297,9 +300,9 @@ class PackState:
 
     def finish(self) -> None:
         """Remove the file."""
-        remove(self._path)
-        if isinstance(self._path, Path):
-            folder = self._path.parent
+        remove(self.path)
+        if isinstance(self.path, Path):
+            folder = self.path.parent
             with suppress(OSError):  # the folder holds sidecars, or another dataset is being written
                 folder.rmdir()
             sync_folder(folder if folder.exists() else folder.parent)

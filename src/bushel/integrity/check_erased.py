@@ -18,7 +18,7 @@ from bushel.integrity.erase_shard import overwritten
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import File
 
-__all__ = ["ErasedRows", "check_erased", "erased_rows"]
+__all__ = ["ErasedRows", "check_erased", "erased_rows", "report_begun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,15 @@ def erased_rows(shards: Iterable[Shard]) -> list[ErasedRows | None]:
     return found
 
 
+def report_begun(erased: ErasedRows, shard: Shard, found: Findings) -> None:
+    """Report that erasing samples of a shard was interrupted, so that their values and the index may not agree."""
+    message = (
+        f"erasing samples of {shard.path(0)} was interrupted, so that it is not checked: `bushel remove PATH --erase` "
+        "continues"
+    )
+    found.add(Problem(erased.list, None, None, None, "erased", message))
+
+
 def check_erased(
     container: Container, shard: Shard, index: ShardIndex, files: list[File], erased: ErasedRows, found: Findings
 ) -> int:
@@ -70,9 +79,6 @@ def check_erased(
     Returns:
         The number of samples that are erased.
     """
-    if erased.begun:
-        message = "erasing samples was interrupted: `bushel remove PATH --erase` goes on"
-        found.add(Problem(erased.list, None, None, None, "erased", message))
     if not isinstance(container, Erases) or (len(erased.rows) and int(erased.rows[-1]) >= index.samples):
         found.add(Problem(erased.list, None, None, None, "erased", "the list is of other files"))
         return 0

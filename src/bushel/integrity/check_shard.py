@@ -11,7 +11,7 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._discovery.asked import Asked
-from bushel._discovery.tables import bind, stamps_of
+from bushel._discovery.tables import bind, staged_table, stamps_of, stored_table
 from bushel._index.matching import checked as checked_table
 from bushel._index.opening import opener
 from bushel._index.sidecar import load_index
@@ -25,7 +25,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files
 from bushel.integrity.check_digests import check_digests
-from bushel.integrity.check_erased import ErasedRows, check_erased
+from bushel.integrity.check_erased import ErasedRows, check_erased, report_begun
 from bushel.integrity.check_outside import check_first_and_last, check_names
 from bushel.integrity.compare import Difference, differences
 from bushel.integrity.problems import Findings, Problem
@@ -90,6 +90,10 @@ def check_shard(container: Container, shard: Shard, checks: Checks, erased: Eras
     expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
+        if erased is not None and erased.begun:
+            report_begun(erased, shard, found)
+            table = stored_table(shard)
+            return Checked(found, None if table is None else table.index)
         return _check(container, shard, checks, found, erased)
     except OSError as error:
         found.add_os_error(error, str(shard.path(0)))
@@ -170,7 +174,8 @@ def _stored_table(
         kept = load_index(shard.sidecar, check=True)
         files = bind(kept.files, stamps, shard)
         if files is None:
-            return None, checked_table(kept, str(shard.sidecar))
+            staged = staged_table(shard)
+            return (None, checked_table(kept, str(shard.sidecar))) if staged is None else (staged.index, None)
         kept = replace(kept, files=files).check(str(shard.sidecar))
     except FileNotFoundError:
         return None, None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bushel._dataset.open import files_named
 from bushel._discovery.completeness import find_incomplete, manifest_and_names, with_advice
 from bushel._discovery.discovery import expand_paths, find
-from bushel._discovery.folders import shard_of_entry
+from bushel._discovery.folders import is_half_replaced, shard_of_entry
 from bushel._discovery.index_place import refuse_index_file
 from bushel._index.sidecar import FOLDER, load_manifest
+from bushel._writer.journal import unplaced_files
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
 from bushel.containers.abilities import HasFileNames
@@ -19,7 +21,7 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.integrity.check_erased import ErasedRows
 from bushel.integrity.problems import Findings, Problem
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, below
 
 __all__ = ["Place", "discover"]
 
@@ -52,13 +54,16 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     try:
         whole = find(paths, container)
     except FormatError as error:
+        explained = with_advice(error, paths)
+        if explained is not None and any(map(_is_half_placed, paths)):
+            raise explained from None
         places = _readable_shards(paths, container, found)
         if indexed := _indexed_shards(paths, places):
             _report(error, {str(problem) for problem, _ in found.problems}, found)
             places += indexed
         if found.problems:
             return places
-        if (explained := with_advice(error, paths)) is None:
+        if explained is None:
             raise
         raise explained from None
     incomplete = find_incomplete(paths, whole.shards)
@@ -70,7 +75,35 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
         if path.is_dir():
             own = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
             _check_manifest(path, own, whole.container, found, growing=incomplete is not None)
-    return [Place(get_container(whole.container), shard) for shard in whole.shards]
+    shards = _without_half_placed(whole.shards, found) if incomplete is not None else whole.shards
+    return [Place(get_container(whole.container), shard) for shard in shards]
+
+
+def _is_half_placed(path: AnyPath) -> bool:
+    """Return whether a dataset is one plain folder whose files were getting their names when its writer was killed."""
+    return any(bool(unplaced_files(folder)) for folder in unfinished_shards(path) if folder.name == "dataset")
+
+
+def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard]:
+    """Return the shards whose files belong together; of the others, some have the names of files not yet there."""
+    left = []
+    for shard in shards:
+        name = shard.name.replace("/", "%2F") or "dataset"
+        staged = [folder for folder in unfinished_shards(shard.root) if folder.name == name]
+        if any(map(unplaced_files, staged)) or _is_half_replaced(shard):
+            message = "it is not checked, as its writer ended before all of its new files had their names"
+            found.add(Problem(str(shard.path(0)), None, None, None, "incomplete", message))
+        else:
+            left.append(shard)
+    return left
+
+
+def _is_half_replaced(shard: Shard) -> bool:
+    return (
+        isinstance(shard.root, Path)
+        and bool(shard.name)
+        and is_half_replaced(below(shard.root, shard.name, any_text=True))
+    )
 
 
 def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Findings) -> list[Place]:

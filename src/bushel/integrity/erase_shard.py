@@ -28,7 +28,7 @@ from bushel.containers import Container, ReadOptions
 from bushel.containers.erasing import Eraser
 from bushel.errors import FormatError
 from bushel.integrity.erase_plan import EraseTargets, erase_targets
-from bushel.storage import File, open_file, remove
+from bushel.storage import File, open_file, remove, sync_folder
 
 __all__ = ["ErasedShard", "erase_in_shard", "overwritten"]
 
@@ -89,6 +89,7 @@ def erase_in_shard(
     if table is not None:
         save_index(after, shard.sidecar)
     remove(place)
+    sync_folder(place.parent)  # or else a power cut brings it back, when nothing looks for it any more
     return ErasedShard(shard, after, targets.whole(len(samples)), int(targets.size.sum()), targets.left)
 
 

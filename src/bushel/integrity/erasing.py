@@ -28,7 +28,7 @@ from bushel.containers.removed import removed_in
 from bushel.errors import UnsupportedError
 from bushel.integrity.erase_shard import ErasedShard, erase_in_shard
 from bushel.integrity.removing import list_of
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, sync_whole
 
 __all__ = ["Erasure", "erase"]
 
@@ -98,6 +98,8 @@ def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasu
             raise IndexError(f"there is no call {call}: {len(known.reasons)} calls removed samples of this dataset")
         _check(get_container(found.container), shards, str(paths[0]))
         done, written = Counter[str](), Erasure(0, 0, 0)
+        if known is not NONE:  # a killed process may have renamed the list, whose name is not on disk then
+            sync_whole(place)
         for chosen in _rounds(known, call):
             known = replace(known, erased=np.where(chosen, BEGUN, known.erased).astype(np.uint8))
             save_removed(place, known)

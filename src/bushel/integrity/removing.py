@@ -26,7 +26,7 @@ from bushel._reader.reader import Reader
 from bushel._reader.shards import Listing
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, is_object
+from bushel.storage import AnyPath, is_object, sync_whole
 
 __all__ = ["Removal", "list_of", "removals", "remove", "restore"]
 
@@ -121,6 +121,8 @@ def remove(
         added = _with_rows(known, place, reader, np.unique(whole), reason)
         if len(added) > len(known):
             save_removed(place, added)
+        elif known is not NONE:  # a killed process may have renamed the list, whose name is not on disk then
+            sync_whole(place)
     return _calls(added)[-1] if len(added) > len(known) else Removal(len(known.reasons), reason, time.time(), 0)
 
 

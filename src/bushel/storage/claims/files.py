@@ -44,7 +44,8 @@ class FileClaim:
     def is_ours(self) -> bool:
         """Return whether the file is still the one of this claim."""
         try:
-            return self.handle >= 0 and os.path.samestat(os.fstat(self.handle), os.stat(self.path))
+            with naming(self.path):
+                return self.handle >= 0 and os.path.samestat(os.fstat(self.handle), os.stat(self.path))
         except FileNotFoundError:
             return False
 

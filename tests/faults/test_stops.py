@@ -1,0 +1,33 @@
+"""Every way of writing, stopped after a file got its name: what is there is called unfinished, and can be continued."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests._dataset.models import CONTAINERS
+from tests.faults.jobs import JOBS
+from tests.faults.stops import FORMS, Stops
+
+STOPPED = sorted({name for name, _ in FORMS})
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("name", STOPPED)
+def test_some_stops(tmp_path: Path, name: str, container: str) -> None:
+    rng = random.Random(f"{name}/{container}")
+    forms = [options for job, options in FORMS if job == name and options["container"] == container]
+    stops = Stops(JOBS[name], rng.choice(forms), tmp_path)
+    assert stops.count > 0
+    for number in rng.sample(range(1, stops.count + 1), min(2, stops.count)):
+        stops.check(number)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "options"), FORMS)
+def test_every_stop(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    stops = Stops(JOBS[name], options, tmp_path)
+    for number in range(1, stops.count + 1):
+        stops.check(number)
