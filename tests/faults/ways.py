@@ -78,7 +78,8 @@ def _erase(path: Path, container: str, name: str, sources: Path) -> None:
 
 
 def _split(path: Path, container: str, name: str, sources: Path) -> None:
-    bushel.split(sources / f"{name}0", path, {"one": 0.5, "two": 0.5}, container=container, workers=1, sync=False)
+    target = path.parent / "halves" if path.suffix else path  # a folder, also where the others write one file
+    bushel.split(sources / f"{name}0", target, {"one": 0.5, "two": 0.5}, container=container, workers=1, sync=False)
 
 
 def _index(path: Path, container: str, name: str, sources: Path) -> None:

@@ -12,6 +12,7 @@ from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open as open_dataset
 from bushel._dataset.stream import StreamDataset
+from bushel._discovery.claiming import claim_target
 from bushel._discovery.completeness import marker_path
 from bushel._index.sidecar import find_manifest
 from bushel._reader.splitting import divided
@@ -70,6 +71,7 @@ def split(
         ValueError: The shares do not add up to 1, or the numbers not to the number of samples; or a name would lead out
             of `target`.
         FileExistsError: `target` is a file, or a dataset.
+        InUseError: A writer is open for `target`.
         KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
 
     Examples:
@@ -82,21 +84,23 @@ def split(
         raise TypeError(f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not {type(shares).__name__}")
     for name in shares:
         _check_name(name)
-    _check_folder(as_path(target))
     chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
+    kind = container or dataset.info.container
     results: dict[str, PackResult] = {}
     start = 0
-    for name, own in chosen.items():
-        results[name] = convert(
-            dataset[own],
-            as_path(target) / name,
-            container=container or dataset.info.container,
-            progress=_of_whole(
-                callback_of(progress), start, sum(each.bytes for each in results.values()), len(dataset)
-            ),
-            **options,
-        )
-        start += len(own)
+    folder = as_path(target)
+    if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{target} is a file, but split writes its datasets into a folder: use another path")
+    with claim_target(folder, single=False):
+        if find_manifest(marker_path(folder, "")) is not None:
+            raise FileExistsError(
+                f"{target} is a dataset, and split would write others into its folder: use another path"
+            )
+        for name, own in chosen.items():
+            size = sum(each.bytes for each in results.values())
+            report = _of_whole(callback_of(progress), start, size, len(dataset))
+            results[name] = convert(dataset[own], folder / name, container=kind, progress=report, **options)
+            start += len(own)
     return results
 
 
@@ -199,15 +203,3 @@ def _check_name(name: str) -> None:
         raise ValueError(
             f"{name!r} cannot be the name of a dataset in the target: use a name such as 'train'"
         ) from None
-
-
-def _check_folder(target: AnyPath) -> None:
-    """Check that new datasets can lie in a folder.
-
-    Raises:
-        FileExistsError: It is a file, or a dataset.
-    """
-    if isinstance(target, Path) and target.exists() and not target.is_dir():
-        raise FileExistsError(f"{target} is a file, but split writes its datasets into a folder: use another path")
-    if find_manifest(marker_path(target, "")) is not None:
-        raise FileExistsError(f"{target} is a dataset, and split would write others into its folder: use another path")

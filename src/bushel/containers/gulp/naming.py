@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, below, is_local
+from bushel.storage import AnyPath, is_local
 
 __all__ = ["chunk_names", "chunk_number", "is_data", "number_width", "padding", "pair_chunk", "pair_chunks"]
 
@@ -37,7 +37,7 @@ def chunk_names(folder: AnyPath) -> tuple[list[str], list[str]]:
 
 
 def _is_staged(folder: AnyPath, name: str) -> bool:
-    return is_local(folder) and below(folder, f".bushel/staging/{name}/{name}", any_text=True).exists()
+    return is_local(folder) and (folder / ".bushel" / "staging" / name / name).exists()
 
 
 def number_width(names: Sequence[str], *, sharded: bool) -> int:
