@@ -97,6 +97,7 @@ _GULPIO2 = (
     Documented("`append` to a chunk that is open for reading", call=r"open\('rb'\)", dropin="UnsupportedOperation"),
     Documented("ids as numbers in `accepted_ids`", call=r"accepted_ids=\[.*\d", original=GIVES, dropin=GIVES),
     Documented("ids that cannot be hashed", call="accepted_ids|_remove|remove_", original="unhashable", dropin=GIVES),
+    Documented("several mistakes in one call", call="remove_.*unpaired", original="unhashable", dropin="UnpairedChunk"),
     Documented(
         '`remove_duplicates` takes `7` and `"7"` for two ids',
         call="remove_|_remove",

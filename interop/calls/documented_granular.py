@@ -19,7 +19,7 @@ _MORE_OF_GRANULAR = (
     ),
     Documented(
         "NumPy's numbers as `int`, `i64`, `u64`, `msgpack` and in a `tree`",
-        call=r"np\.(float32|int64|array)",
+        call=r"np\.(float32|int64|array|arange)",
         original="has no attribute 'to_bytes'|can not serialize",
     ),
     Documented(
