@@ -141,6 +141,15 @@ def test_options_change_nothing_but_where_bytes_are(tmp_path: Path) -> None:
         granular.DatasetReader(folder, None, cache_keys=wrong)
 
 
+@pytest.mark.parametrize("module", [granular, v24])
+def test_parallel_reads_put_cached_keys_last(tmp_path: Path, module: Any) -> None:
+    reader = module.DatasetReader(write(tmp_path / "d"), granular.decoders, cache_keys=("abc", "bar"), parallel=True)
+    assert list(reader[3]) == ["baz", "foo", "xyz", "abc", "bar"]
+    assert list(reader[3, ("bar", "foo", "abc")]) == ["foo", "bar", "abc"]
+    assert list(reader[0:2, ("abc", "foo")]) == ["foo", "abc"]
+    assert list(granular.DatasetReader(tmp_path / "d", None, cache_keys=("bar",))[3]) == sorted(SPEC)
+
+
 def test_without_cache_index_the_table_is_mapped(tmp_path: Path) -> None:
     reader = granular.DatasetReader(write(tmp_path / "d"), None, cache_index=False)
     for shard in reader._dataset.shards:

@@ -207,6 +207,8 @@ class PointReader(Closing):
         keys = self._shards[shard]
         if mask is not None and mask is not chosen:  # a tuple of keys also defines their order
             keys = {name: keys[name] for name in mask}
+        if self._parallel and self.cache_keys:  # the originals put what is in memory after what they request
+            keys = dict(sorted(keys.items(), key=lambda item: item[0] in self.cache_keys))
         if several:
             return self._several(checked_range(index), keys, mask)
         if self._parallel:
