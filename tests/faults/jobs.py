@@ -62,7 +62,7 @@ class Job:
 def data_path(folder: Path, options: Options) -> Path:
     """Return the path of the dataset that a job writes."""
     suffix = SUFFIXES.get(options["container"], "") if options.get("single") else ""
-    return folder / f"out{suffix}" / options.get("inside", "")
+    return folder / f"out{suffix}" / str(options.get("inside", ""))
 
 
 def _samples(container: str, seed: int = 0) -> list[Sample]:

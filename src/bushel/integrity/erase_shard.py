@@ -89,7 +89,8 @@ def erase_in_shard(
     if table is not None:
         save_index(after, shard.sidecar)
     remove(place)
-    sync_folder(place.parent)  # or else a power cut brings it back, when nothing looks for it any more
+    if isinstance(place, Path):
+        sync_folder(place.parent)  # or else a power cut brings it back, when nothing looks for it any more
     return ErasedShard(shard, after, targets.whole(len(samples)), int(targets.size.sum()), targets.left)
 
 
