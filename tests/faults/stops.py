@@ -26,7 +26,7 @@ from tests.faults.jobs import JOBS, SUFFIXES, Job, data_path
 from tests.faults.whole import check_state, comparable, note_samples
 
 import bushel
-from bushel._writer import overwrite
+from bushel._runtime.system import exchange_names
 
 __all__ = ["FORMS", "Stops", "forms"]
 
@@ -149,7 +149,7 @@ def _stopping_after(number: int) -> Iterator[Callable[[], int]]:
         mock.patch("os.rename", counted(os.rename)),
         mock.patch("os.replace", counted(os.replace)),
         mock.patch("os.link", counted(os.link)),
-        mock.patch.object(overwrite, "exchange_names", counted(overwrite.exchange_names)),
+        mock.patch("bushel._writer.overwrite.exchange_names", counted(exchange_names)),
     ):
         yield lambda: count
 
