@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from PIL import Image, features
 
 import bushel
 from bushel.codecs import codec_of_extension, get_codec
-from bushel.codecs.newer_images import newer_format
+from bushel.codecs.newer_images import jxl_size, newer_format
 from bushel.containers.first_bytes import codec_by_magic
 from bushel.errors import CodecError, MissingPackageError
+from bushel.transforms.fused import image_size
 from bushel.viewer.byte_ranges import media_type
 
 PACKAGES = {"avif": "PIL", "heic": "pillow_heif", "jxl": "pillow_jxl"}
@@ -51,6 +53,23 @@ def test_jpeg_xl_loses_nothing_without_a_quality() -> None:
     codec = get_codec("jxl")
     for value in (picture(), picture(4), picture()[:, :, 0]):
         np.testing.assert_array_equal(codec.decode(codec.encode(value)), value)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (8, 8), (40, 24), (64, 48), (513, 512), (600, 7), (9, 9000), (320, 180)])
+def test_the_header_of_jpeg_xl_has_the_size(size: tuple[int, int]) -> None:
+    pytest.importorskip("pillow_jxl")
+    stored = bytes(get_codec("jxl").encode(np.zeros((size[1], size[0], 3), np.uint8)))
+    assert jxl_size(stored) == size
+    assert image_size(stored) == size
+    assert jxl_size(b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a" + stored) is None
+
+
+def test_sizes_in_a_fresh_process(kind: str) -> None:
+    """A process that has decoded no such picture yet knows the format, too."""
+    stored = bytes(get_codec(kind).encode(picture()))
+    code = "import sys; from bushel.transforms.fused import image_size; print(image_size(sys.stdin.buffer.read()))"
+    found = subprocess.run([sys.executable, "-c", code], input=stored, stdout=subprocess.PIPE, check=True)
+    assert found.stdout.decode().strip() == "(64, 48)"
 
 
 def test_a_lower_quality_takes_fewer_bytes(kind: str) -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from bushel.codecs import get_codec
-from bushel.codecs.png import decode_png, png_header
+from bushel.codecs.image import ImageReading, decode_top
+from bushel.codecs.png import decode_png, may_be_turned, png_header, png_size
 from bushel.errors import CodecError
 from bushel.kernels import colour_png, unfilter_png
 
@@ -80,6 +81,44 @@ def test_grey_of_few_bits(bits: int) -> None:
     rows = np.random.default_rng(0).integers(0, 256, (7, 5 * bits), dtype=np.uint8)
     data = made(40, 7, bits, 0, rows)
     assert same(by_kernel(data), data)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(MODES), st.integers(1, 40), st.integers(2, 40), st.data())
+def test_the_first_rows_are_those_of_the_whole(mode: str, width: int, height: int, data: st.DataObject) -> None:
+    stored = saved(picture(mode, width, height, 5, 60))
+    rows = data.draw(st.integers(1, height))
+    top = decode_top(stored, ImageReading(), rows)
+    np.testing.assert_array_equal(top, by_pillow(stored)[:rows])
+    assert len(top) == rows
+    assert len(decode_top(stored, ImageReading(), 0)) == 1
+
+
+def test_what_is_below_the_first_rows_is_not_inflated() -> None:
+    stored = bytearray(saved(picture("RGB", 64, 64, 1, 255)))
+    stored[len(stored) - 200 : len(stored) - 100] = bytes(100)
+    with pytest.raises(CodecError):
+        get_codec("png").decode(bytes(stored))
+    assert decode_top(bytes(stored), ImageReading(), 40).shape == (40, 64, 3)
+    with pytest.raises(CodecError):  # the last row is needed, so everything is checked
+        decode_top(bytes(stored), ImageReading(), 64)
+
+
+def test_only_some_chunks_can_turn_an_image() -> None:
+    rows = np.zeros((2, 6), np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert may_be_turned(saved(picture("RGB", 8, 8, 0, 0), exif=exif))
+    assert may_be_turned(made(2, 2, 8, 2, rows, before=chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0<x/>")))
+    assert may_be_turned(made(2, 2, 8, 2, rows, before=chunk(b"zTXt", b"Raw profile type exif\0\0x")))
+    assert may_be_turned(made(2, 2, 8, 2, rows)[:-12])  # it does not end
+    assert not may_be_turned(made(2, 2, 8, 2, rows, before=chunk(b"tEXt", b"Software\0x")))
+
+
+def test_sizes_are_in_the_header_of_any_png() -> None:
+    assert png_size(made(3, 5, 16, 2, np.zeros((5, 18), np.uint8), interlaced=1)) == (3, 5)
+    for data in (b"", MAGIC, made(3, 5, 8, 0, np.zeros((5, 3), np.uint8)).replace(b"\0\0\0\x05", b"\0\0\0\x06")):
+        assert png_size(data) is None
 
 
 def chunk(name: bytes, content: bytes) -> bytes:

@@ -75,6 +75,15 @@ def ds(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
     return bushel.open(folder / "a.tar")
 
 
+def test_a_mask_of_another_size_is_refused(tmp_path: Path) -> None:
+    """Its rows below the crop are not decoded, but its size is compared."""
+    with bushel.Writer(tmp_path / "a.tar", {"image": "png", "mask": "png"}) as writer:
+        writer.append({"image": sample(0)["image"], "mask": sample(0)["mask"][:-1]})
+    transforms: Any = {("image", Mask("mask")): [RandomCrop(2)]}
+    with pytest.raises(ValueError, match=r"the mask 'mask' is an array of shape \(47, 64\), but its image is 64x48"):
+        Loader(bushel.open(tmp_path / "a.tar"), 1, transforms=transforms, workers=0).peek()
+
+
 CROPS: list[Any] = [RandomCrop(24), RandomHorizontalFlip(), RandomVerticalFlip()]
 
 

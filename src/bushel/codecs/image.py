@@ -27,7 +27,16 @@ from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["FACTORIES", "ImageReading", "Seekable", "as_pixels", "decode_image", "image_reading", "open_image"]
+__all__ = [
+    "FACTORIES",
+    "ImageReading",
+    "Seekable",
+    "as_pixels",
+    "decode_image",
+    "decode_top",
+    "image_reading",
+    "open_image",
+]
 
 _READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
@@ -124,15 +133,15 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
         raise codec_error(codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}") from error
 
 
-def _decode_png(codec: str, data: Buffer) -> Array | None:
-    """Decode a PNG; None if Pillow has to do it."""
+def _decode_png(codec: str, data: Buffer, rows: int | None = None) -> Array | None:
+    """Decode a PNG, or as many of its rows from the top; None if Pillow has to do it."""
     from bushel.codecs.png import decode_png, png_header
 
     if (header := png_header(data)) is None:
         return None
     limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
     _check_pixels(codec, header.width * header.height, limit)
-    return decode_png(data, header)
+    return decode_png(data, header, rows)
 
 
 def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
@@ -147,6 +156,22 @@ def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> A
         CodecError: The bytes are not an image, or are damaged, or larger than Pillow allows.
     """
     return _decode(codec, reading, data)
+
+
+def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
+    """Decode at least this many rows of an image, from the top; of a PNG that is not turned no more than these.
+
+    Args:
+        data: The image.
+        reading: How to decode it.
+        rows: Number of rows.
+
+    Raises:
+        CodecError: As by `decode_image`, but pixels that are not decoded are not checked.
+    """
+    if data[:8] == _PNG_MAGIC and not reading.orient and (pixels := _decode_png("image", data, rows)) is not None:
+        return pixels
+    return decode_image(data, reading)
 
 
 def image_reading(name: str) -> ImageReading:

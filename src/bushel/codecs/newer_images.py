@@ -8,7 +8,7 @@ from __future__ import annotations
 from bushel.codecs.base import Buffer
 from bushel.errors import MissingPackageError, needed_by
 
-__all__ = ["NEWER_FORMATS", "add_format", "newer_format"]
+__all__ = ["NEWER_FORMATS", "add_format", "jxl_size", "newer_format"]
 
 NEWER_FORMATS = {"AVIF": "avif", "HEIF": "heic", "JXL": "jxl"}
 """Pillow's name of each format, and the codec."""
@@ -26,6 +26,12 @@ _LONGEST_FTYP = 256
 _JXL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a")
 """The beginnings of JPEG XL: a bare codestream, and the container (ISO/IEC 18181-2)."""
 
+_LENGTH_BITS = (9, 13, 18, 30)
+_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
+"""Width ÷ height of JPEG XL images whose header leaves the width out."""
+_FIRST_TURNED = 5
+"""The first Exif orientation that exchanges width and height."""
+
 
 def newer_format(data: Buffer) -> str | None:
     """Return Pillow's name of the format of an AVIF, HEIC or JPEG XL file, from its first bytes; None for others."""
@@ -37,6 +43,43 @@ def newer_format(data: Buffer) -> str | None:
     box = head[: int.from_bytes(head[:4], "big")]
     brands = [box[8:12], *(box[at : at + 4] for at in range(16, len(box), 4))]
     return next((known[brand] for known in (_BRANDS, _ANY_CODING) for brand in brands if brand in known), None)
+
+
+class _Bits:
+    """The bits of a JPEG XL codestream, each byte from its lowest bit on."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = int.from_bytes(data, "little")
+
+    def take(self, count: int) -> int:
+        value = self._left & ((1 << count) - 1)
+        self._left >>= count
+        return value
+
+    def length(self, eighths: int) -> int:
+        """Return a width or height of the size header."""
+        return (self.take(5) + 1) * 8 if eighths else self.take(_LENGTH_BITS[self.take(2)]) + 1
+
+
+def jxl_size(data: Buffer) -> tuple[int, int] | None:
+    """Return width and height of a JPEG XL image without a container, as it is decoded; None for others.
+
+    pillow-jxl-plugin decodes the image to find them (ISO/IEC 18181-1, sections A.3 and A.6).
+    """
+    head = bytes(memoryview(data)[:16])
+    if not head.startswith(_JXL[0]):
+        return None
+    bits = _Bits(head[2:])
+    eighths = bits.take(1)
+    height = bits.length(eighths)
+    if ratio := bits.take(3):
+        over, under = _RATIOS[ratio - 1]
+        width = height * over // under
+    else:
+        width = bits.length(eighths)
+    usual = bits.take(1)
+    turned = not usual and bits.take(1) and bits.take(3) >= _FIRST_TURNED - 1
+    return (height, width) if turned else (width, height)
 
 
 def add_format(name: str) -> None:

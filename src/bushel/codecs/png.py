@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ except ImportError:
     from zlib import decompressobj
     from zlib import error as IsalError
 
-__all__ = ["PngHeader", "decode_png", "png_header"]
+__all__ = ["PngHeader", "decode_png", "may_be_turned", "png_header", "png_size"]
 
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 
@@ -32,6 +33,11 @@ _GREY, _RGB, _PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
 _CHANNELS = {_GREY: 1, _RGB: 3, _PALETTE: 1, _GREY_ALPHA: 2, _RGBA: 4}
 _DEPTHS = {_GREY: (1, 2, 4, 8, 16), _RGB: (8,), _PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8,), _RGBA: (8,)}
 """Bits of a sample that are decoded here, by the type of colour."""
+
+
+_TEXT = (b"tEXt", b"zTXt", b"iTXt")
+_TURNING = (b"Raw profile type ", b"XML:com.adobe.xmp")
+"""Names of texts in which Pillow looks for an Exif orientation, beside the chunk `eXIf`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +75,60 @@ def png_header(data: Buffer) -> PngHeader | None:
     return PngHeader(width, height, depth, colour)
 
 
-def decode_png(data: Buffer, header: PngHeader) -> npt.NDArray[np.uint8 | np.uint16] | None:
+def png_size(data: Buffer) -> tuple[int, int] | None:
+    """Return width and height of any PNG, by its header; None if Pillow has to read it."""
+    view = memoryview(data)
+    if view.nbytes < 8 + _HEADER.size or view[:8] != _MAGIC:
+        return None
+    length, name, width, height, *_, crc = _HEADER.unpack_from(view, 8)
+    if (length, name) != (13, b"IHDR") or not (width and height) or crc != zlib.crc32(view[12:29]):
+        return None
+    return width, height
+
+
+def may_be_turned(data: Buffer) -> bool:
+    """Return whether a PNG may have an Exif orientation: whether it has Exif data or XMP, or its chunks are damaged."""
+    view, at = memoryview(data), 8
+    while at + 12 <= len(view):
+        length, name = struct.unpack_from(">I4s", view, at)
+        if name == b"IEND":
+            return False
+        if name == b"eXIf" or (name in _TEXT and bytes(view[at + 8 : at + 25]).startswith(_TURNING)):
+            return True
+        at += 12 + length
+    return True
+
+
+def decode_png(data: Buffer, header: PngHeader, rows: int | None = None) -> npt.NDArray[np.uint8 | np.uint16] | None:
     """Decode a PNG as Pillow does; None if Pillow has to do it.
 
     Args:
         data: The image.
         header: The result of `png_header` for it.
+        rows: How many rows to decode from the top, None for all. Pixels below them are not checked.
 
     Returns:
         uint8 H×W of grey, H×W×2 with alpha, H×W×3 or H×W×4 of colours and palettes; uint16 H×W of 16-bit grey.
     """
     if (chunks := _chunks(memoryview(data))) is None:
         return None
-    size = (header.row + 1) * header.height
+    height = header.height if rows is None else max(1, min(rows, header.height))
+    wanted = PngHeader(header.width, height, header.depth, header.colour)
+    size = (header.row + 1) * height
     inflater = decompressobj()
     try:
         filtered = inflater.decompress(chunks.data, size)
-        whole = len(filtered) == size and (inflater.eof or not inflater.decompress(inflater.unconsumed_tail, 1))
-        if not (whole and inflater.eof):
+        if len(filtered) != size or (height == header.height and not _ends(inflater)):
             return None
         pixel = max(1, header.depth * _CHANNELS[header.colour] // 8)
-        rows = unfilter_png(filtered, header.height, header.row, pixel)
-        return _pixels(rows, header, chunks)
+        return _pixels(unfilter_png(filtered, height, header.row, pixel), wanted, chunks)
     except (IsalError, ValueError):
         return None
+
+
+def _ends(inflater: Any) -> bool:
+    """Return whether no byte follows those that were inflated."""
+    return inflater.eof or (not inflater.decompress(inflater.unconsumed_tail, 1) and inflater.eof)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.structs import Struct
-from bushel.codecs.image import ImageReading, decode_image
+from bushel.codecs.image import ImageReading, decode_image, decode_top
 from bushel.loader.collate import Sample
 from bushel.loader.sample_transforms import FieldTransforms
 from bushel.transforms.fused import DecodePlan, bytes_of, image_size, is_image
@@ -80,14 +80,23 @@ def draw_together(
             last = drawn[-1][-1].size
     moved: dict[str, Any] = {}
     for one in [one for one in step.followers if one.field in sample]:
-        value = sample[one.field]
-        own = {**sample, one.field: decode_image(bytes_of(value), reading)} if is_image(value) else sample
-        before = size
+        own, before = sample, size
+        if is_image(value := sample[one.field]):
+            pixels, before = _decoded_mask(bytes_of(value), reading, geometry.box[3], size)
+            own = {**sample, one.field: pixels}
         for stage in (geometry, *chain.from_iterable(drawn)):
             own = {**own, **one.follow(own, stage, before)}
             before = stage.size
         moved |= {name: own[name] for name in names_of((one,))}
     return Drawn(geometry, tuple(drawn), moved)
+
+
+def _decoded_mask(data: Any, reading: ImageReading, rows: int, size: tuple[int, int]) -> tuple[Any, tuple[int, int]]:
+    """Decode at least these rows of a mask. Return them, and width and height of its image without the rows below."""
+    if image_size(data, orient=reading.orient) != size:  # an error says so, with the size of the mask
+        return decode_image(data, reading), size
+    pixels = decode_top(data, reading, rows)
+    return pixels, (size[0], len(pixels))
 
 
 def decoded_and_moved(value: Any, geometry: Geometry, reading: ImageReading) -> Any:

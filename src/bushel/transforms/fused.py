@@ -7,7 +7,6 @@ Crops, flips and at most one resizing at the start of a list of transforms becom
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, cast
@@ -18,8 +17,8 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer, codec_error, found_bytes
-from bushel.codecs.image import ImageReading, Seekable, decode_image
-from bushel.errors import CodecError
+from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
+from bushel.errors import CodecError, MissingPackageError
 from bushel.transforms.spatial import Geometry, Image, Spatial
 from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
@@ -167,6 +166,12 @@ def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
     Raises:
         CodecError: The data are not an image.
     """
+    if not orient and not _is_jpeg(data):
+        from bushel.codecs.newer_images import jxl_size
+        from bushel.codecs.png import png_size
+
+        if (size := png_size(data) or jxl_size(data)) is not None:
+            return size
     width, height, orientation = _header(data)
     return (height, width) if orient and orientation >= 5 else (width, height)
 
@@ -188,13 +193,17 @@ def _header(data: Buffer) -> tuple[int, int, int]:
         except kernels.JpegError as error:
             raise _bad_jpeg(data, str(error)) from error
         return header.width, header.height, header.orientation
-    from PIL import Image as Pillow
+    from bushel.codecs.png import may_be_turned, png_size
 
+    if (size := png_size(data)) is not None and not may_be_turned(data):
+        return (*size, 1)
     try:
-        with Pillow.open(io.BytesIO(data)) as image:
+        with open_image(data) as image:
             # Pillow rotates TIFFs itself
             orientation = 1 if image.format == "TIFF" else image.getexif().get(_EXIF_ORIENTATION, 1)
             return image.width, image.height, orientation if orientation in range(1, 9) else 1
+    except MissingPackageError:
+        raise
     except Exception as error:  # Pillow does not document its errors for damaged files
         raise codec_error("image", "an image", f"{found_bytes(data)} ({error})") from error
 
@@ -229,7 +238,8 @@ def decode_into(
 ) -> dict[int, CodecError]:
     """Decode, crop and resize encoded images into a batch array. The GIL is released.
 
-    Only the needed region of a JPEG is decoded. Images of other formats are decoded whole first.
+    Only the needed region of a JPEG is decoded, and of a PNG only the rows down to its end. Images of other formats are
+    decoded whole first.
 
     Args:
         plan: Plan with the layout and normalisation of the result.
@@ -273,8 +283,8 @@ def decode_into(
                 for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
-                whole = decode_image(data, ImageReading(reading.orient))
-                image = _with_channels(whole, channels)
+                top = decode_top(data, ImageReading(reading.orient), geometries[number].box[3])
+                image = _with_channels(top, channels)
                 kernels.resize(image, rows[one], out[one], plan.layout, table)
         except CodecError as error:
             errors[number] = error
