@@ -104,3 +104,43 @@ def test_arguments_that_do_not_fit(file: MappedFile) -> None:
     with pytest.raises(TypeError, match="MappedFile"):
         read_samples([1], [_field(0, 1)], None, "k", ["x"])  # type: ignore[list-item]
     assert read_samples([], [], None, "k", ["x", "y"]) == [{"k": "x"}, {"k": "y"}]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9_000), st.integers(-1, 900)), min_size=1, max_size=20), st.integers(0, 5))
+def test_views_of_memory_of_the_caller(file: MappedFile, extents: list[tuple[int, int]], more: int) -> None:
+    offset, length = np.array(extents, np.int64).T.copy()
+    fields: list[Any] = [("a", 0, offset, length, None), ("b", 0, offset, length, None)]
+    keys, taken = [str(row) for row in range(len(extents))], list[np.ndarray]()
+
+    def room(size: int) -> np.ndarray:
+        taken.append(np.full(size + more, 99, np.uint8))
+        return taken[-1]
+
+    samples = read_samples([file], fields, None, "k", keys, {"a", "c"}, room)
+    total = int(np.maximum(length, 0).sum())
+    assert len(taken) == (total > 0)
+    for sample, (start, size) in zip(samples, extents, strict=True):
+        expected = CONTENT[start:][:size]
+        assert sample.get("b") == (None if size < 0 else expected)
+        if size < 0 or not total:
+            assert sample.get("a") == sample.get("b")
+            continue
+        view = sample["a"]
+        assert isinstance(view, memoryview)
+        assert view.readonly
+        assert view == expected
+    if taken:
+        assert taken[0][:total].tobytes() == b"".join(CONTENT[start:][: max(size, 0)] for start, size in extents)
+        assert (taken[0][total:] == 99).all()
+
+
+def test_bytes_where_there_is_no_room(file: MappedFile) -> None:
+    [sample] = read_samples([file], [_field(5, 3)], None, "k", ["x"], {"a"}, lambda size: None)
+    assert sample == {"k": "x", "a": CONTENT[5:8]}
+    assert type(sample["a"]) is bytes
+
+
+@pytest.mark.parametrize("room", [bytes(9), bytearray(2), np.zeros(9, np.int16), np.zeros((3, 3), np.uint8)])
+def test_room_that_does_not_fit(file: MappedFile, room: Any) -> None:
+    with pytest.raises(ValueError, match="a writable buffer of single bytes that is large enough"):
+        read_samples([file], [_field(5, 3)], None, "k", ["x"], {"a"}, lambda size: room)

@@ -56,6 +56,23 @@ def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
     assert third.flags.c_contiguous
 
 
+def test_memory_of_stored_bytes_has_room_for_a_somewhat_larger_batch() -> None:
+    pool = BufferPool(max_bytes=1 << 26)
+    first = pool.room(16 << 20)
+    assert first is not None
+    assert len(first) == 18 << 20
+    place = address(first)
+    del first
+    array = pool.array((17 << 20,), np.dtype(np.uint8))  # arrays have memory of their own
+    assert array is not None
+    assert address(array) != place
+    second = pool.room(17 << 20)
+    assert second is not None
+    assert address(second) == place
+    assert pool.room((1 << 26) + 1) is None
+    assert pool.room(1 << 20) is None  # bytes objects are as good
+
+
 def test_a_small_array_leaves_free_memory_to_the_next_large_one() -> None:
     pool = BufferPool()
     large = pool.array((800, *LARGE), FLOAT)

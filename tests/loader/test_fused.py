@@ -14,6 +14,7 @@ from tests.loader.memory_dataset import jitter
 import bushel
 from bushel.errors import CodecError, SpecError
 from bushel.loader import Loader, MapView, StreamLoader
+from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.sample_transforms import SampleTransforms
 from bushel.transforms import (
     CenterCrop,
@@ -90,6 +91,35 @@ def test_it_is_within_one_level_of_the_transforms_called_one_by_one(
     for batch, expected in zip(batches, unfused(dataset, STEPS[name]), strict=True):
         assert batch["label"].tolist() == expected["label"].tolist()
         assert_near(batch["image"], expected["image"], tolerance)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_batches_whose_stored_bytes_are_in_one_buffer(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    with bushel.Writer(tmp_path / "data", {"image": "image", "label": "int"}, container="bag") as writer:
+        for number in range(11):
+            stream = io.BytesIO()
+            noise = Image.fromarray(rng.integers(0, 256, (640, 800, 3), dtype=np.uint8))
+            noise.save(stream, kind, **({} if kind == "PNG" else {"quality": 95}))
+            data = stream.getvalue() if number != 6 else stream.getvalue()[:5000]
+            writer.append({"image": data, "label": number})
+    ds = bushel.open(tmp_path / "data")
+
+    def epochs() -> tuple[list[Any], list[str]]:
+        loader = Loader(ds, 5, shuffle=True, transforms={"image": CROP}, on_error="replace", workers=2)
+        batches = [(batch["image"].tobytes(), batch["label"].tolist()) for _ in range(2) for batch in loader]
+        return batches, [bad.cause for bad in loader.errors]
+
+    taken: list[int] = []
+    room = BufferPool.room
+    monkeypatch.setattr(BufferPool, "room", lambda self, size: (taken.append(size), room(self, size))[1])
+    one = epochs()
+    assert taken
+    monkeypatch.setattr(BufferPool, "room", lambda self, size: None)
+    assert one == epochs()
+    assert len(one[1]) == 1
 
 
 def test_shrinking_in_the_inverse_dct_keeps_the_picture(dataset: bushel.Dataset) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bushel._index.part_plan import Forms
     from bushel._index.row_forms import RowForms
     from bushel._reader.known_values import KnownFields
+    from bushel._reader.room import Room
     from bushel._reader.selection import Remaining
     from bushel._reader.sides import Joined, Side
     from bushel._reader.windows import Windows
@@ -155,12 +156,14 @@ class Reader(ShardRows):
         decode: bool,
         parts: bool | None = None,
         held: Held | None = None,
+        room: Room | None = None,
     ) -> list[Sample]:
         """Read samples with one call to the storage for the whole batch.
 
         With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read,
         and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
         from the index is decoded, for `decode_samples`. Bytes of remote files that are `held` are not read again.
+        With `room`, and without `decode`, stored values may be views of memory that is taken from there.
         """
         groups = self.readable(positions, wanted)
         parts = decode if parts is None else parts
@@ -177,7 +180,7 @@ class Reader(ShardRows):
         if not decode and groups and all(self.shards[group.number].local for group in groups):
             own = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
             keys_of = partial(self.keys, positions, groups)
-            samples = self.pool.attempt(lambda: _by_kernel(own, groups, self.file, keys_of))
+            samples = self.pool.attempt(lambda: _by_kernel(own, groups, self.file, keys_of, room))
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
@@ -294,6 +297,7 @@ def _by_kernel(
     groups: Sequence[Group],
     file_of: Callable[[int, int], File],
     keys_of: Callable[[], list[str]],
+    room: Room | None,
 ) -> list[Sample] | None:
     """Read the stored bytes of plain fields of local shards, by a plan for the kernel.
 
@@ -307,6 +311,8 @@ def _by_kernel(
     try:
         maps: list[Any] = [file_of(*each) for each in plan[1]]
         own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
+        if room is not None:
+            return read_samples(maps, plan[0], rows, KEY, own, room.names, room.take)
         return read_samples(maps, plan[0], rows, KEY, own)
     except (ExtentError, ValueError, IndexError):
         return None

@@ -18,6 +18,7 @@ from bushel.codecs.frames import choose
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
+    from bushel._reader.room import Room
     from bushel._reader.selection import Selection
     from bushel._reader.shards import OpenShard
     from bushel.storage.fetch import Held
@@ -122,9 +123,11 @@ class WindowReader(Reader):
         decode: bool,
         parts: bool | None = None,
         held: Held | None = None,
+        room: Room | None = None,
     ) -> list[Sample]:
         """Read windows with one call to the storage for the whole batch, as `Reader.read` reads samples."""
-        samples = super().read(positions, self.asked(positions, wanted), decode=decode, parts=parts, held=held)
+        asked = self.asked(positions, wanted)
+        samples = super().read(positions, asked, decode=decode, parts=parts, held=held, room=room)
         for sample, key in zip(samples, self.keys(positions), strict=True):
             sample[KEY] = key  # some of the ways to read take the keys from the tables
         pads = {name: field for name, field in self.windows.shape.pads.items() if name in wanted}

@@ -1,6 +1,6 @@
 """Kernels for files: mapped files, and reading of many extents. `_kernels` documents their rules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from os import PathLike
 from typing import Literal
 
@@ -115,7 +115,9 @@ def read_samples(
     rows: NDArray[np.int64] | None,
     key_name: str,
     keys: list[str] | tuple[NDArray[np.uint8], NDArray[np.int64]],
-) -> list[dict[str, str | bytes]]:
+    views: Collection[str] | None = None,
+    room: Callable[[int], Buffer | None] | None = None,
+) -> list[dict[str, str | bytes | memoryview]]:
     """Read a batch of samples: a dict for each, with its key and the bytes of the fields that it has.
 
     Args:
@@ -125,6 +127,8 @@ def read_samples(
         rows: int64[samples], the rows of these arrays to read; None if they are the samples.
         key_name: The name of the key in each dict.
         keys: The key of each sample; or the keys of all rows, as text (uint8[total]) and offsets (int64[rows + 1]).
+        views: The fields whose values are read into memory of `room`, and become read-only views of it.
+        room: Returns a writable buffer of at least that many bytes; None for bytes objects after all.
 
     Raises:
         ExtentError: As `read_many`; ``row`` counts the samples of the first field, then of the second, …

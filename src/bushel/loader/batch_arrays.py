@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
+from bushel._reader.room import Room
 from bushel._runtime.large_memory import fresh_memory
 from bushel._runtime.structs import Struct
 from bushel._runtime.system import keep_freed_memory
@@ -34,6 +35,7 @@ __all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "gathered_numbers", "is_
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
+_HEADROOM = 8  # memory for stored bytes is larger than asked for by one part in this number, for the next batch
 _SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
 _POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use already
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
@@ -82,8 +84,9 @@ class BufferPool:
         # the garbage collector appends to them, in any thread and at any time: a deque needs no lock for that
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
         self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # groups of batches have more of them in work
+        self._stored: deque[mmap.mmap] = deque(maxlen=_SPARE)
         # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
-        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
+        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap, deque[mmap.mmap]]] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
@@ -92,30 +95,45 @@ class BufferPool:
             size *= length
         if not 0 < size <= self.max_bytes:
             return None
-        if (memory := self._take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
+        size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
+        whole = self._whole(size, size, self._small if size == _HUGE_PAGE else self._free)
+        return None if whole is None else np.ndarray(shape, dtype, whole)
+
+    def room(self, size: int) -> npt.NDArray[np.uint8] | None:
+        """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
+
+        Batches differ by some percent, so new memory is a little larger.
+        """
+        if not _HUGE_PAGE <= size <= self.max_bytes:
+            return None
+        return self._whole(size, -(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE, self._stored)
+
+    def _whole(self, size: int, new: int, free: deque[mmap.mmap]) -> npt.NDArray[np.uint8] | None:
+        if (memory := _take(size, new, free)) is None:
             return None
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive
         lent = weakref.ref(whole, self._take_back)
-        self._lent[id(lent)] = lent, memory
-        return np.ndarray(shape, dtype, whole)
+        self._lent[id(lent)] = lent, memory, free
+        return whole
 
     def _take_back(self, lent: weakref.ref[Any]) -> None:
         """Keep the memory of an array that is garbage."""
-        _, memory = self._lent.pop(id(lent))
-        (self._small if len(memory) == _HUGE_PAGE else self._free).append(memory)
+        _, memory, free = self._lent.pop(id(lent))
+        free.append(memory)
 
-    def _take(self, size: int) -> mmap.mmap | None:
-        free = self._small if size == _HUGE_PAGE else self._free
-        for _ in range(len(free)):
-            try:
-                memory = free.pop()  # the last one to become free is still in the caches
-            except IndexError:
-                break
-            if size <= len(memory) <= 2 * size:
-                return memory
-            free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
-        return fresh_memory(size)
+
+def _take(size: int, new: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
+    """Return free memory of at least `size` bytes, or else `new` bytes; None if memory is exhausted."""
+    for _ in range(len(free)):
+        try:
+            memory = free.pop()  # the last one to become free is still in the caches
+        except IndexError:
+            break
+        if size <= len(memory) <= 2 * size:
+            return memory
+        free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
+    return fresh_memory(new)
 
 
 def gathered_numbers(
@@ -300,6 +318,10 @@ class BatchArrays:
             if gathered is not None:
                 self._gathered[name] = gathered
         return frozenset(self._gathered)
+
+    def room(self, names: frozenset[str]) -> Room:
+        """Return memory for the stored bytes of these fields."""
+        return Room(names, self._factory.pool.room)
 
     def others(self, fields: Any, gathered: frozenset[str]) -> Any:
         """Return the fields to read of a mask, which are not gathered."""

@@ -34,6 +34,7 @@ from bushel.storage import Extents, File
 
 if TYPE_CHECKING:
     from bushel._reader.reader import Reader
+    from bushel._reader.room import Room
     from bushel.storage.fetch import Held
 
 __all__ = ["BatchReader", "NumberReader", "gathers"]
@@ -73,7 +74,13 @@ class BatchReader(Struct, frozen=True):
         return self.dataset.size
 
     def read_encoded(
-        self, positions: Given, fields: Mask = None, *, decode: bool = True, held: Held | None = None
+        self,
+        positions: Given,
+        fields: Mask = None,
+        *,
+        decode: bool = True,
+        held: Held | None = None,
+        room: Room | None = None,
     ) -> list[Sample]:
         """Read samples for `decode_samples`: as `Dataset.read(..., decode=False)`, but only what decoding needs.
 
@@ -84,9 +91,10 @@ class BatchReader(Struct, frozen=True):
             fields: The mask.
             decode: Whether they will be decoded. If not, all stored bytes are read.
             held: Bytes of remote files that need not be requested.
+            room: Memory for the stored bytes of some fields.
         """
         absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
-        return self.reader.read(absolute, wanted, decode=False, parts=decode, held=held)
+        return self.reader.read(absolute, wanted, decode=False, parts=decode, held=held, room=room)
 
     def decode_samples(
         self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None

@@ -18,6 +18,7 @@ from bushel.loader.batch_reader import BatchReader
 from bushel.loader.collate import Sample
 
 if TYPE_CHECKING:
+    from bushel._reader.room import Room
     from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Loadable", "Source", "describe", "excluded_positions", "failure_of", "source_of"]
@@ -79,9 +80,15 @@ class Source(Protocol):
         """Size of its files in bytes."""
 
     def read_encoded(
-        self, positions: Any, fields: Any = None, *, decode: bool = True, held: HeldBatch | None = None
+        self,
+        positions: Any,
+        fields: Any = None,
+        *,
+        decode: bool = True,
+        held: HeldBatch | None = None,
+        room: Room | None = None,
     ) -> list[Sample]:
-        """Read samples for `decode_samples`. Bytes in `held` are not read again."""
+        """Read samples for `decode_samples`. Bytes in `held` are not read again; `room` has memory for some fields."""
 
     def decode_samples(
         self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
@@ -111,7 +118,13 @@ class _Plain(Struct, frozen=True):
     size: int = 0
 
     def read_encoded(
-        self, positions: Any, fields: Any = None, *, decode: bool = True, held: HeldBatch | None = None
+        self,
+        positions: Any,
+        fields: Any = None,
+        *,
+        decode: bool = True,
+        held: HeldBatch | None = None,
+        room: Room | None = None,
     ) -> list[Sample]:
         return self.dataset.read(positions, fields, decode=False)
 

@@ -33,6 +33,7 @@ from bushel.spec import KEY
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
+    from bushel._reader.room import Room
     from bushel.loader.device_step import DeviceStep
     from bushel.loader.orders import AnyOrder
     from bushel.loader.random_window import RandomWindows
@@ -198,8 +199,11 @@ class Pipeline(Struct, frozen=True):
         whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
         gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
         others = self.fields if arrays is None or not gathered else arrays.others(self.fields, gathered)
+        # of images that only the decoder sees
+        inside = self.transforms.fused if self.device is None else frozenset[str]()
+        room = None if arrays is None or not inside else arrays.room(inside)
         with held or nullcontext():
-            stored = self._fetch(plan, others, held)
+            stored = self._fetch(plan, others, held, room)
         size = sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure))
         if arrays is not None and gathered:
             size += count_bytes(arrays.whole())
@@ -214,12 +218,14 @@ class Pipeline(Struct, frozen=True):
         good = [number not in self.excluded for number in plan.samples.tolist()]
         return plan.samples[good], None if draws is None else draws[good]
 
-    def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
+    def _fetch(
+        self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
+    ) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
         with suppress(Exception):  # the bad sample raises it again below
             wanted, draws = self._wanted(plan)
             mask = _mask(self.windows, fields, plan.epoch, wanted, draws)
-            stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held))
+            stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room))
             return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
         own = draws_of(self.order, plan)
 

@@ -263,12 +263,12 @@ class _BatchTask:
 
     def _decode(self, part: int, start: int, end: int) -> None:
         try:
-            plan, stored = self.plan, self._fetched.samples[start:end]
+            plan = self.plan
             draws = draws_of(self._pipeline.order, plan)
             self._decoded[part] = self._pipeline.decode_and_transform(
                 plan.epoch,
                 plan.samples[start:end],
-                stored,
+                self._fetched.samples[start:end],
                 self._clock,
                 self._arrays,
                 start,
@@ -285,6 +285,7 @@ class _BatchTask:
     def _assemble(self, decoded: list[Sample | Failure]) -> None:
         report = self._iteration.report
         finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, report, self._clock)
+        del self._fetched  # the memory of its stored bytes is for the next batch, while this one waits for the trainer
         self.size = count_bytes(finished.batch)
         self.result.set(self._iteration.on_host(finished))
 

@@ -31,6 +31,7 @@ from bushel.loader.sample_transforms import SampleTransforms
 from bushel.loader.state import LoaderState, Progress
 
 if TYPE_CHECKING:
+    from bushel._reader.room import Room
     from bushel.loader.read_ahead import HeldBatch
 from bushel.transforms.values import Call
 
@@ -206,7 +207,9 @@ def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
 class _StreamPipeline(Pipeline, frozen=True):
     """A pipeline that does not try a failed read again."""
 
-    def _fetch(self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None) -> list[Sample | Failure]:
+    def _fetch(
+        self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
+    ) -> list[Sample | Failure]:
         return [*self.source.dataset.read(plan.samples)]
 
 

@@ -148,7 +148,7 @@ def _is_jpeg(data: Buffer) -> bool:
 
 def is_image(value: Any) -> bool:
     """Return whether a value is an image that is still encoded."""
-    return isinstance(value, bytes | Seekable)
+    return isinstance(value, bytes | memoryview | Seekable)
 
 
 def bytes_of(stored: Any) -> Any:

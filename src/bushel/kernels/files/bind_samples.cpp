@@ -1,6 +1,8 @@
 // Python bindings: reading a batch of samples, as dicts of their keys and stored bytes.
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <tuple>
 
 #include "common/cache.hpp"
 #include "common/memory.hpp"
@@ -143,7 +145,82 @@ nb::object keyed_dicts(std::size_t samples, nb::handle key_name, KeyOf key_of) {
     return list;
 }
 
-nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb::handle key_name, nb::handle keys) {
+// Memory of the caller for the values of some fields, which become read-only views of it.
+class Room {
+public:
+    // `take` returns a writable buffer of at least that many bytes, or None.
+    Room(nb::handle take, std::int64_t size) {
+        const nb::object buffer = take(size);
+        if (buffer.is_none()) return;
+        const nb::object whole = nb::steal(PyMemoryView_FromObject(buffer.ptr()));
+        if (!whole.is_valid()) throw nb::python_error();
+        const Py_buffer *const view = PyMemoryView_GET_BUFFER(whole.ptr());
+        if (view->readonly || view->itemsize != 1 || view->ndim != 1 || !PyBuffer_IsContiguous(view, 'C') ||
+            view->len < size) {
+            throw nb::value_error("room: expected a writable buffer of single bytes that is large enough");
+        }
+        next_ = static_cast<std::uint8_t *>(view->buf);
+        views_ = whole.attr("toreadonly")();
+    }
+
+    explicit operator bool() const { return next_ != nullptr; }
+
+    // Return the next `length` bytes, and a view of them.
+    std::pair<std::uint8_t *, nb::object> next(std::int64_t length) {
+        const nb::object start = nb::int_(used_), end = nb::int_(used_ + length);
+        const nb::object slice = nb::steal(PySlice_New(start.ptr(), end.ptr(), nullptr));
+        if (!slice.is_valid()) throw nb::python_error();
+        nb::object view = nb::steal(PyObject_GetItem(views_.ptr(), slice.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        std::uint8_t *const bytes = next_ + used_;
+        used_ += length;
+        return {bytes, std::move(view)};
+    }
+
+private:
+    nb::object views_;
+    std::uint8_t *next_ = nullptr;
+    std::int64_t used_ = 0;
+};
+
+// Whether the values of a field become views. `names` is a set, or None.
+bool is_among(nb::handle names, const nb::object &name) {
+    if (names.is_none()) return false;
+    const int found = PySequence_Contains(names.ptr(), name.ptr());
+    if (found < 0) throw nb::python_error();
+    return found == 1;
+}
+
+// Set the values of all fields in the dicts of samples, not initialised, and return where each value goes.
+std::vector<std::uint8_t *> make_values(nb::handle samples, const std::vector<FieldArgument> &fields, const Batch &batch,
+                                        std::size_t count, nb::handle views, nb::handle room) {
+    std::vector<std::uint8_t *> out(batch.rows);
+    std::size_t first = 0;
+    for (const FieldArgument &field : fields) {
+        const std::size_t end = first + count;
+        std::int64_t size = 0;
+        for (std::size_t row = first; row < end; ++row) size += batch.missing(row) ? 0 : batch.length[row];
+        std::optional<Room> own;
+        if (size && is_among(views, field.name)) own.emplace(room, size);
+        for (std::size_t row = first; row < end; ++row) {
+            if (batch.missing(row)) continue;
+            nb::object value;
+            if (own && *own) {
+                std::tie(out[row], value) = own->next(batch.length[row]);
+            } else {
+                value = nb::steal(PyBytes_FromStringAndSize(nullptr, batch.length[row]));
+                if (!value.is_valid()) throw nb::python_error();
+                out[row] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(value.ptr()));
+            }
+            set_item(PyList_GET_ITEM(samples.ptr(), static_cast<Py_ssize_t>(row - first)), field.name, value.ptr());
+        }
+        first = end;
+    }
+    return out;
+}
+
+nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb::handle key_name, nb::handle keys,
+                        nb::handle views, nb::handle room) {
     const nb::object list = sequence_argument(files, "files: expected a list of MappedFile");
     const nb::object field_list = sequence_argument(fields, "fields: expected a list of tuples");
     std::vector<FieldArgument> arguments;
@@ -192,17 +269,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     }
 
     keep_freed_memory(static_cast<std::size_t>(total));
-    std::vector<std::uint8_t *> out(batch.rows);
-    std::size_t row = 0;
-    for (const FieldArgument &field : arguments) {
-        for (std::size_t i = 0; i < count; ++i, ++row) {
-            if (batch.missing(row)) continue;
-            const nb::object value = nb::steal(PyBytes_FromStringAndSize(nullptr, batch.length[row]));
-            if (!value.is_valid()) throw nb::python_error();
-            out[row] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(value.ptr()));
-            set_item(PyList_GET_ITEM(samples.ptr(), static_cast<Py_ssize_t>(i)), field.name, value.ptr());
-        }
-    }
+    const std::vector<std::uint8_t *> out = make_values(samples, arguments, batch, count, views, room);
     copy_quickly(batch, total, out.data());
     return samples;
 }
@@ -211,7 +278,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
 
 void bind_samples(nb::module_ &module) {
     module.def("read_samples", &read_samples, nb::arg("files"), nb::arg("fields"), nb::arg("rows").none(),
-               nb::arg("key_name"), nb::arg("keys"));
+               nb::arg("key_name"), nb::arg("keys"), nb::arg("views") = nb::none(), nb::arg("room") = nb::none());
 }
 
 }  // namespace bushel
