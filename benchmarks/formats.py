@@ -75,7 +75,8 @@ def _crop(data: bytes, rng: np.random.Generator) -> Pixels:
     errors = decode_into(PLAN, [data], [PLAN.geometry(*image_size(data), rng)], out)
     if errors:
         raise errors[0]
-    return out[0]
+    pixels: Pixels = out[0]
+    return pixels
 
 
 def _crop_by_pillow(data: bytes, rng: np.random.Generator) -> Pixels:

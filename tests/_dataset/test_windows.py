@@ -221,6 +221,18 @@ def test_clips_and_images_in_windows(tmp_path: Path) -> None:
     assert ds.windows("frames", 60)[0].keys() == {"__key__", "video", "frames"}
 
 
+def test_a_change_of_one_window_changes_no_other(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x", {"video": "mp4"}, container="bag") as writer:
+        writer.append({"video": clip("h264 with B-frames")[1]})
+    views = bushel.open(tmp_path / "x").windows("video", 4, hop=2)
+    whole = bushel.open(tmp_path / "x")[0]["video"]
+    for chosen in ([0, 4, 8], [1, 0, 2], [3, 3]):  # frames of their own, and frames that two windows share
+        samples = views.read(chosen)
+        for number, sample in zip(chosen, samples, strict=True):
+            np.testing.assert_array_equal(sample["video"], whole[2 * number : 2 * number + 4])
+            sample["video"][:] = 0
+
+
 def test_only_the_windows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "x", counts=(50, 40))
     asked = counted(monkeypatch)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,9 +111,9 @@ def test_arguments_that_do_not_fit(file: MappedFile) -> None:
 def test_views_of_memory_of_the_caller(file: MappedFile, extents: list[tuple[int, int]], more: int) -> None:
     offset, length = np.array(extents, np.int64).T.copy()
     fields: list[Any] = [("a", 0, offset, length, None), ("b", 0, offset, length, None)]
-    keys, taken = [str(row) for row in range(len(extents))], list[np.ndarray]()
+    keys, taken = [str(row) for row in range(len(extents))], list[npt.NDArray[np.uint8]]()
 
-    def room(size: int) -> np.ndarray:
+    def room(size: int) -> npt.NDArray[np.uint8]:
         taken.append(np.full(size + more, 99, np.uint8))
         return taken[-1]
 

@@ -114,7 +114,12 @@ def test_batches_whose_stored_bytes_are_in_one_buffer(
 
     taken: list[int] = []
     room = BufferPool.room
-    monkeypatch.setattr(BufferPool, "room", lambda self, size: (taken.append(size), room(self, size))[1])
+
+    def counted(pool: BufferPool, size: int) -> Any:
+        taken.append(size)
+        return room(pool, size)
+
+    monkeypatch.setattr(BufferPool, "room", counted)
     one = epochs()
     assert taken
     monkeypatch.setattr(BufferPool, "room", lambda self, size: None)

@@ -80,9 +80,12 @@ def _share(
         if ranged is None:
             return
         part = ValuePart(ranged, together, column.length[row : row + 1].astype(np.int64))
-    shared = tuple(sorted(places))
+    shared, alone = tuple(sorted(places)), sum(map(len, wanted)) == len(together)
     for place, numbers in zip(places, wanted, strict=True):
-        parts[place] = SharedPart(part, np.searchsorted(together, numbers), shared, place)
+        rows = np.searchsorted(together, numbers)
+        # a view would be changed together with another sample's, if both had some of the same elements
+        own = slice(int(rows[0]), int(rows[-1]) + 1) if alone and len(rows) and (np.diff(rows) == 1).all() else rows
+        parts[place] = SharedPart(part, own, shared, place)
 
 
 def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | None) -> Part | None:

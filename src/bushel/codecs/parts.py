@@ -266,14 +266,14 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
 
     Attributes:
         part: The elements that any of them needs.
-        rows: int64[n], the place of each of its elements among those.
+        rows: int64[n], the place of each of its elements among those; a slice, if no other sample needs one of them.
         places: Places of the samples in the batch. The first of them reads the bytes.
         place: Place of this sample.
         once: The part with its bytes; None before they are read.
     """
 
     part: Part
-    rows: I64
+    rows: I64 | slice
     places: tuple[int, ...]
     place: int
     once: _Once | None = None

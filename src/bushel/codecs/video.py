@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.large_memory import room_for
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.frames import I64, FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
@@ -33,6 +35,7 @@ MAX_DECODED = 4 << 30
 
 Pixels = npt.NDArray[np.uint8]
 
+_KEPT = 32 << 20  # the C library returns larger memory to the system, and does not use it for the next clip
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so the bytes of a clip would
@@ -260,7 +263,8 @@ class _Pixels:
         """Return an array for a number of frames like this one."""
         if count * frame.height * frame.width * 3 > MAX_DECODED:
             raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
-        return np.empty((count, frame.height, frame.width, 3), np.uint8)
+        shape = (count, frame.height, frame.width, 3)
+        return room_for(math.prod(shape)).reshape(shape) if math.prod(shape) > _KEPT else np.empty(shape, np.uint8)
 
     def into(self, frame: Any, out: Pixels) -> None:
         """Write a frame to an array HxWx3."""

@@ -116,7 +116,7 @@ def read_samples(
     key_name: str,
     keys: list[str] | tuple[NDArray[np.uint8], NDArray[np.int64]],
     views: Collection[str] | None = None,
-    room: Callable[[int], Buffer | None] | None = None,
+    room: Callable[[int], _Bytes | None] | None = None,
 ) -> list[dict[str, str | bytes | memoryview]]:
     """Read a batch of samples: a dict for each, with its key and the bytes of the fields that it has.
 
