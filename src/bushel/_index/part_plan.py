@@ -84,7 +84,9 @@ def _share(
     for place, numbers in zip(places, wanted, strict=True):
         rows = np.searchsorted(together, numbers)
         # a view would be changed together with another sample's, if both had some of the same elements
-        own = slice(int(rows[0]), int(rows[-1]) + 1) if alone and len(rows) and (np.diff(rows) == 1).all() else rows
+        own: I64 | slice = (
+            slice(int(rows[0]), int(rows[-1]) + 1) if alone and len(rows) and (np.diff(rows) == 1).all() else rows
+        )
         parts[place] = SharedPart(part, own, shared, place)
 
 

@@ -12,6 +12,7 @@ import weakref
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, TypeGuard
 
@@ -96,21 +97,28 @@ class BufferPool:
         if not 0 < size <= self.max_bytes:
             return None
         size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
-        whole = self._whole(size, size, self._small if size == _HUGE_PAGE else self._free)
-        return None if whole is None else np.ndarray(shape, dtype, whole)
+        free = self._small if size == _HUGE_PAGE else self._free
+        if (memory := _take(size, free)) is None:
+            return None
+        return np.ndarray(shape, dtype, self._lend(memory, free))
 
     def room(self, size: int) -> npt.NDArray[np.uint8] | None:
         """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
 
-        Batches differ by some percent, so new memory is a little larger.
+        Batches differ by some percent, so new memory is a little larger, and memory that is too small is given up.
         """
         if not _HUGE_PAGE <= size <= self.max_bytes:
             return None
-        return self._whole(size, -(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE, self._stored)
+        memory: mmap.mmap | None = None
+        with suppress(IndexError):
+            while memory is None or len(memory) < size:
+                memory = self._stored.pop()
+        if memory is None or len(memory) < size:
+            memory = fresh_memory(-(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE)
+        return None if memory is None else self._lend(memory, self._stored)
 
-    def _whole(self, size: int, new: int, free: deque[mmap.mmap]) -> npt.NDArray[np.uint8] | None:
-        if (memory := _take(size, new, free)) is None:
-            return None
+    def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> npt.NDArray[np.uint8]:
+        """Return an array of all of the memory, which returns to `free` when the array is garbage."""
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive
         lent = weakref.ref(whole, self._take_back)
@@ -123,8 +131,8 @@ class BufferPool:
         free.append(memory)
 
 
-def _take(size: int, new: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
-    """Return free memory of at least `size` bytes, or else `new` bytes; None if memory is exhausted."""
+def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
+    """Return free memory of about `size` bytes, or else new memory; None if memory is exhausted."""
     for _ in range(len(free)):
         try:
             memory = free.pop()  # the last one to become free is still in the caches
@@ -133,7 +141,7 @@ def _take(size: int, new: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
         if size <= len(memory) <= 2 * size:
             return memory
         free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
-    return fresh_memory(new)
+    return fresh_memory(size)
 
 
 def gathered_numbers(

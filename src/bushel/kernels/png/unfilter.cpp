@@ -85,8 +85,22 @@ bool colour_png(const std::uint8_t *indices, std::size_t count, const std::uint8
         for (std::size_t i = 0; i < count; ++i) std::memcpy(out + 4 * i, palette + 4 * indices[i], 4);
         return true;
     }
-    // 4 bytes are written for each of 3, and the next pixel replaces the last one.
-    for (std::size_t i = 0; i + 1 < count; ++i) std::memcpy(out + 3 * i, palette + 4 * indices[i], 4);
+    // 4 bytes are written for each of 3, and the next pixel replaces the last one. Masks have runs of one index.
+    std::size_t i = 0;
+    std::uint8_t same[24];
+    int same_of = -1;
+    for (; i + 8 < count; i += 8) {
+        std::uint64_t eight;
+        std::memcpy(&eight, indices + i, 8);
+        if (eight == indices[i] * std::uint64_t{0x0101010101010101}) {
+            for (int k = 0; same_of != indices[i] && k < 8; ++k) std::memcpy(same + 3 * k, palette + 4 * indices[i], 3);
+            same_of = indices[i];
+            std::memcpy(out + 3 * i, same, sizeof same);
+        } else {
+            for (std::size_t k = i; k < i + 8; ++k) std::memcpy(out + 3 * k, palette + 4 * indices[k], 4);
+        }
+    }
+    for (; i + 1 < count; ++i) std::memcpy(out + 3 * i, palette + 4 * indices[i], 4);
     std::memcpy(out + 3 * (count - 1), palette + 4 * indices[count - 1], 3);
     return true;
 }
