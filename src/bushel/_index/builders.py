@@ -147,7 +147,8 @@ class IndexBuilder:
     def close_sample(self, key: str | None) -> None:
         """Complete a sample whose extents have been added to the columns."""
         for column in self.columns.values():
-            column.close_sample(self.samples)
+            if column.starts is not None or len(column.offset) <= self.samples:
+                column.close_sample(self.samples)
         if self._ends is not None:
             self._text += (key or "").encode("utf-8", "surrogateescape")
             self._ends.append(len(self._text))

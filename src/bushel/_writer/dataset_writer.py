@@ -154,7 +154,7 @@ class DatasetWriter:
         """
         with self._lock:
             current, plan, position = self._current, self._plan, self._pause()
-            shard = current.shard
+            shard, collects = current.shard, True
             if added >= 0:
                 if shard is None or shard.pending is None or not shard.pending.ends_with(added):
                     return added  # another thread was here before, and has written it
@@ -171,6 +171,7 @@ class DatasetWriter:
                 own, values = plan.encoded(sample, key, position, self._written.shards)
                 shard = shard or current.start(position)
                 shard.append(own, values)
+                collects = shard.pending is not None and shard.pending.takes(values)
                 is_numbered = key is None and sample.get(KEY) is None
                 plan.add_key(own, self._options.first_number + position if is_numbered else None)
                 self._samples = position + 1
@@ -180,7 +181,11 @@ class DatasetWriter:
                 self._finish_shard()
             elif elapsed > CHECKPOINT_SECONDS:
                 current.checkpoint()
-            elif shard.pending is not None and plan.knows_keys_from(self._options.first_number + self._samples):
+            elif (
+                collects
+                and shard.pending is not None
+                and plan.knows_keys_from(self._options.first_number + self._samples)
+            ):
                 seconds = CHECKPOINT_SECONDS - elapsed
                 shard.collect(plan.limits, seconds, self._samples, self._options.first_number, plan.known)
                 self._add = shard.pending.add

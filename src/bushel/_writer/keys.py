@@ -110,7 +110,7 @@ class KeyCheck:
 
     def _has(self, key: str) -> bool:
         in_table = self._table is not None and next(self._table.find(key), None) is not None
-        return in_table or key in self._keys or key in self._numbered
+        return in_table or key in self._keys or (bool(self._numbered.numbers) and key in self._numbered)
 
     @property
     def known(self) -> set[str] | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, cast
 
 from bushel._index.builders import IndexBuilder
 from bushel.codecs import get_codec
-from bushel.containers.base import ColumnLimits, Layout
+from bushel.containers.base import ColumnLimits, Layout, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import SampleBuffer
 from bushel.spec import KEY
 
 __all__ = ["PendingSamples", "Room"]
+
+_LARGE = 1 << 15
+"""Bytes of a sample above which `SampleBuffer` does not take it."""
 
 
 class Room(NamedTuple):
@@ -62,9 +66,18 @@ class PendingSamples:
         return max(self._first + self._buffer.count, self._builder.samples)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no sample was added since the last `restart` or `clear`."""
+        return self._buffer.count == 0
+
+    @property
     def next(self) -> int:
         """Position in the dataset of the sample that is added next."""
         return self._buffer.next
+
+    def takes(self, values: Mapping[str, Stored]) -> bool:
+        """Return whether a sample of this size is taken. Larger ones are written alone."""
+        return sum(len(cast("bytes", value)) for value in values.values()) <= _LARGE
 
     def ends_with(self, position: int) -> bool:
         """Return whether the sample at a position is the last one, and not written yet."""

@@ -12,6 +12,8 @@ from bushel.spec import KEY, Field
 
 __all__ = ["SampleEncoder"]
 
+_BYTES = (bytes, bytearray, memoryview)
+
 
 class SampleEncoder:
     """Checks and encodes the samples of a dataset.
@@ -55,8 +57,7 @@ class SampleEncoder:
             if field.sequence:
                 values[name] = _encode_elements(field, encode, value)
             else:
-                stored = isinstance(value, bytes | bytearray | memoryview)
-                values[name] = _contiguous(value) if stored else encode(value)
+                values[name] = _contiguous(value) if isinstance(value, _BYTES) else encode(value)
         return values
 
 
@@ -64,7 +65,7 @@ def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterat
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         raise SpecError(f"field {field.name!r} is a sequence: expected a list of values, not {type(values).__name__}")
     for value in values:
-        yield _contiguous(value) if isinstance(value, bytes | bytearray | memoryview) else encode(value)
+        yield _contiguous(value) if isinstance(value, _BYTES) else encode(value)
 
 
 def _contiguous(value: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:

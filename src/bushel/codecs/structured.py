@@ -29,10 +29,14 @@ def _scalar(value: Any) -> Any:
 _HINT = ": use codec 'tree', or a field of codec 'array'"
 
 
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_scalar)
+"""Made once, since `json.dumps` makes one for each value."""
+
+
 def _encode_json(value: Any) -> bytes:
     try:
         try:
-            return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_scalar).encode()
+            return _COMPACT.encode(value).encode()
         except UnicodeEncodeError:  # a lone surrogate, which only an escape can represent
             return json.dumps(value, separators=(",", ":"), default=_scalar).encode()
     except (TypeError, ValueError, RecursionError) as error:

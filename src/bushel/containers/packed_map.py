@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from bushel._runtime.structs import Struct
@@ -59,13 +60,13 @@ def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored
     at = 0
     for field in present:
         stored = values[field.name]
-        head += _text(field.name)
+        head += _name(field.name)
         elements: Sequence[Buffer] = [cast("Buffer", stored)]
         if field.sequence:
             elements = list(cast("Iterable[Buffer]", stored))
             head += _head(0x90, 16, b"", b"\xdc", b"\xdd", len(elements))
         for element in elements:
-            size = memoryview(element).nbytes
+            size = len(element) if type(element) is bytes else memoryview(element).nbytes
             if size > _LIMIT:
                 raise SpecError(f"field {field.name!r}: {size} bytes exceed the limit of msgpack, {_LIMIT}")
             head += _head(0, 0, b"\xc4", b"\xc5", b"\xc6", size)
@@ -202,3 +203,9 @@ def _head(fixed: int, below: int, byte: bytes, short: bytes, long: bytes, count:
 def _text(text: str) -> bytes:
     raw = text.encode("utf-8", "surrogateescape")
     return _head(0xA0, 32, b"\xd9", b"\xda", b"\xdb", len(raw)) + raw
+
+
+@lru_cache(256)
+def _name(name: str) -> bytes:
+    """Return the name of a field as `_text` does, which every sample has."""
+    return _text(name)

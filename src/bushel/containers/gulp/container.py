@@ -205,10 +205,11 @@ class _ChunkWriter:
         stored = values[name]
         column, info = self._builder.columns[name], []
         for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
-            length = memoryview(frame).nbytes
+            length = len(frame) if type(frame) is bytes else memoryview(frame).nbytes
             pad, crc32 = padding(length), kernels.crc32(frame)
             offset = self._data.write(frame, crc32)
-            self._data.write(bytes(pad))
+            if pad:
+                self._data.write(bytes(pad))
             column.add(offset, length, crc32)
             info.append([offset, pad, length + pad])
         return info
