@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from bushel._runtime.amounts import count, size
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 
 __all__ = [
     "OnProgress",
@@ -30,8 +30,7 @@ _INTERVAL_SECONDS = 0.1
 
 
 @public()
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The progress of a run. `pack`, `convert`, `split`, `merge`, `index`, `verify` and `repair` all report it.
 
     Attributes:

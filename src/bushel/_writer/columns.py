@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bushel._index.table import I64
+from bushel._runtime.structs import Struct
 from bushel._writer.sample_values import SampleEncoder
 from bushel.codecs import get_codec
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
@@ -23,8 +23,7 @@ __all__ = ["StoredBatch", "encode_columns", "length_of", "list_of_keys"]
 _BYTES = (bytes, bytearray, memoryview)
 
 
-@dataclass(frozen=True, slots=True)
-class BytesInList:
+class BytesInList(Struct, frozen=True):
     """Stored bytes of one plain field of many samples, which are joined when some of them are written.
 
     A buffer of all values at once would be new memory; one of a few is memory that the process already has.
@@ -53,8 +52,7 @@ class BytesInList:
         return StoredColumn(np.frombuffer(join_bytes(self.values, first, last, int(offsets[-1])), np.uint8), offsets)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
+class StoredBatch(Struct, frozen=True):
     """Encoded samples: columns, or values sample by sample where a field is a sequence or missing.
 
     Attributes:

@@ -16,7 +16,6 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import msgpack
 
 from bushel._index.builders import IndexBuilder
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, naming
 from bushel.kernels import crc32
 from bushel.storage import read_whole
@@ -37,8 +37,7 @@ _FRAME = struct.Struct("<II")
 _NOT_NOTED = (LookupError, TypeError, ValueError, AttributeError, OverflowError, msgpack.UnpackException)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedShard:
+class SavedShard(Struct, frozen=True):
     """The saved state of an unfinished shard.
 
     Attributes:

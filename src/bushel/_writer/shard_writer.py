@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
+
 from bushel._discovery.tables import stamp_of
 from bushel._index.builders import IndexBuilder
 from bushel._index.class_names import Labels
@@ -201,6 +203,8 @@ class ShardInProgress:
         if self.pending is None:
             return
         self.pending.pause()
+        if self.pending.is_empty:
+            return
         while (rows := self.pending.rows()) is not None:
             keys, columns = rows
             if not self._extend(keys, columns, None):
@@ -267,7 +271,7 @@ class ShardInProgress:
                 FileStamp(name, *stat, stamp_of(open_file(path)))
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
-            index = dataclasses.replace(self._builder.build(stamps), labels=self.labels)
+            index = msgspec.structs.replace(self._builder.build(stamps), labels=self.labels)
             recorded = {} if self._recorder is None else self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), recorded)
             # without PyAV, clips are read whole until `bushel index --frames`
@@ -276,7 +280,7 @@ class ShardInProgress:
             save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
             self._staging.sync_names()
             self._journal.commit([*names, sidecar], sync=self._staging.sync)
-        shard = dataclasses.replace(self.shard, files=tuple(names))
+        shard = msgspec.structs.replace(self.shard, files=tuple(names))
         staged = OpenShard.of(self._container.name, shard, index, stored=True)
         return FinishedShard(staged, self._staging)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from bushel._dataset.open import open_shards
@@ -14,6 +13,7 @@ from bushel._discovery.folders import is_part, run_folder
 from bushel._index.sidecar import FOLDER
 from bushel._reader.shard_fields import asking
 from bushel._reader.shards import OpenShard
+from bushel._runtime.structs import Struct
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
 from bushel.containers.abilities import ChecksNames
 from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
@@ -25,8 +25,7 @@ from bushel.storage import AnyPath, workplace
 __all__ = ["Target", "check_alone", "check_same_fields", "choose_container", "holds_dataset", "unfinished_shards"]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The target of a writer: a folder, or one file.
 
     Attributes:

@@ -9,6 +9,7 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, Target, pairs
 from bushel.cli.packoptions import (
+    GULPIO_LAYOUTS,
     ImageOptions,
     SourceOptions,
     VideoOptions,
@@ -121,10 +122,11 @@ def command(
 
 def _opened(source: str, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
     """Make the source of a kind. Only a folder takes a listing, and the layouts of GulpIO are lists."""
-    from bushel.compat.gulpio2.layouts import LAYOUTS
-    from bushel.sources import open_source
+    if kind in GULPIO_LAYOUTS:
+        from bushel.compat.gulpio2.layouts import LAYOUTS
 
-    if kind in LAYOUTS:
         made: Source = LAYOUTS[kind](source, **options)
         return made
+    from bushel.sources import open_source
+
     return open_source(source, kind, listing=listing, **options)

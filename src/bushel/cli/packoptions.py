@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bushel.transforms.values import Transform
 
 __all__ = [
+    "GULPIO_LAYOUTS",
     "ImageOptions",
     "SourceOptions",
     "VideoOptions",
@@ -34,10 +35,11 @@ __all__ = [
     "source_kinds",
 ]
 
-_LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
-_WITH_VIDEOS = ("videos", "table", *_LAYOUTS)
+GULPIO_LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
+"""The names of the layouts in `compat.gulpio2.layouts`, which is imported for them only."""
+_WITH_VIDEOS = ("videos", "table", *GULPIO_LAYOUTS)
 _KINDS: Mapping[str, Collection[str]] = {
-    "--root": ("list", "table", "recipe", *_LAYOUTS),
+    "--root": ("list", "table", "recipe", *GULPIO_LAYOUTS),
     "--file": ("table",),
     "--columns": ("table",),
     "--exts": ("images", "files", "videos", "sounds"),
@@ -54,7 +56,7 @@ def source_kinds() -> Collection[str]:
     """Return the names of the kinds of sources."""
     from bushel.sources.opening import KINDS
 
-    return (*KINDS, *_LAYOUTS)
+    return (*KINDS, *GULPIO_LAYOUTS)
 
 
 class SourceOptions(Struct, frozen=True):
@@ -164,10 +166,8 @@ class VideoOptions(Struct, frozen=True):
 
     def framed(self, kind: str) -> bool:
         """Return whether the videos of a source of this kind are stored as frames."""
-        from bushel.compat.gulpio2.layouts import LAYOUTS
-
         sampled = self.rate is not None or self.stride > 1
-        return not self.clip and (kind == "videos" or kind in LAYOUTS or (kind == "table" and sampled))
+        return not self.clip and (kind == "videos" or kind in GULPIO_LAYOUTS or (kind == "table" and sampled))
 
     def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
         """Return how videos are read, or None for the default.
@@ -229,7 +229,7 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
         if framed and option in _OF_IMAGES:
             message = "frames of videos take only --rate, --stride, --resize and --quality"
             raise click.BadParameter(message, param_hint=option)
-    if kind in _LAYOUTS and "--root" not in given:
+    if kind in GULPIO_LAYOUTS and "--root" not in given:
         raise click.BadParameter(f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from bushel._index.removed_rows import RemovedRows, load_removed
 from bushel._index.table import Shard
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
 
@@ -48,8 +48,7 @@ def rows_of(shard: Shard, samples: int, lists: Lists) -> Iterator[tuple[str, I64
 
 
 @public("bushel.containers")
-@dataclass(frozen=True, slots=True)
-class RemovedInShard:
+class RemovedInShard(Struct, frozen=True):
     """The removed samples of one shard, for those that read it without a dataset: `removed_in` returns it.
 
     Attributes:

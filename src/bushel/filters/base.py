@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.large_memory import room_for
+from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class FilterError(BushelError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A way in which blocks are stored.
 
     Attributes:

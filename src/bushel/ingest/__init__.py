@@ -12,12 +12,17 @@ A run can work in parts: `run_plan` lists the items of each part, `run_folder` k
 `reshape` splits, merges and reshards datasets by converting them.
 """
 
-from bushel.ingest.converting import convert
-from bushel.ingest.packing import pack
-from bushel.ingest.reshape import merge, reshard, split
-from bushel.ingest.run_folder import part_path
-from bushel.ingest.side_files import error_log_path, labels_path, load_labels
-from bushel.ingest.write_dataset import PackResult
+from typing import TYPE_CHECKING
+
+from bushel._runtime.public import lazy_names
+
+if TYPE_CHECKING:
+    from bushel.ingest.converting import convert
+    from bushel.ingest.packing import pack
+    from bushel.ingest.reshape import merge, reshard, split
+    from bushel.ingest.run_folder import part_path
+    from bushel.ingest.side_files import error_log_path, labels_path, load_labels
+    from bushel.ingest.write_dataset import PackResult
 
 __all__ = [
     "PackResult",
@@ -31,3 +36,14 @@ __all__ = [
     "reshard",
     "split",
 ]
+
+_MODULES = {
+    "ingest.converting": ("convert",),
+    "ingest.packing": ("pack",),
+    "ingest.reshape": ("merge", "reshard", "split"),
+    "ingest.run_folder": ("part_path",),
+    "ingest.side_files": ("error_log_path", "labels_path", "load_labels"),
+    "ingest.write_dataset": ("PackResult",),
+}
+
+__getattr__ = lazy_names(__name__, {name: module for module, names in _MODULES.items() for name in names})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._index.class_names import Labels, can_be_named, holds_numbers, join_names, numbered
+from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
@@ -21,8 +21,7 @@ NewNumbers = npt.NDArray[np.int64]
 _UNUSED = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ClassNumbers:
+class ClassNumbers(Struct, frozen=True):
     """The names of classes of a new dataset, and how the numbers of the source change.
 
     Attributes:

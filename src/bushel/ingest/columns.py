@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.structs import Struct
 from bushel._writer.column_writer import ColumnWriter
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, SpecError
@@ -26,8 +26,7 @@ _CHUNK_SAMPLES = 1 << 16
 _FIRST_SAMPLES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSamples:
+class WrittenSamples(Struct, frozen=True):
     """Samples that are written.
 
     Attributes:
@@ -39,8 +38,7 @@ class WrittenSamples:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnReader:
+class ColumnReader(Struct, frozen=True):
     """Reads columns of a source as `Writer.extend` takes them.
 
     Attributes:

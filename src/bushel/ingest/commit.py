@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from bushel._discovery.claiming import claim_run
 from bushel._discovery.discovery import find
@@ -24,6 +24,7 @@ from bushel._index.saving import save_index
 from bushel._index.sidecar import FOLDER, ManifestShard, load_index
 from bushel._reader.listed import write_manifest
 from bushel._reader.shards import OpenShard
+from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, InUseError, StateError, TooManyErrors, noted_in
 from bushel.ingest.lost_parts import is_lost
 from bushel.ingest.part import ErrorLimit
@@ -41,8 +42,7 @@ OnPart = Callable[[int, int, int, int], None]
 """Called with the numbers of items, samples, errors and bytes of a part that is being written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """The result of writing a part.
 
     Attributes:
@@ -82,8 +82,7 @@ class PartWriter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PartReport:
+class PartReport(Struct, frozen=True):
     """The result of a task.
 
     Attributes:
@@ -103,8 +102,7 @@ class PartReport:
     replaced: tuple[int, int, int] = (0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class PartTask:
+class PartTask(Struct, frozen=True):
     """Writes and commits the part with a number.
 
     Attributes:
@@ -141,7 +139,7 @@ class PartTask:
         lost = record is not None and is_lost(self.run, record)
         if record is not None and not lost:
             return self._report(record, started, replaced, won=False)
-        name = f"{number:05d}-{secrets.token_hex(6)}"
+        name = f"{number:05d}-{os.urandom(6).hex()}"
         place = self.run.attempts / name
         try:
             record = self._write(number, name, progress, taken)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bushel._index.file_spec import asked_for
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import content_codec
 from bushel.containers.abilities import ChangesTypes
@@ -17,8 +17,7 @@ from bushel.spec import Field, Spec, parse_spec
 __all__ = ["FieldPlan", "encode_value", "plan_fields", "target_fields"]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
+class FieldPlan(Struct, frozen=True):
     """The conversion of one field.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from bushel._runtime.structs import Struct
 from bushel.codecs import holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.newer_images import NEWER_FORMATS, newer_format
@@ -65,8 +65,7 @@ def image_kind(data: Buffer) -> str | None:
     return NEWER_FORMATS.get(newer_format(data) or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriting:
+class Rewriting(Struct, frozen=True):
     """Which JPEGs are written again, without loss, before they are stored. False if none are.
 
     Attributes:

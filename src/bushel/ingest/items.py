@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import Order
+from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 
 __all__ = ["OrderRange", "StreamItems"]
 
 
-@dataclass(frozen=True, slots=True)
-class OrderRange:
+class OrderRange(Struct, frozen=True):
     """The items of one part: a range of an order over all positions of a source.
 
     Attributes:
@@ -65,8 +64,7 @@ class OrderRange:
         return left > len(bad) or not set(self.take(start, len(self)).tolist()) <= set(bad)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamItems:
+class StreamItems(Struct, frozen=True):
     """The samples of a stream.
 
     Attributes:

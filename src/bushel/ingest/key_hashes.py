@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import U64, Keys
+from bushel._runtime.structs import Struct
 from bushel.storage import AnyPath, open_file, write_whole
 
 __all__ = ["RepeatedTask", "keys_with", "ranges_of_hashes", "save_hashes", "taken_keys"]
@@ -33,8 +33,7 @@ def ranges_of_hashes(keys: int) -> list[range]:
     return [range((number << _BITS) // count, ((number + 1) << _BITS) // count) for number in range(count)]
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedTask:
+class RepeatedTask(Struct, frozen=True):
     """Finds hashes that several files have, of some ranges. It can be pickled.
 
     Attributes:

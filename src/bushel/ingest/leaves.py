@@ -7,7 +7,6 @@ hashes of the keys, sorted. So neither a leaf nor the root holds more than its s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isqrt
 
 import msgspec
@@ -16,6 +15,7 @@ import numpy as np
 from bushel._index.class_names import Labels
 from bushel._index.sidecar import ManifestShard, load_index
 from bushel._index.table import U64, Shard, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 from bushel.ingest.commit import publish
 from bushel.ingest.key_hashes import save_hashes
@@ -63,8 +63,7 @@ def load_totals(place: AnyPath, number: int) -> Totals:
     return _TOTALS.decode(read_whole(leaf_file(place, number, "totals")))
 
 
-@dataclass(frozen=True, slots=True)
-class LeafTask:
+class LeafTask(Struct, frozen=True):
     """Publishes the parts of the leaf with a number, and writes its files. It can be pickled, and called twice.
 
     Attributes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bushel._discovery.claiming import NO_CLAIM
 from bushel._discovery.folders import overwrite_folder
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
+from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel._writer.pack_writer import PackWriter
 from bushel.ingest.columns import ColumnReader, column_reader
@@ -183,8 +184,7 @@ def _config(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PackJob:
+class PackJob(Struct, frozen=True):
     """The common settings of all parts of a packing run. On an engine, it is pickled.
 
     Attributes:

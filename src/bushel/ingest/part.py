@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.parallel import parallel_map
+from bushel._runtime.structs import Struct
 from bushel._writer.options import Mode
 from bushel._writer.pack_writer import PackWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
@@ -38,8 +38,7 @@ _MAX_LISTED_ITEMS = 1024
 _POSITIONS_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The plan of one part.
 
     Attributes:
@@ -73,8 +72,7 @@ def _none(positions: Iterable[int]) -> Iterable[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
+class WorkerConfig(Struct, frozen=True):
     """Workers and progress callback of a run.
 
     Attributes:
@@ -102,8 +100,7 @@ class WorkerConfig:
     taken: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorLimit:
+class ErrorLimit(Struct, frozen=True):
     """The treatment of errors.
 
     Attributes:
@@ -119,8 +116,7 @@ class ErrorLimit:
     items: Callable[[], int] = int
 
 
-@dataclass(frozen=True, slots=True)
-class PartResult:
+class PartResult(Struct, frozen=True):
     """The result of packing one part.
 
     Attributes:

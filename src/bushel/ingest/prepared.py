@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.order import Order
+from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel.errors import FormatError, SpecError
 from bushel.ingest.images import Rewriting
@@ -33,8 +33,7 @@ _ORIGINS = 1000
 """Items whose origins a fingerprint contains, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A source, and how its samples are packed.
 
     Attributes:
@@ -154,6 +153,7 @@ def encoder_for(
         check=wanted.check,
         rewriting=Rewriting.of(wanted.jpeg, codecs),
         keyed=keyed,
+        remote=isinstance(source, Fetching) and source.remote,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from bushel._index.value_scan import scanned_in
 from bushel._reader.columns import names_in_any
 from bushel._reader.shards import OpenShard
 from bushel._runtime.order import Order
+from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.extensions import tar_storage
@@ -37,8 +38,7 @@ _LOOK = 1 << 16
 """Number of samples whose lengths or shards are looked up at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(Struct, frozen=True):
     """Properties of a dataset or stream.
 
     Attributes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bushel._dataset.open import open_any
 from bushel._index.class_names import Labels, can_be_named, check_labels, in_order, numbered
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import Shuffle, make_order
+from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
 from bushel.containers.abilities import KeepsFolders
@@ -38,8 +39,7 @@ _ITEMS_IN_PART = 1000
 """Items of a part, if an engine is given and no number of parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetAt:
+class DatasetAt(Struct, frozen=True):
     """A dataset as source that is opened after the target was claimed, which it may be.
 
     Attributes:

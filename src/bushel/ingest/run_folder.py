@@ -10,7 +10,6 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import msgspec
 from bushel._discovery.folders import run_folder
 from bushel._index.sidecar import ManifestShard
 from bushel._index.table import Shard
+from bushel._runtime.structs import Struct
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError
 from bushel.ingest.run_plan import RunPlan, decode_plan
@@ -162,8 +162,7 @@ def planned_listing(target: object) -> list[str] | None:
     return run.load_listing(plan)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFolder:
+class RunFolder(Struct, frozen=True):
     """The files of a run.
 
     Attributes:

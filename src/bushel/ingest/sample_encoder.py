@@ -7,7 +7,6 @@ that cannot be packed becomes a `BadItem`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,6 @@ from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.errors import SpecError
 from bushel.ingest.images import KINDS, Rewriting, base_codec, image_kind
-from bushel.loader.micro_batch import generator
 from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, is_upright, plan_decode
@@ -32,7 +30,9 @@ __all__ = ["BadItem", "EncodedSample", "FieldSteps", "Item", "SampleEncoder", "e
 Item = int | tuple[int, Sample]
 """A position of a source; for a stream, the position and the sample."""
 
-Generators = Callable[[], np.random.Generator]
+_BYTES = (bytes, bytearray, memoryview)
+
+Generators = Callable[[], "np.random.Generator"]
 """Return a new random generator in its initial state."""
 
 
@@ -52,8 +52,7 @@ class EncodedSample(Struct, frozen=True):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class BadItem:
+class BadItem(Struct, frozen=True):
     """An item that cannot be packed.
 
     Attributes:
@@ -74,8 +73,7 @@ def encoded_bytes(results: Sequence[object]) -> int:
     return sum(result.size for result in results if isinstance(result, EncodedSample))
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSteps:
+class FieldSteps(Struct, frozen=True):
     """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs.
 
     Attributes:
@@ -145,8 +143,7 @@ def _decode_region(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:
     return out[0, :, :, 0] if channels == 1 else out[0]
 
 
-@dataclass(frozen=True, slots=True)
-class SampleEncoder:
+class SampleEncoder(Struct, frozen=True):
     """Turns items of a source into stored values.
 
     Attributes:
@@ -160,6 +157,7 @@ class SampleEncoder:
         check: Whether to decode images that are stored unchanged, to find damaged ones.
         rewriting: The JPEGs that are rewritten.
         keyed: Whether samples keep their keys.
+        remote: Whether the source is remote, so that the items of a batch are fetched together.
     """
 
     source: Source | None
@@ -172,11 +170,12 @@ class SampleEncoder:
     check: bool
     rewriting: Rewriting
     keyed: bool
+    remote: bool
 
     def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
         """Encode a batch."""
         source = self.source
-        if isinstance(source, Fetching) and source.remote:
+        if self.remote and isinstance(source, Fetching):
             source = source.fetched([item for item in batch if isinstance(item, int)])
         return [self._encode(item, source) for item in batch]
 
@@ -228,20 +227,22 @@ class SampleEncoder:
     def element(self, position: int, field: Field, value: Any) -> Any:
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec = self.codecs[field.name]
-        given = isinstance(value, bytes | bytearray | memoryview)
+        given = isinstance(value, _BYTES)
         if given and self.orient and (kind := image_kind(value)) and holds_image(codec) and not is_upright(value):
             codec = kind if codec == "image" else codec
             value, given = decode_image(value, ImageReading(orient=True), codec), False
         elif not given:
             value = as_pixels(value, orient=self.orient)
         if steps := self.steps.get(field.name):
+            from bushel.loader.micro_batch import generator  # of which packing without transforms needs nothing
+
             generators = partial(generator, self.seed, 0, position)
             if given:
                 changed = steps.on_stored(self.given[field.name], value, generators)
             else:
                 changed = steps.on_value(value, generators)
             if changed is not value:
-                if isinstance(changed, bytes | bytearray | memoryview):
+                if isinstance(changed, _BYTES):
                     return changed
                 value, given = changed, False
         return self._as_stored(self.given[field.name], codec, value) if given else get_codec(codec).encode(value)

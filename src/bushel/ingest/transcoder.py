@@ -7,10 +7,12 @@ that cannot be written becomes a `BadItem`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from bushel._dataset.dataset import Dataset
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
 from bushel.errors import CodecError, SpecError
@@ -23,8 +25,7 @@ from bushel.spec import KEY
 __all__ = ["Transcoder"]
 
 
-@dataclass(frozen=True, slots=True)
-class Transcoder:
+class Transcoder(Struct, frozen=True):
     """Turns samples of a dataset, or of a stream of archives, into stored values.
 
     Attributes:

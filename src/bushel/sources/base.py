@@ -17,6 +17,8 @@ A source is any object with a length, samples by position and a spec. It needs n
 from __future__ import annotations
 
 import hashlib
+import itertools
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, overload, runtime_checkable
 
@@ -229,7 +231,7 @@ class Names(Sequence[str]):
     def __init__(self, names: Iterable[str]) -> None:
         encoded = [name.encode("utf-8", "surrogateescape") for name in names]
         self._text = b"".join(encoded)
-        self._ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+        self._ends = array("q", itertools.accumulate(map(len, encoded)))
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -252,8 +254,8 @@ class Names(Sequence[str]):
         if not -len(self) <= position < len(self):
             raise IndexError(f"position {position} is out of range for {len(self)} samples")
         position %= len(self)
-        start = int(self._ends[position - 1]) if position else 0
-        return self._text[start : int(self._ends[position])].decode("utf-8", "surrogateescape")
+        start = self._ends[position - 1] if position else 0
+        return self._text[start : self._ends[position]].decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[str]:
         return (self[position] for position in range(len(self)))

@@ -242,5 +242,5 @@ def _ticks_before(time: Fraction, step: Fraction) -> int:
 
 
 def _codec(names: Collection[str], several: str) -> str:
-    codecs = {codec_of_extension(os.path.splitext(name)[1][1:]) for name in names}
+    codecs = {codec_of_extension(suffix[1:]) for suffix in {os.path.splitext(name)[1] for name in names}}
     return codecs.pop() if len(codecs) == 1 else several

@@ -229,9 +229,9 @@ class TestFetching:
         fields = parse_spec({"image": "jpg"})
         codecs = {"image": "jpg"}
         results = [
-            SampleEncoder(source, fields, codecs, codecs, {}, 0, False, False, Rewriting(None, frozenset()), True)(
-                range(2, 40)
-            )
+            SampleEncoder(
+                source, fields, codecs, codecs, {}, 0, False, False, Rewriting(None, frozenset()), True, source.remote
+            )(range(2, 40))
             for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
         ]
         assert results[0] == results[1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
 
 __all__ = ["Attempt", "Engine", "Finished", "LostWorkerError", "Task"]
 
@@ -44,8 +44,7 @@ class Task(Protocol):
 
 
 @public("bushel.engines")
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One start of a task.
 
     Attributes:
@@ -63,8 +62,7 @@ class Attempt:
 
 
 @public("bushel.engines")
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """The end of an attempt.
 
     Attributes:

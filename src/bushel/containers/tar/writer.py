@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
+from bushel._runtime.structs import Struct
 from bushel.containers.base import ColumnLimits, Layout, Stored
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.containers.tar.description import comment_of
@@ -80,8 +80,7 @@ def end_of_archive(position: int) -> bytes:
     return bytes(2 * BLOCK + -(position + 2 * BLOCK) % _RECORD)
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     """The members that the values of one field become.
 
     Attributes:

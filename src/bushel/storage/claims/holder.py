@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import secrets
 import shlex
 import socket
 import sys
@@ -84,7 +83,7 @@ def this_process(purpose: str = "write", run: str = "") -> Holder:
     if sys.argv and os.path.basename(sys.argv[0]) == "bushel":
         command = shlex.join(["bushel", *sys.argv[1:]])
     return Holder(
-        token=secrets.token_hex(8),
+        token=os.urandom(8).hex(),
         purpose=purpose,
         run=run,
         host=socket.gethostname(),
