@@ -69,8 +69,8 @@ class Sink:
             Their offset.
         """
         start = self.position
-        raw = data if type(data) is bytes else memoryview(data)
-        size = len(raw) if type(raw) is bytes else raw.nbytes
+        raw = data if isinstance(data, bytes) else memoryview(data)
+        size = len(raw) if isinstance(raw, bytes) else raw.nbytes
         if start - self._written + size > _BUFFER:
             self.flush()
         if size < _LARGE:
