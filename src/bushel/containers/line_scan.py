@@ -10,6 +10,7 @@ import numpy as np
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._runtime.system import keep_freed_memory
 from bushel.containers.array_lines import ARRAYS, ArrayLines, start_of_array
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.growing import GrowingArrays
@@ -30,7 +31,7 @@ COMPRESSED = (".gz", ".zst")
 _ABOUT = ("README", "LICENSE", ".json", ".md", ".py", ".txt", ".yaml", ".yml")
 """Files that may lie beside the data, and their suffixes."""
 
-_CHUNK = 1 << 19
+_CHUNK = 1 << 20
 """Bytes of a local file that are scanned at a time: the scan finds them in the processor's cache."""
 
 _CHUNK_OF_REQUEST = 1 << 22
@@ -184,6 +185,7 @@ class LineTable:
         Raises:
             FormatError: A line is damaged.
         """
+        keep_freed_memory()
         lines = self.file.lines
         read, chunk = _reading(self.file)
         array = ArrayLines(read, start) if self.file.array else None
@@ -302,7 +304,9 @@ class LineTable:
         real = self.file.real
         stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
         table = ShardIndex(self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks)
-        return with_references(table.check(real.path), shard, options.spec)
+        if self.file.blocks:  # else all extents are of bytes that were scanned
+            table.check(real.path)
+        return with_references(table, shard, options.spec)
 
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""

@@ -45,7 +45,7 @@ class LineScanner:
     def values(
         self, field: int
     ) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], int, int, int]:
-        """Return the values of a field, from the first sample that has it to the last one.
+        """Take the values of a field out, from the first sample that has it to the last one. A second call finds none.
 
         Args:
             field: Its number in `names`.

@@ -2,8 +2,10 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/python.hpp"
@@ -15,15 +17,17 @@ namespace bushel {
 namespace {
 
 template <typename T>
-nb::object copy_of(const T *elements, std::size_t count) {
-    T *const copy = new T[count];
-    std::copy_n(elements, count, copy);
-    return owned_array(copy, count);
+nb::object copy_of(const std::vector<T> &elements) {
+    T *const copy = new T[elements.size()];
+    std::copy_n(elements.data(), elements.size(), copy);
+    return owned_array(copy, elements.size());
 }
 
+// Return the first elements of memory, which is empty if there are none.
 template <typename T>
-nb::object copy_of(const std::vector<T> &elements) {
-    return copy_of(elements.data(), elements.size());
+nb::object array_of(std::unique_ptr<T[]> memory, std::size_t count) {
+    if (!count) memory.reset(new T[0]);
+    return owned_array(memory.release(), count);
 }
 
 std::vector<std::string> texts(nb::handle names) {
@@ -53,11 +57,15 @@ public:
     nb::object values(std::int64_t field) {
         const std::lock_guard<std::mutex> alone(mutex_);
         if (field < 0 || static_cast<std::size_t>(field) >= scan_.names().size()) throw nb::index_error("no such field");
-        const FieldValues &own = scan_.values(static_cast<std::size_t>(field));
+        FieldValues &own = scan_.values(static_cast<std::size_t>(field));
         const FieldFacts facts = facts_of(own);
-        return nb::make_tuple(own.first(), copy_of(own.offset(), own.size()), copy_of(own.length(), own.size()),
-                              copy_of(own.kind(), own.size()), copy_of(own.number(), facts.has_numbers() ? own.size() : 0),
-                              facts.kinds, facts.least, facts.most);
+        const std::int32_t first = own.first();
+        const std::size_t size = own.size();
+        FieldValues::Released memory = own.release();
+        return nb::make_tuple(first, array_of(std::move(memory.offset), size), array_of(std::move(memory.length), size),
+                              array_of(std::move(memory.kind), size),
+                              array_of(std::move(memory.number), facts.has_numbers() ? size : 0), facts.kinds,
+                              facts.least, facts.most);
     }
 
     void clear() {

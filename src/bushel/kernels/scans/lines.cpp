@@ -74,7 +74,7 @@ std::size_t FieldValues::make_room(std::int32_t row) {
     auto at = static_cast<std::size_t>(row - first_);
     if (size_ && at + 1 == size_) return at;  // of equal names in an object, the last counts
     if (at >= room_) {
-        const std::size_t room = std::max<std::size_t>({64, at + 1, 2 * room_});
+        const std::size_t room = std::max<std::size_t>({64, at + 1, 2 * room_, expected_});
         const auto grown = [&](auto &elements) {
             std::remove_reference_t<decltype(elements)> more(new std::remove_reference_t<decltype(elements[0])>[room]);
             std::copy_n(elements.get(), size_, more.get());

@@ -51,11 +51,22 @@ public:
     void remove(std::int32_t last);
     void clear() { size_ = 0; }
 
+    // Drop all values, whose memory the caller gets.
+    struct Released {
+        std::unique_ptr<std::int64_t[]> offset, length, number;
+        std::unique_ptr<std::uint8_t[]> kind;
+    };
+    Released release() {
+        expected_ = size_ + size_ / 8;
+        size_ = room_ = 0;
+        return {std::move(offset_), std::move(length_), std::move(number_), std::move(kind_)};
+    }
+
 private:
     std::size_t make_room(std::int32_t row);
 
     std::int32_t first_ = 0;
-    std::size_t size_ = 0, room_ = 0;
+    std::size_t size_ = 0, room_ = 0, expected_ = 0;  // values that are likely to come after a release
     std::unique_ptr<std::int64_t[]> offset_, length_, number_;
     std::unique_ptr<std::uint8_t[]> kind_;
 };
@@ -125,6 +136,7 @@ public:
 
     const std::vector<std::string> &names() const { return names_; }
     const FieldValues &values(std::size_t field) const { return values_[field]; }
+    FieldValues &values(std::size_t field) { return values_[field]; }
     std::int32_t rows() const { return row_; }       // samples since values were dropped
     std::int64_t lines() const { return lines_; }    // lines before the next byte to be fed
     const std::string &problem() const { return problem_; }
