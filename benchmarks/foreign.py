@@ -20,6 +20,7 @@ from pathlib import Path
 from measure import SCRATCH, Rate, Timing, console, how_to_make, in_turns, interpreter, options_parser, save, show
 
 KINDS = ("mds", "litdata", "tfrecord", "arrayrecord", "arrayrecord-plain", "megatron", "npy", "folder")
+ROWS = ("megatron", "npy")
 LIMITS = {"arrayrecord": "limit: zstd", "folder": "limit: system calls"}
 SCRIPT = Path(__file__).resolve().parent / "peers" / "peer_foreign.py"
 ENVIRONMENT = "foreign"
@@ -82,6 +83,8 @@ def main() -> int:
             "its own loader": partial(epoch, python, "read", kind, folder),
             "Bushel": partial(epoch, Path(sys.executable), "bushel", kind, copy),
         }
+        if kind in ROWS:
+            own["Bushel, workers=0"] = partial(epoch, Path(sys.executable), "bushel-0", kind, copy)
         if kind in LIMITS:
             own[LIMITS[kind]] = partial(epoch, Path(sys.executable), "limit", kind, folder)
         results[f"{kind}: epochs"] = in_turns(own, rounds)

@@ -6,6 +6,7 @@ batch. `folder` has files of 3,000 bytes, which are opened and read one by one i
     python peer_foreign.py write mds FOLDER SAMPLES
     python peer_foreign.py read mds FOLDER            with the format's own loader
     python peer_foreign.py bushel mds FOLDER          with bushel.Loader
+    python peer_foreign.py bushel-0 npy FOLDER        with bushel.Loader in the consumer's thread, workers=0
     python peer_foreign.py limit folder FOLDER        with the system calls, or the decompressor, alone
 
 Reading prints the samples, seconds and CPU seconds of the second epoch as JSON. A sample has `data` (8,000 bytes),
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import struct
 import sys
 import time
@@ -226,7 +228,7 @@ def _decompressor(folder: Path) -> Epoch:
 LIMITS: dict[str, Callable[[Path], Epoch]] = {"folder": _system_calls, "arrayrecord": _decompressor}
 
 
-def _bushel(kind: str, folder: Path) -> Epoch:
+def _bushel(kind: str, folder: Path, workers: int | None = None) -> Epoch:
     import bushel
 
     if kind == "folder":
@@ -234,8 +236,9 @@ def _bushel(kind: str, folder: Path) -> Epoch:
         return lambda: (len(batch["image"]) for batch in files)
 
     spec = {"data": "bytes", "tokens": "array(int64,-1)"} if kind == "tfrecord" else {"data": "bytes"}
-    dataset = bushel.open(folder, spec=None if kind in ("megatron", "npy") else spec)
-    loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=0)
+    rows = kind in ("megatron", "npy")  # whose other reader has no keys
+    dataset = bushel.open(folder, spec=None if rows else spec)
+    loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=0, keys=not rows, workers=workers)
     first = next(iter(dataset.spec))
     return lambda: (len(batch[first]) for batch in loader)
 
@@ -252,20 +255,27 @@ READ: dict[str, Callable[[Path], Epoch]] = {
 }
 
 
+def spent() -> float:
+    """Return the CPU seconds of this process and its children; `os.times` counts hundredths."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def main() -> None:
     """Write a dataset, or read two epochs of it and print the second."""
     work, kind, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     if work == "write":
         write(kind, folder, int(sys.argv[4]))
         return
-    epoch = _bushel(kind, folder) if work == "bushel" else (READ if work == "read" else LIMITS)[kind](folder)
+    if work.startswith("bushel"):
+        epoch = _bushel(kind, folder, 0 if work == "bushel-0" else None)
+    else:
+        epoch = (READ if work == "read" else LIMITS)[kind](folder)
     for number in range(2):
-        wall, cpu = time.perf_counter(), os.times()
+        wall, cpu = time.perf_counter(), spent()
         items = sum(epoch())
         if number:
-            now = os.times()
-            spent = sum(now[:4]) - sum(cpu[:4])
-            print(json.dumps({"items": items, "wall": time.perf_counter() - wall, "cpu": spent}))
+            print(json.dumps({"items": items, "wall": time.perf_counter() - wall, "cpu": spent() - cpu}))
 
 
 if __name__ == "__main__":

@@ -147,6 +147,31 @@ def test_rows_in_memory_and_rows_on_disk_in_one_batch(kept: int, contents: list[
         assert kernels.read_many([file], 0, offset, length, sums(records)) == records
 
 
+def _system_reads(file: MappedFile, offset: list[int], length: list[int], wanted: list[bytes | None]) -> int:
+    """Return how many system calls read, in this thread, while rows of a file are read."""
+
+    def count() -> int:
+        [line] = [line for line in Path("/proc/thread-self/io").read_text().splitlines() if line.startswith("syscr")]
+        return int(line.split()[1])
+
+    first = count()
+    counting = count() - first
+    assert kernels.read_many([file], 0, np.array(offset), np.array(length)) == wanted
+    return count() - first - 2 * counting
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mincore and /proc of Linux")
+def test_rows_in_memory_are_read_without_system_calls(contents: list[bytes], paths: list[Path]) -> None:
+    offset = np.random.default_rng(0).permutation(np.arange(0, 299_000, 500)).tolist()
+    records: list[bytes | None] = [contents[0][at : at + 900] for at in offset]
+    with paths[0].open("rb") as handle:
+        os.fsync(handle.fileno())
+        assert handle.read() == contents[0]  # which loads all pages
+    assert _system_reads(MappedFile(paths[0]), offset, [900] * len(offset), records) == 0
+    # a row of many pages
+    assert _system_reads(MappedFile(paths[0]), [0], [len(contents[0])], [contents[0]]) == 1
+
+
 def test_gathered_arrays_are_the_callers(files: list[MappedFile]) -> None:
     data, offsets = kernels.gather(files, 0, np.array([0]), np.array([10]))
     del files

@@ -33,10 +33,18 @@ ExtentError shrunk(const MappedFile &file, std::size_t row) {
     return ExtentError(Reason::shrunk, row, file.size(), file.size_now(), file.path());
 }
 
+// Rows of which a page has not been seen in memory. The system is asked about them, until some are not there: asking
+// takes a tenth of the time of reading with a system call, and lets the next read take none.
 std::vector<std::size_t> unseen_rows(const Batch &batch) {
+    constexpr std::size_t most_absent = 8;
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < batch.rows; ++row) {
-        if (!batch.missing(row) && !batch.file_of(row).seen(batch.offset[row], batch.length[row])) rows.push_back(row);
+        if (batch.missing(row)) continue;
+        const MappedFile &file = batch.file_of(row);
+        const std::int64_t offset = batch.offset[row], length = batch.length[row];
+        if (file.seen(offset, length)) continue;
+        if (rows.size() < most_absent && file.find_resident(offset, length)) continue;
+        rows.push_back(row);
     }
     return rows;
 }

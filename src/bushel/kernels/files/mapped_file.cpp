@@ -24,6 +24,11 @@ constexpr std::int64_t prefetch_chunk = 128 * 1024;
 // One pread returns at most about 2 GiB.
 constexpr std::int64_t pread_chunk = std::int64_t{1} << 30;
 
+// Linux says of the pages of a file whether they are in memory only to those who may write to it, and "yes" to others.
+bool may_write(const std::string &path, const struct stat &info) {
+    return info.st_uid == ::geteuid() || ::access(path.c_str(), W_OK) == 0;
+}
+
 std::uint64_t bits(std::int64_t first, std::int64_t last) {  // bits first..last of a word
     return (~std::uint64_t{0} << first) & (~std::uint64_t{0} >> (63 - last));
 }
@@ -55,6 +60,7 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
     size_ = info.st_size;
     mtime_ns_ = mtime_of(info);
     if (size_ == 0) return;
+    tells_resident_ = may_write(path_, info);
 
     void *mapping = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_SHARED, fd_, 0);
     if (mapping == MAP_FAILED) return;
@@ -112,6 +118,25 @@ void MappedFile::forget_seen() const {
         // Reading first leaves untouched memory untouched.
         if (seen_[word].load(std::memory_order_relaxed)) seen_[word].store(0, std::memory_order_relaxed);
     }
+}
+
+bool MappedFile::find_resident(std::int64_t offset, std::int64_t length) const {
+#if defined(__linux__)
+    static const std::int64_t system_page = ::sysconf(_SC_PAGESIZE);
+    constexpr std::int64_t most_pages = 64;  // of more, page faults cost more than a system call that copies
+    if (!data_ || !tells_resident_ || length == 0) return false;
+    const std::int64_t first = offset / system_page, pages = (offset + length - 1) / system_page - first + 1;
+    if (pages > most_pages) return false;
+    unsigned char state[most_pages];
+    void *const start = const_cast<std::uint8_t *>(data_) + first * system_page;
+    if (::mincore(start, static_cast<std::size_t>(pages * system_page), state) != 0) return false;
+    if (!std::all_of(state, state + pages, [](unsigned char each) { return each & 1; })) return false;
+    mark_seen(offset, length);
+    return true;
+#else
+    (void)offset, (void)length;
+    return false;
+#endif
 }
 
 void MappedFile::prefetch(std::int64_t offset, std::int64_t length) const {

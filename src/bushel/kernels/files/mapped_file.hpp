@@ -40,6 +40,10 @@ public:
     void mark_seen(std::int64_t offset, std::int64_t length) const;
     void forget_seen() const;
 
+    // Whether every page of a range inside the file is in memory; if so, they count as seen. False if the system does not
+    // tell, or if there are more than 64 pages.
+    bool find_resident(std::int64_t offset, std::int64_t length) const;
+
     // Ask the system to read a range in the background.
     void prefetch(std::int64_t offset, std::int64_t length) const;
 
@@ -59,6 +63,7 @@ private:
     int fd_ = -1;
     std::int64_t size_ = 0;
     std::int64_t mtime_ns_ = 0;
+    bool tells_resident_ = false;
     const std::uint8_t *data_ = nullptr;  // null: empty, or the file system cannot map files; then pread is used
     std::unique_ptr<std::atomic<std::uint64_t>[], FreeWords> seen_;  // one bit per page
     std::size_t seen_words_ = 0;
