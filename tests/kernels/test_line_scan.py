@@ -111,9 +111,9 @@ def test_values_are_taken_out_once() -> None:
     scanner = LineScanner([])
     scanner.feed(b'{"a": 1}\n{"a": 2}\n', 0, False)
     assert scanner.values(0)[4].tolist() == [1, 2]
-    first, *arrays, kinds, _, _ = scanner.values(0)
-    assert [each.tolist() for each in arrays] == [[], [], [], []]
-    assert kinds == 0
+    again = scanner.values(0)
+    assert [each.tolist() for each in again[1:5]] == [[], [], [], []]
+    assert again[5] == 0
     scanner.feed(b'{"a": 3}\n', 18, True)
     first, offset, _, _, number, *_ = scanner.values(0)
     assert (first, offset.tolist(), number.tolist()) == (2, [24], [3])
