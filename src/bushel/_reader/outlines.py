@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges, at_place
+from bushel._index.part_plan import Forms
 from bushel._index.read_plan import Group
 from bushel._reader import row_forms
 from bushel.codecs.base import Outline
@@ -16,7 +17,7 @@ from bushel.errors import BushelError
 from bushel.kernels import ExtentError
 from bushel.storage import Extents, read_many
 
-__all__ = ["outlines_of"]
+__all__ = ["forms_and_outlines", "outlines_of"]
 
 _LEAST = 64 << 10  # bytes of a value; smaller ones are read whole
 _KEPT = 1024  # outlines
@@ -32,6 +33,13 @@ class Source(row_forms.Source, Protocol):
     """The reader of the values: `Reader`, which describes these members."""
 
     outlines: dict[Place, Outline]
+
+
+def forms_and_outlines(
+    reader: Source, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int
+) -> Mapping[tuple[int, str], Forms]:
+    """Return where the wanted elements of a batch lie, by shard and field: in rows with headers and in other values."""
+    return {**row_forms.forms_of(reader, groups, wanted), **outlines_of(reader, groups, wanted, total)}
 
 
 def outlines_of(

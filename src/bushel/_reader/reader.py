@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,7 +28,6 @@ from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
 
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
-    from bushel._index.part_plan import Forms
     from bushel._index.row_forms import RowForms
     from bushel._reader.known_values import KnownFields
     from bushel._reader.room import Room
@@ -80,7 +79,6 @@ class Reader(ShardRows):
         self.sides: tuple[Side, ...] = ()
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
         self.pool = FilePool()
-        self._known_fields: KnownFields | None = None
         self.row_forms: dict[tuple[int, str], RowForms] = {}
         self.outlines: dict[tuple[int, str, int], Outline] = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
@@ -191,28 +189,25 @@ class Reader(ShardRows):
         """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
         return wanted
 
-    def whole_value(self, position: int, name: str, elements: Elements) -> Sample:
-        """Read elements of a sample, and all bytes of the value for that."""
-        return self.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0]
-
     def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
         looked_at = groups[:1] if self.counted is self.shards else groups
         listed = any(name in group.index.columns for group in looked_at for name in wanted)
         return self._known.unknown(groups, wanted) if listed else wanted
 
-    @property
+    @cached_property
     def _known(self) -> KnownFields:
-        if self._known_fields is None:
-            from bushel._reader.known_values import KnownFields
+        from bushel._reader.known_values import KnownFields
 
-            self._known_fields = KnownFields(self.checks.of)
-        return self._known_fields
+        return KnownFields(self.checks.of)
 
     def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
         """Plan the read of a batch, divided by shard. With `parts`, values are read in part where that suffices."""
-        parts = parts and not self.verify
-        forms = _forms(self, groups, wanted, total) if parts else None
+        parts, forms = parts and not self.verify, None
+        if parts and any(elements is not None for elements in wanted.values()):
+            from bushel._reader.outlines import forms_and_outlines
+
+            forms = forms_and_outlines(self, groups, wanted, total)
         return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms)
 
     def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
@@ -254,8 +249,7 @@ class Reader(ShardRows):
         groups = self.groups(positions, wanted)
         if decode and not (wanted := self.unknown(groups, wanted)):
             return
-        forms = None if self.verify else _forms(self, groups, wanted, len(positions))
-        plan = plan_read(groups, len(positions), wanted, checksums=(), parts=not self.verify, forms=forms)
+        plan = self.plan(groups, len(positions), wanted, parts=True)
         for batch in plan.batches:
             self._call(prefetch, plan, batch, positions)  # if too many files would be open, it is read later
 
@@ -280,18 +274,6 @@ class Reader(ShardRows):
             raise unreadable(error, self.key(int(positions[place])), name, path, at) from None
 
 
-def _forms(
-    reader: Reader, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int
-) -> Mapping[tuple[int, str], Forms] | None:
-    """Return where wanted elements lie, if the values say that; None if all values are read whole."""
-    if all(elements is None for elements in wanted.values()):
-        return None
-    from bushel._reader.outlines import outlines_of
-    from bushel._reader.row_forms import forms_of
-
-    return {**forms_of(reader, groups, wanted), **outlines_of(reader, groups, wanted, total)}
-
-
 def _by_kernel(
     plan: tuple[list[Any], list[tuple[int, int]]] | None,
     groups: Sequence[Group],
@@ -311,8 +293,7 @@ def _by_kernel(
     try:
         maps: list[Any] = [file_of(*each) for each in plan[1]]
         own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
-        if room is not None:
-            return read_samples(maps, plan[0], rows, KEY, own, room.names, room.take)
-        return read_samples(maps, plan[0], rows, KEY, own)
+        taken = () if room is None else (room.names, room.take)
+        return read_samples(maps, plan[0], rows, KEY, own, *taken)
     except (ExtentError, ValueError, IndexError):
         return None
