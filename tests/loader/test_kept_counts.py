@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tests.loader.documents import write
 
+import bushel
 from bushel import kernels
 from bushel._runtime.order import Balanced, Blocks, Exact, Sequential
 from bushel.loader import chunked, megatron, packed, who
@@ -87,10 +89,51 @@ def test_later_processes_do_not_count_again(name: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_training_keeps_nothing(name: str) -> None:
+def test_batches_alone_keep_nothing(name: str) -> None:
     plan = PLANS[name]()
     assert len(list(plan.batches(0))) == plan.at(0).steps()
     assert not kept()
+
+
+TRAININGS: dict[str, dict[str, Any]] = {
+    "packs": {"pack_by": "tokens.length", "pack_tokens": 64},
+    "chunks": {"chunk_by": "tokens.length", "chunk_tokens": 64},
+    "megatron": {"chunk_by": "tokens.length", "chunk_tokens": 64, "overlap": 1, "shuffle": Megatron(900)},
+}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_saved_state_keeps_what_training_counted(
+    name: str, whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "_LEAST", 64)
+    monkeypatch.setattr(packed, "_ROWS", 8)
+    options = {"shuffle": True, "seed": 3, **TRAININGS[name]}
+    documents = write(tmp_path / "documents", LENGTHS[:2000].tolist(), container="tar")
+
+    def made(rank: int = 0) -> bushel.Loader:
+        return bushel.Loader(documents, 4, rank=rank, world_size=2, **options)
+
+    def trained(rank: int) -> dict[int, Any]:
+        loader, seen = made(rank), {}
+        for step, batch in enumerate(loader):
+            seen[step] = batch["__key__"]
+            if step == 40 and not whole:
+                break
+        loader.state_dict()
+        return seen
+
+    trained(1)
+    assert not kept()
+    seen = trained(0)
+    assert kept()
+    monkeypatch.setattr(kernels, "count_rows", no_counting)
+    monkeypatch.setattr(Chunked, "_count_more", no_counting)
+    monkeypatch.setattr(MegatronChunks, "_shuffled", no_counting)
+    asked = made()
+    for step in (0, 20, 38):
+        assert asked.who(step, rank=0) == seen[step]
 
 
 @pytest.mark.parametrize("damage", ["bits", "other counts", "short"])

@@ -17,7 +17,7 @@ from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
-from bushel.loader.kept_counts import Identity, keep_counts, kept_counts
+from bushel.loader.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 
 __all__ = ["Chunked", "Counted", "RowPieces", "cut", "pieces_of_rows"]
 
@@ -193,11 +193,11 @@ class Chunked:
         return np.zeros(1, np.int64) if found is None or none or (which == _HEAD and found[0]) else found
 
     def keep(self, epoch: int) -> None:
-        """Keep the counts of an epoch for later processes, if there are more than are kept already."""
+        """Keep the counts of an epoch for later processes, if there are many more than are kept already."""
         counted = self._counted(epoch)
         if self._windows >= _WORTH_KEEPING:
             for which, own in ((_HEAD, counted.head), (_TAIL, counted.tail)):
-                if len(own) > len(self._kept(epoch, which)):
+                if len(own) > len(self._kept(epoch, which)) + self._windows // NEW_ENOUGH:
                     keep_counts(self._identity(epoch), which, own)
 
     def _identity(self, epoch: int) -> Identity:

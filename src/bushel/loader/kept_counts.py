@@ -1,7 +1,8 @@
-"""What `who` and `when` have counted of an epoch, kept in the user's cache of tables for later processes.
+"""What is counted of an epoch, kept in the user's cache of tables: later processes answer `who` and `when` at once.
 
 The rows of packs and chunks depend on the lengths of all documents before them. Counting these takes longer than the
-question itself, so the process that was asked leaves the counts for later ones. Training reads them, and never writes.
+question itself. So a process that was asked leaves its counts for later ones, and so does the first rank of a training
+that saves its state: `who` knows all steps before that state then, except for a last part that was not worth a write.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Identity", "keep_counts", "kept_counts"]
+__all__ = ["NEW_ENOUGH", "Identity", "keep_counts", "kept_counts"]
+
+NEW_ENOUGH = 64
+"""Counts are kept again when this part of the windows of an epoch is new, so that training seldom writes."""
 
 _LAYOUT = 1
 _LARGE = 8

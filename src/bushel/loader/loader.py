@@ -25,7 +25,7 @@ from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.runners import run_batches, run_one
 from bushel.loader.shown_batch import shown
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.who import batch_of, keys_of, shares_of, steps_with
+from bushel.loader.who import batch_of, keep_counts, keys_of, shares_of, steps_with
 
 __all__ = ["Loader"]
 
@@ -228,20 +228,14 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             yield steps.consumed(before, number), sample, sample is not None
 
     def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
-        iteration = Iteration(self._pipeline, report, clock, self._output)
+        iteration, at = Iteration(self._pipeline, report, clock, self._output), (progress.epoch, progress.samples)
         if self._processes and ahead:
             return run_processes(
-                iteration,
-                self._plan,
-                progress.epoch,
-                progress.samples,
-                processes=self._processes,
-                workers=self._workers,
-                window=self._window,
+                iteration, self._plan, *at, processes=self._processes, workers=self._workers, window=self._window
             )
         return run_batches(
             iteration,
-            self._plan.batches(progress.epoch, progress.samples),
+            self._plan.batches(*at),
             workers=self._workers if ahead else 0,
             window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,
@@ -262,6 +256,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """Return the state of training: the batches that the trainer was given, not those that are prefetched.
 
         It is the same on all ranks. After a `break` it counts the batches that were given; `peek` does not change it.
+        Rank 0 keeps what it has counted of many packs or chunks in the cache of tables, for `who` and `when`.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4)
@@ -272,6 +267,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             (0, 4)
         """
         place, order = self._place(), self._plan.order
+        if self._plan.rank == 0:
+            keep_counts(self._plan, max(0, place.epoch - (place.samples == 0)))
         return LoaderState(order.version, self._fingerprint, order.seed, place.epoch, place.samples).to_dict()
 
     def load_state_dict(self, state: Mapping[str, object], *, allow_removed: bool = False) -> None:

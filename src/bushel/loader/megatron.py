@@ -145,9 +145,9 @@ class MegatronChunks:
         return [int(place) for place in np.flatnonzero(np.isin(self._indices(epoch).rows, rows))]
 
     def keep(self, epoch: int) -> None:
-        """Keep the shuffled documents and rows of an epoch for later processes, if that is worth it."""
-        made = self._indices(epoch)
-        if made.new and len(made.documents) >= _WORTH_KEEPING:
+        """Keep the shuffled documents and rows of an epoch for later processes, if they are made and worth it."""
+        made = next((own for of_epoch, own in self._made if of_epoch == epoch), None)
+        if made is not None and made.new and len(made.documents) >= _WORTH_KEEPING:
             made.new.clear()
             identity = self._identity(epoch)
             for which, own in ((_DOCUMENTS, made.documents), (_ROWS, made.rows), (_BEFORE, made.before)):

@@ -21,7 +21,7 @@ from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
-from bushel.loader.kept_counts import Identity, keep_counts, kept_counts
+from bushel.loader.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 from bushel.loader.rows import WHOLE
 
 __all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]
@@ -232,9 +232,9 @@ class Packed:
         return rows
 
     def keep(self, epoch: int) -> None:
-        """Keep the numbers of rows of an epoch for later processes, if more are known than are kept already."""
-        rows = self._rows_of_windows(epoch)
-        if self.windows >= _WINDOWS_WORTH_KEEPING and (rows >= 0).sum() > (self._kept(epoch) >= 0).sum() + 1:
+        """Keep the numbers of rows of an epoch for later processes, if many more are known than are kept already."""
+        rows, least = self._rows_of_windows(epoch), max(1, self.windows // NEW_ENOUGH)
+        if self.windows >= _WINDOWS_WORTH_KEEPING and (rows >= 0).sum() > (self._kept(epoch) >= 0).sum() + least:
             keep_counts(self._identity(epoch), 0, rows.astype(np.int32))
 
     def _identity(self, epoch: int) -> Identity:

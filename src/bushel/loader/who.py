@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bushel.loader.orders import AnyPlan
     from bushel.loader.sources import Sources
 
-__all__ = ["batch_of", "keys_of", "shares_of", "steps_with"]
+__all__ = ["batch_of", "keep_counts", "keys_of", "shares_of", "steps_with"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -46,7 +46,7 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
         batch = next(own.batches(epoch, own.at(epoch).consumed(0, step)), None)
     if batch is None:
         raise IndexError(f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}")
-    _keep(plan, epoch)
+    keep_counts(plan, epoch)
     return batch
 
 
@@ -73,7 +73,7 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
     if isinstance(plan, ChunkPlan):
         found = _steps_of_rows(plan, epoch, sample)
-        _keep(plan, epoch)
+        keep_counts(plan, epoch)
         return found
     if isinstance(plan, BucketPlan):
         ends = plan.order.epoch(epoch).ends
@@ -84,14 +84,14 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
         # a row that is at least a global batch before the end is not in the last step, wherever the end is
         last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
         count = int(plan.order.row_counts(epoch, last)[-1])
-        _keep(plan, epoch)
+        keep_counts(plan, epoch)
     else:
         units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
     return _steps_of(plan, epoch, sample, units, count, size)
 
 
-def _keep(plan: AnyPlan, epoch: int) -> None:
-    """Keep the counts of an epoch, so that a later process answers at once."""
+def keep_counts(plan: AnyPlan, epoch: int) -> None:
+    """Keep what is counted of an epoch, so that a later process answers at once. Nothing is counted for this."""
     if isinstance(plan, PackPlan | ChunkPlan):
         plan.order.keep(epoch)
 
