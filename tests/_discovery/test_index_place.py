@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.cli.running import fails
 from tests.containers.read_in_place import FOREIGN
 from tests.storage.objects.datasets import write
 from tests.storage.objects.range_server import Server, served
@@ -39,6 +43,24 @@ def test_the_index_of_a_folder_that_is_read_only(tmp_path: Path) -> None:
     assert not bushel.open(data, index="memory").info.indexed
     assert pickle.loads(pickle.dumps(again)).read([20]) == indexed.read([20])
     assert sorted(data.rglob("*")) == before
+
+
+def test_an_index_that_cannot_be_beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, place = tmp_path / "data", tmp_path / "indexes"
+    write(data, "tar", None)
+    make_folder = os.mkdir
+
+    def mkdir(path: Any, *arguments: Any, **options: Any) -> None:
+        if os.fspath(path).startswith(str(data)):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), os.fspath(path))
+        make_folder(path, *arguments, **options)
+
+    shutil.rmtree(data / ".bushel")
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    message = fails("index", data, code=2)
+    assert "Read-only file system" in message
+    assert "index= (--index) names another folder" in message
+    assert len(bushel.index(data, index=place)) == len(bushel.open(data, index=place))
 
 
 def test_a_scanned_index_is_kept_there(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,9 +139,14 @@ def index(
     place = None if index is None else index_place(index)
     if isinstance(place, Path):
         make_folder(place)
-    with claimed_sources(paths if place is None else [place]):
-        workers_of = _Workers(workers, engine)
-        return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
+    workers_of = _Workers(workers, engine)
+    try:
+        with claimed_sources(paths if place is None else [place]):
+            return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
+    except OSError as error:
+        if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            error.add_note("index= (--index) names another folder, or a URL, for the index of data that are read-only")
+        raise
 
 
 def _asked_sums(sha256: str | Iterable[str]) -> frozenset[str]:
