@@ -107,11 +107,11 @@ _GULPIO2 = (
     Documented("an item without metadata: `IndexError`", original="IndexError", call="bad7"),
     Documented("reading a pickled table needs GulpIO2", call="pickle_serializer.*ImgInfo"),
     Documented(
-        "a malformed table: whatever the code runs into",
+        "a malformed table: any error of the code",
         call=r"bad\d",
         dropin="MetaFile|NoTable|Unreadable|MissingItem",
     ),
-    Documented("a malformed table: whatever the code runs into", call=r"bad\d", original='"raises"', dropin=GIVES),
+    Documented("a malformed table: any error of the code", call=r"bad\d", original='"raises"', dropin=GIVES),
     Documented("a chunk whose data file is missing", call="iter_all|list", original="FileNotFoundError"),
 )
 
@@ -224,7 +224,10 @@ _MXNET = (
 
 _WEBDATASET = (
     Documented(
-        "a `TarWriter` that nobody closed leaves an empty file", call="[wW]riter", original='"raises"', apart=("files",)
+        "a `TarWriter` that was not closed leaves an empty file",
+        call="[wW]riter",
+        original='"raises"',
+        apart=("files",),
     ),
     Documented("sizes of batches below 1", call=r"batched\((0|-1)\)", original="list index out of range", dropin=GIVES),
     Documented(

@@ -8,7 +8,7 @@ __all__ = ["BAGS", "GRANULAR_B", "GRANULAR_C"]
 
 _MORE_OF_GRANULAR = (
     Documented(
-        "numbers and whatever else NumPy makes an array of as `array`",
+        "numbers and other values that NumPy turns into arrays as `array`",
         call="array|SPEC",
         original="object has no attribute 'data'",
     ),
