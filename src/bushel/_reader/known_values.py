@@ -160,10 +160,11 @@ def merged(
         known: The values that `known_values` found.
         names: All fields, in order.
     """
-    if len(known) == len(names) and all(map(complete, known.values())):
-        columns = [known[name] for name in names]
-        for sample, row in zip(samples, zip(*columns, strict=True), strict=True):
-            sample.update(zip(names, row, strict=True))
+    last = list(names)[len(names) - len(known) :]
+    if known.keys() == set(last) and all(map(complete, known.values())):  # they follow the fields that were read
+        for name in last:
+            for sample, value in zip(samples, known[name], strict=True):
+                sample[name] = value
         return list(samples)
     full = []
     for place, sample in enumerate(samples):
