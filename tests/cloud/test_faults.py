@@ -53,6 +53,7 @@ MODES: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*trying again for up to:RuntimeWarning")  # given after 5 silent seconds
 @pytest.mark.parametrize("name", MODES)
 def test_same_bytes(folder: str, proxy: Proxy, name: str) -> None:
     proxy.become(MODES[name])
