@@ -11,13 +11,8 @@ namespace bushel {
 
 namespace {
 
-constexpr std::uint64_t golden = 0x9E3779B97F4A7C15;
-
-std::uint64_t mix64(std::uint64_t word) {
-    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
-    word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
-    return word ^ (word >> 31);
-}
+// The hash `derive` of docs/order.md goes on from the hash of some words to that of one more.
+std::uint64_t derive_more(std::uint64_t state, std::uint64_t word) { return mix64((state ^ word) + golden); }
 
 // The draws in ascending order of their sets, and of one set as they come: by counting, unless there are many more
 // sets.
@@ -48,8 +43,6 @@ std::size_t bucket_of(double number, double scale, std::size_t buckets) {
 }
 
 }  // namespace
-
-std::uint64_t derive_more(std::uint64_t state, std::uint64_t word) { return mix64((state ^ word) + golden); }
 
 void mixed_draws(const std::int64_t *draws, std::size_t count, const std::int64_t *shares, std::size_t sets,
                  std::size_t width, std::uint64_t state, std::int64_t *set, std::int64_t *number) {

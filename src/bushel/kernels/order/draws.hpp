@@ -6,9 +6,6 @@
 
 namespace bushel {
 
-// The hash `derive` of docs/order.md goes on from the hash of some words to that of one more.
-std::uint64_t derive_more(std::uint64_t state, std::uint64_t word);
-
 // Write the set of each draw, and the number of earlier draws from that set. Draws are divided into blocks of `width`,
 // with `shares[i]` draws from set i, which are permuted with a key: `state` goes on with the number of the block. The
 // last block is remembered, so draws should ascend.

@@ -8,14 +8,7 @@ namespace bushel {
 
 namespace {
 
-constexpr std::uint64_t golden = 0x9E3779B97F4A7C15;
 constexpr int smallest_bits = 6;
-
-std::uint64_t mix64(std::uint64_t word) {
-    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
-    word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
-    return word ^ (word >> 31);
-}
 
 __attribute__((always_inline)) inline std::uint32_t hash32(std::uint32_t word) {
     word = (word ^ (word >> 16)) * 0x7FEB352D;

@@ -5,6 +5,15 @@
 
 namespace bushel {
 
+// The step and the mixing function of SplitMix64, from which keys and random words are made.
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15;
+
+constexpr std::uint64_t mix64(std::uint64_t word) {
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
+    return word ^ (word >> 31);
+}
+
 // An alternating Feistel network with cycle walking, which permutes 0 to size - 1.
 class Permutation {
 public:
