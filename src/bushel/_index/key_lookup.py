@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
@@ -100,9 +101,9 @@ class KeyLookup(Struct, frozen=True):
             if keys is not None and keys[row] == key:
                 yield int(self.starts[shard]) + row
 
+    @abstractmethod
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         """Yield shard and row of the samples whose key has this hash, in ascending order."""
-        raise NotImplementedError
 
 
 class KeyTable(KeyLookup, frozen=True):

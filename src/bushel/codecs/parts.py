@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Self
@@ -44,27 +45,27 @@ class Part:
     __slots__ = ()
 
     @property
+    @abstractmethod
     def offsets(self) -> I64:
         """int64[n], where the bytes are, counted from the start of the value."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def lengths(self) -> I64:
         """int64[n], the number of bytes in each place."""
-        raise NotImplementedError
 
     @property
     def nbytes(self) -> int:
         """Number of bytes that are read for it."""
         return int(self.lengths.sum())
 
+    @abstractmethod
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with its bytes, an element per extent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
-        raise NotImplementedError
 
 
 class OutlinedPart(Part):
