@@ -267,8 +267,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             (0, 4)
         """
         place, order = self._place(), self._plan.order
-        if self._plan.rank == 0:
-            keep_counts(self._plan, max(0, place.epoch - (place.samples == 0)))
+        if self._plan.rank == 0:  # of the epoch of the last batch
+            keep_counts(self._plan, place.epoch if place.samples else max(0, place.epoch - 1))
         return LoaderState(order.version, self._fingerprint, order.seed, place.epoch, place.samples).to_dict()
 
     def load_state_dict(self, state: Mapping[str, object], *, allow_removed: bool = False) -> None:
@@ -333,7 +333,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             The keys of the batch, in its order; for packs and chunks, the keys of each row.
 
         Raises:
-            IndexError: There is no such step or rank.
+            IndexError: The step or rank does not exist.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
@@ -352,7 +352,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             A number for each name; empty for a dataset that is not a mixture with names.
 
         Raises:
-            IndexError: There is no such step or rank.
+            IndexError: The step or rank does not exist.
 
         Examples:
             >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
@@ -373,7 +373,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             In ascending order; empty if the epoch leaves the sample out. Steps are counted as for `who`.
 
         Raises:
-            KeyError: There is no such sample.
+            KeyError: The sample does not exist.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
@@ -392,7 +392,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
         Raises:
             ValueError: Without arguments: the next `for` has no batch.
-            IndexError: There is no such step or rank.
+            IndexError: The step or rank does not exist.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)

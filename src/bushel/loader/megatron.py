@@ -1,7 +1,6 @@
 """The order of Megatron-LM's GPT datasets: documents and rows that NumPy's legacy generator shuffles.
 
-`docs/order.md` specifies it. Nothing here does I/O, except that it reads the counts that `who` and `when` of an earlier
-process have kept.
+`docs/order.md` specifies it. Nothing here does I/O, except for the order that `kept_counts` keeps for later processes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The documents come in the order of a base, a permutation for example. Each window of it is packed by itself, by first
 fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies all of it.
-Nothing here does I/O.
+Nothing here does I/O, except for the counts that `kept_counts` keeps for later processes.
 """
 
 from __future__ import annotations
