@@ -64,7 +64,7 @@ class ColumnValues(StoredValues):
             It is a `numpy.ma.MaskedArray` if samples lack the value; as a mask, such an array does not choose them.
 
         Raises:
-            KeyError: There is no such column; the message says what may be meant, or which command makes it.
+            KeyError: The column does not exist; the message says what may be meant, or which command makes it.
             FormatError: The index is damaged.
 
         Examples:
@@ -89,7 +89,7 @@ class ColumnValues(StoredValues):
         Raises:
             ValueError: The condition is malformed, something in it is not allowed, it names a class that does not
                 exist, or it computes a number that is too large.
-            KeyError: There is no such column, as for `column`.
+            KeyError: The column does not exist, as for `column`.
 
         Examples:
             >>> len(ds.where("label == 'dog' and image.width >= 48"))

@@ -96,7 +96,7 @@ class Dataset(ColumnValues):
             columns: Columns of the index to show below each; by default the fields of numbers and texts.
 
         Raises:
-            KeyError: There is no such column; the message says what may be meant, or which command makes it.
+            KeyError: The column does not exist; the message says what may be meant, or which command makes it.
 
         Examples:
             >>> print(ds.show(2))
@@ -405,7 +405,7 @@ class Dataset(ColumnValues):
                 place of what would be outside, and `action_is_pad`, of bool[3], says where.
 
         Raises:
-            KeyError: There is no such field, or the index does not say how many elements samples have; the message
+            KeyError: The field does not exist, or the index does not say how many elements samples have; the message
                 names the command that records it.
             TypeError: A field has no elements, or an argument has another type.
             ValueError: An argument is out of its range, or fields have different numbers of elements in a sample.

@@ -120,7 +120,7 @@ def column_of_view(dataset: Samples, name: str) -> Part:
     """Return values and missing ones of a column, for the samples of a view.
 
     Raises:
-        KeyError: There is no such column; the message suggests names, or the command that makes it.
+        KeyError: The column does not exist; the message suggests names, or the command that makes it.
         FormatError: An index is damaged.
     """
     return part_of(dataset._reader, dataset._selection.positions, name)

@@ -110,7 +110,7 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
     """Return the name in each of two datasets: of a field or column, or `__key__`.
 
     Raises:
-        KeyError: There is no such field.
+        KeyError: The field does not exist.
         TypeError: `on` is neither a text nor a pair of texts.
     """
     if isinstance(on, str) and on not in ("key", KEY):

@@ -29,7 +29,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
 
     Raises:
         UnsupportedError: The samples are windows already.
-        KeyError: There is no such field, or the index lacks the number of its elements.
+        KeyError: The field does not exist, or the index lacks the number of its elements.
         TypeError: A field has no elements.
         ValueError: Fields that are read together have different numbers of elements, or a name is taken.
     """

@@ -29,7 +29,7 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
 
     Raises:
         SpecError: The frames have no rate.
-        KeyError: There is no such field.
+        KeyError: The field does not exist.
         TypeError: A field has no frames, or an argument has another type.
         ValueError: No frame has one of the times.
     """

@@ -51,8 +51,8 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
         split: Name of the split; None for the only one.
 
     Raises:
-        FileNotFoundError: There is no such dataset, revision or folder.
-        SpecError: There is no such configuration or split, or there are several and none was named.
+        FileNotFoundError: The dataset, revision or folder does not exist.
+        SpecError: The configuration or split does not exist, or there are several and none was named.
         FormatError: The front matter of README.md is malformed, or the files of the split have no common container.
         MissingPackageError: README.md has a front matter, and PyYAML is not installed.
         TypeError: `source` is a list.

@@ -199,7 +199,7 @@ class _Arrays(Struct, frozen=True):
         """Return the one-dimensional array of this name, dtype and size. None stands for any size.
 
         Raises:
-            FormatError: There is no such array.
+            FormatError: The array does not exist.
         """
         array = self.named.get(name)
         if array is None:

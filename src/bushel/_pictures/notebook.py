@@ -162,7 +162,7 @@ class Gallery:
         columns: Columns to show below each; by default the fields of numbers and short texts.
 
     Raises:
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
     """
 
     def __init__(self, dataset: Readable, n: int = 12, columns: Sequence[str] | None = None) -> None:

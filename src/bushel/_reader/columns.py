@@ -64,7 +64,7 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
     """Return a column of some samples, given their positions in the whole dataset.
 
     Raises:
-        KeyError: There is no such column; the message says which is meant, or which command makes it.
+        KeyError: The column does not exist; the message says which is meant, or which command makes it.
         FormatError: An index is damaged.
     """
     if isinstance(positions, Remaining):

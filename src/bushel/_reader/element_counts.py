@@ -24,7 +24,7 @@ def check_has_elements(reader: Reader, name: str, what: str) -> None:
     """Check that a field of a dataset has elements.
 
     Raises:
-        KeyError: There is no such field.
+        KeyError: The field does not exist.
         TypeError: It has none. The message begins with `what`, which needs them.
     """
     if (field := reader.fields.get(name)) is None:

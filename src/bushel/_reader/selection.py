@@ -248,7 +248,7 @@ class Selection(Struct, frozen=True):
         """Return the name of a field that is not a sequence. `what` continues the message about one that is.
 
         Raises:
-            KeyError: There is no such field.
+            KeyError: The field does not exist.
             TypeError: It is a sequence.
         """
         [name] = self.wanted([name])

@@ -176,9 +176,9 @@ def _one(_: Any) -> int:
 
 
 class _Each(Generic[T]):
-    """The items of `for_each`, for which threads ask themselves: no results wait, so that one lock per item is enough.
+    """The items of `for_each`. Each thread draws its next item itself, with one lock per item, as no results wait.
 
-    A thread for which there is no room returns, and is submitted again when there is.
+    A thread returns if its item would exceed the limit, and is submitted again when there is room.
     """
 
     def __init__(

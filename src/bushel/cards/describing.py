@@ -71,7 +71,7 @@ def card(
         The card, or the metadata as JSON. Values that Croissant cannot describe are logged as warnings.
 
     Raises:
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
         UnsupportedError: The data are not below the folder of `target`; a remote file has no SHA-256 in its index; or
             `source` is an exported index.
         OSError: A file cannot be read or written.

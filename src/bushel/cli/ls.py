@@ -30,7 +30,7 @@ class ListOptions(Struct, frozen=True):
     columns: Annotated[str | None, Option("--columns", help="Show these columns, such as label,image.width.")] = None
     sort: Annotated[
         str | None,
-        Option("--sort", help="Sort by this column, as in image.width; -image.width puts the largest first."),
+        Option("--sort", help="Sort by this column; -image.width puts the largest values first."),
     ] = None
     as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False
 

@@ -19,7 +19,7 @@ class DrawOptions(Struct, frozen=True):
     rows: Annotated[int, Option("--rows", min=1, max=200, help="Number of rows.")] = 8
     columns: Annotated[int, Option("--columns", min=1, max=200, help="Number of samples in a row.")] = 8
     side: Annotated[
-        int, Option("--side", min=16, max=1024, help="Largest width and largest height of a sample in pixels.")
+        int, Option("--side", min=16, max=1024, help="Largest width and height of the samples in pixels.")
     ] = 160
     where: Annotated[
         str | None, Option("--where", help="Only samples of this condition on columns, such as 'label == 3'.")

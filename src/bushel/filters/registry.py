@@ -59,7 +59,7 @@ def expand(name: str, stored: Buffer, size: int, side: Buffer | None = None) -> 
     Raises:
         FilterError: The stored bytes do not expand to `size` bytes, or the size is beyond `MAX_BLOCK`, or beyond what
             the stored bytes can expand to.
-        SpecError: There is no such filter.
+        SpecError: The filter does not exist.
 
     Examples:
         >>> import zlib

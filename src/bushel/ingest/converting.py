@@ -117,7 +117,7 @@ def convert(
         CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
             damaged.
         CorruptError: Stored bytes do not match their CRC.
-        KeyError: There is no such field.
+        KeyError: The field does not exist.
         FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
         FileNotFoundError, StateError: See `bushel.Writer`.
 

@@ -95,9 +95,8 @@ def plan_fields(
         if here == {"bytes"} and target.codec != "bytes":
             known_as, here = target.codec, frozenset({target.codec})
         codec = stored[target.name]
-        copied = here == {codec} or (
-            codec == "bytes" and "bytes" in here
-        )  # some shards have a more exact type, such as jpg
+        # of bytes, some shards may have a more exact type, such as jpg
+        copied = here == {codec} or (codec == "bytes" and "bytes" in here)
         plans.append(FieldPlan(source[name], target, codec, copied, known_as))
     return plans
 

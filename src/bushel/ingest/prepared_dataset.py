@@ -106,7 +106,7 @@ def prepare_dataset(
         parts: Number of parts to write; None for one dataset.
 
     Raises:
-        KeyError: There is no such field.
+        KeyError: The field does not exist.
         SpecError: The container cannot hold the samples; the message names the reason, and the containers that can.
     """
     wanted, writing = options.samples, options.writer

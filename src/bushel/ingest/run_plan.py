@@ -92,7 +92,7 @@ def check_part(parts: int | None, part: int | None) -> None:
     """Check the arguments `parts=` and `part=`.
 
     Raises:
-        ValueError: There is no such part.
+        ValueError: The part does not exist.
     """
     if parts is None and part is not None:
         raise ValueError(f"part={part} needs parts=, the number of all parts")

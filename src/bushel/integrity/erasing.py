@@ -72,7 +72,7 @@ def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasu
         index: As for `remove`.
 
     Raises:
-        IndexError: There is no such call.
+        IndexError: The call does not exist.
         UnsupportedError: The bytes lie in an object store, or in a container that is only read. The error names the
             command that writes the dataset without them.
         FormatError: Files have changed since they were indexed.

@@ -152,7 +152,7 @@ def restore(source: Any, *, call: int | None = None, index: Any = "auto") -> Rem
         index: As for `remove`.
 
     Raises:
-        IndexError: There is no such call.
+        IndexError: The call does not exist.
         UnsupportedError: The bytes of its samples are overwritten.
         InUseError: A writer is open for the dataset.
 

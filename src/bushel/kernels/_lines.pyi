@@ -65,7 +65,7 @@ class LineScanner:
             least, most: The least and the greatest number of kind 7; 0 if there are none.
 
         Raises:
-            IndexError: There is no such field.
+            IndexError: The field does not exist.
         """
     @property
     def full(self) -> bool:

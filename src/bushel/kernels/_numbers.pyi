@@ -132,7 +132,7 @@ class NumberTable:
             bad and waited, as `gather` for one column.
 
         Raises:
-            IndexError: There is no such column.
+            IndexError: The column does not exist.
             ValueError: Offsets are not ascending, or not inside ``out``; or there are both ``fill`` and ``skip``.
             ExtentError, OSError: As `gather`.
         """

@@ -98,7 +98,7 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
 
     Raises:
         TypeError: `fields` is a single name.
-        SpecError: There is no such field, or a transform is for a field that is not read.
+        SpecError: The field does not exist, or a transform is for a field that is not read.
     """
     if fields is None:
         return
@@ -125,7 +125,7 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
     Raises:
         TypeError: It, or a rule in it, is neither a function nor a rule.
         SpecError: A rule is for a field that the dataset does not have.
-        ValueError: There is no such rule.
+        ValueError: The rule does not exist.
     """
     if collate is None or callable(collate):
         return

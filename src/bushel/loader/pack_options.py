@@ -100,7 +100,7 @@ def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int
     Raises:
         ValueError: A length is missing, or a document is longer than a row.
         TypeError: The dataset has no index.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
     """
     tokens, longer, by = options.pack_tokens or 0, options.pack_longer, _costs(options.pack_by or {})
     lengths = np.zeros(len(source), np.int64)
@@ -138,7 +138,7 @@ def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[in
     Raises:
         ValueError: A length is missing, or options contradict each other.
         TypeError: `chunk_by` is not the name of a column, or the dataset has no index.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
     """
     name, tokens = options.chunk_by, options.chunk_tokens or 0
     if not isinstance(name, str) or not name.endswith(_LENGTH):
@@ -167,7 +167,7 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
     Raises:
         ValueError: A length is missing, or is not a whole number from 0.
         TypeError: The dataset has no index.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
     """
     if (own := indexed(source)) is None:
         raise TypeError(f"{argument}={name!r} names a column of an index, which {type(source).__name__} does not have")

@@ -44,7 +44,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
     Raises:
         TypeError: An option has a wrong type.
         ValueError: An option is out of its range, or two of them contradict each other.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
         UnsupportedError: An exact order of a large remote dataset whose samples have unknown places.
     """
     rank, world_size = options.rank or 0, options.world_size or 1

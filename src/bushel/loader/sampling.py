@@ -30,7 +30,7 @@ def sampled_order(
     Raises:
         ValueError: Both or another order are asked for, or weights or classes are unusable.
         TypeError: A column is named, but the dataset has no index.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
     """
     if weights is not None and balance is not None:
         raise ValueError("weights= and balance= are two orders: give only one of them")
@@ -102,7 +102,7 @@ def order_of_buckets(
     Raises:
         ValueError: Another order is asked for, a length is missing, or a sample is too long for every batch.
         TypeError: A column is named, but the dataset has no index.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
     """
     if shuffle not in (None, True, "exact"):
         raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")

@@ -31,7 +31,7 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
     """Return the batch of a step of a rank, counted from the start of the epoch.
 
     Raises:
-        IndexError: There is no such step or rank.
+        IndexError: The step or rank does not exist.
     """
     if not 0 <= rank < plan.world_size:
         raise IndexError(f"rank={rank}: the loader has the ranks 0 to {plan.world_size - 1}")

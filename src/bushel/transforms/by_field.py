@@ -36,7 +36,7 @@ def transforms_by_field(
         complete: Whether `spec` lists all fields. The fields of a stream are not known before it is read.
 
     Raises:
-        SpecError: There is no such field, or transforms without a field name are given and the number of image fields
+        SpecError: The field does not exist, or transforms without a field name are given and the number of image fields
             is not one.
         TypeError: `transforms`, or a value in it, is neither a function nor a list of functions.
     """

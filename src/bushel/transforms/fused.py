@@ -276,7 +276,7 @@ def decode_into(
         one = slice(number, number + 1)
         try:
             if _is_jpeg(data) and channels not in (1, 3):
-                expected = f"{channels} channels, as Normalize has means for"
+                expected = f"{channels} channels, one for each mean of Normalize"
                 errors[number] = codec_error("jpg", expected, "a JPEG, which has 1 or 3 here")
             elif _is_jpeg(data):
                 tables = None if seek_tables is None else seek_tables[one]

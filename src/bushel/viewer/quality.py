@@ -69,7 +69,7 @@ class Measures:
         """Return the values of a measure, or the hashes, and which of them are missing.
 
         Raises:
-            KeyError: There is no such measure.
+            KeyError: The measure does not exist.
         """
         if name == HASH:
             return self.hashes, ~self.hashed

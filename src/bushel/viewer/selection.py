@@ -87,7 +87,7 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
 
     Raises:
         ValueError: The condition is malformed.
-        KeyError: There is no such column.
+        KeyError: The column does not exist.
         FormatError: An index is damaged.
     """
     if query.everything:

@@ -213,7 +213,7 @@ class Shelf:
         """Return the measures of a field of a dataset, as far as they are known.
 
         Raises:
-            KeyError: There is no such field, or its values cannot be measured.
+            KeyError: The field does not exist, or its values cannot be measured.
         """
         found = shown.field(name)
         if found not in shown.measured:
@@ -235,7 +235,7 @@ class Shelf:
         """Return the vectors of a field, or of a file of vectors, as far as they were read.
 
         Raises:
-            KeyError: There is no such field or file.
+            KeyError: The field or file does not exist.
             ValueError: It has no vectors.
         """
         key = (shown.number, name)
@@ -259,7 +259,7 @@ class Shelf:
         """Return values and missing ones of a column of the index, of a measure, or of a likeness.
 
         Raises:
-            KeyError: There is no such column, or the field was not measured.
+            KeyError: The column does not exist, or the field was not measured.
             ValueError: The column is a likeness of vectors that there are not.
             FormatError: An index is damaged.
         """

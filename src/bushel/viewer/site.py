@@ -108,7 +108,7 @@ class Site:
         """Return the dataset that the path of a request names.
 
         Raises:
-            KeyError: There is no such dataset.
+            KeyError: The dataset does not exist.
         """
         return self.shelf.shown(request.path_params["d"])
 

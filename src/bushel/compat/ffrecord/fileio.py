@@ -47,7 +47,7 @@ def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
 
     Raises:
         InUseError: Another process writes it.
-        NoPlaceError: There is no such folder.
+        NoPlaceError: The folder does not exist.
     """
     check_folder(path)
     options = {"container": "ffrecord", "mode": "overwrite", **options}

@@ -106,7 +106,7 @@ def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.gene
     """Return the numbers of a column, one per row.
 
     Raises:
-        FormatError: There is no such column, or a number is missing.
+        FormatError: The column does not exist, or a number is missing.
     """
     column = rows.columns.get(name)
     if column is None or column.values is None or column.missing is not None:

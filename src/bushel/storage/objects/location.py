@@ -184,7 +184,10 @@ class ObjectPath(StorePath):
         return len(persistently(str(self), first)) > 0
 
     def exists(self) -> bool:
-        """Return whether the object or the folder exists. What its name looks like is asked for first."""
+        """Return whether the object or the folder exists.
+
+        A name with a suffix is looked for as an object first, other names as a folder.
+        """
         if self.suffix or not self.listable:
             return self.is_file() or self.is_dir()
         try:
