@@ -5,7 +5,7 @@
 // WORK holds i64 (number of epochs) and records: i32[epochs][10] (geometries as in the kernel's `decode_jpegs`), i64
 // (size of the JPEG in bytes), the JPEG, i64 (size of its seek table in bytes, 0 without one) and the table. For each
 // line of standard input, which has the number of an epoch, all records are decoded once into images of SIDE x SIDE x 3
-// bytes, and their number is printed. Threads and the memory of the images last from epoch to epoch, as those of a
+// bytes, and their number is printed. Threads and the memory of the images last from epoch to epoch, as in a
 // Loader do.
 #include <algorithm>
 #include <atomic>
@@ -155,7 +155,7 @@ int main(int count, char **arguments) {
         std::cout << "ready" << std::endl;
         for (std::string line; std::getline(std::cin, line);) {
             const auto epoch = static_cast<std::size_t>(std::stoul(line));
-            if ((epoch + 1) * 10 > records[0].geometries.size()) throw std::runtime_error("there is no epoch " + line);
+            if ((epoch + 1) * 10 > records[0].geometries.size()) throw std::runtime_error("unknown epoch " + line);
             team.decode_epoch(epoch);
             std::cout << records.size() << std::endl;
         }

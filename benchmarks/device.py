@@ -4,10 +4,10 @@
     python benchmarks/device.py --small                shorter rounds
 
 The photos, chosen as in images.py, are enlarged and encoded in quality 90, and repeated. Each contestant has its own
-process, which may run on so many processors only, and a Loader that gives float32 tensors of 128 photos on the GPU.
+process, which may run on 4 or on all processors, and a Loader that gives float32 tensors of 128 photos on the GPU.
 They take turns; a round counts the photos of some seconds, after some that are not counted, and ends the iteration, so
 that no batches are made ahead in the turns of others. "share" is the part of the
-photos that the GPU decodes, fixed or tuned. Pixels are compared as uint8, before Normalize, with those of the CPU.
+photos that the GPU decodes, fixed or tuned. Pixels are compared with the CPU's as uint8, before Normalize.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _load(batches: Iterator[Any], seconds: float) -> int:
 
 
 def difference(path: Path) -> dict[str, float]:
-    """Return by how many levels of 255 pixels differ from the CPU's, on average, and those of the worst photo."""
+    """Return the difference from the CPU's pixels in levels of 255: on average, and in the worst photo."""
     transforms = [RandomResizedCrop(SIDE), RandomHorizontalFlip()]
     found = []
     for gap in (2.0, None):

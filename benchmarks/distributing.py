@@ -3,8 +3,8 @@
     python benchmarks/distributing.py --peers VENV --out distributing.json
 
 VENV is an environment with `ray[data]`, webdataset, litdata, mosaicml-streaming and pillow; Bushel's workers run in
-this one, and find Ray in `.cluster/packages` (`make cluster` installs it). Seconds are those of the job; CPU
-seconds are those of all processes, with the start of the cluster, and need cgroups that this user may make. Then one
+this one, and find Ray in `.cluster/packages` (`make cluster` installs it). Seconds are the job's; CPU
+seconds are the sum of all processes, with the start of the cluster, and need cgroups that this user may make. Then one
 worker gets a SIGKILL when half of the photos are done, and the same call follows.
 """
 
@@ -60,7 +60,7 @@ class Packer:
         self.notes.mkdir(parents=True)
 
     def run(self, *, kill_after: int | None = None) -> dict[str, Any]:
-        """Run it once, and kill a worker after so many photos."""
+        """Run it once, and kill a worker after a number of photos."""
         before, started = _cpu(), time.monotonic()
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
         if self.name in OWN:
@@ -92,7 +92,7 @@ class Packer:
         return dict(json.loads(lines[-1])) if lines else {"problem": _last(done.stderr)}
 
     def _kill(self, process: subprocess.Popen[str], photos: int) -> bool:
-        """Kill a worker after so many photos. Return whether there was one."""
+        """Kill a worker after a number of photos. Return whether there was one."""
         while process.poll() is None and sum(note.stat().st_size for note in self.notes.iterdir()) < photos:
             time.sleep(0.005)
         for name in random.sample(workers := os.listdir(self.notes), len(workers)):

@@ -4,7 +4,7 @@ python benchmarks/foreign.py --out foreign.json     20,000 samples of 8 KB, in m
 python benchmarks/foreign.py --small                a tenth of them, fewer rounds
 
 Every loader runs in its own process, in turns; the first epoch of each is not counted. CPU time is that of the process
-and its children. The packages are those of `python interop/environments.py foreign`.
+and its children. The packages come from `python interop/environments.py foreign`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENVIRONMENT = "foreign"
 
 
 def run(python: Path, *arguments: str) -> str:
-    """Run the script, and return what it prints."""
+    """Run the script, and return its output."""
     command = [str(python), str(SCRIPT), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -89,7 +89,7 @@ def main() -> int:
             own[LIMITS[kind]] = partial(epoch, Path(sys.executable), "limit", kind, folder)
         results[f"{kind}: epochs"] = in_turns(own, rounds)
         show(f"{kind}: epochs", "samples", results[f"{kind}: epochs"], ["its own loader"])
-        if kind == "folder":  # of which no file is read for the index
+        if kind == "folder":  # whose files are not read for the index
             continue
         shutil.rmtree(copy / ".bushel", ignore_errors=True)
         whole = {"cat": partial(cat, copy), "Bushel": partial(index, copy)}

@@ -4,8 +4,8 @@
     python benchmarks/governing.py --samples 100000000 --compared 10000000
 
 Removing 1 % of the samples by their positions, opening the dataset before and after, and `bushel.diff` of two datasets
-with keys, of which one lacks 100 samples and has 100 other values. Times are of the clock and of the processor. The
-last figure is what was read from disk meanwhile, after the data (not the index) left the page cache.
+with keys. One of them lacks 100 samples and has 100 other values. Times are wall-clock and CPU times. The
+last figure is the number of bytes read from disk meanwhile, after the data (not the index) left the page cache.
 """
 
 from __future__ import annotations

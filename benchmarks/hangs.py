@@ -65,7 +65,7 @@ def work(number):
     return number
 
 multiprocessing.set_start_method("spawn")
-with multiprocessing.Pool(2) as pool:  # there is no `if __name__ == "__main__":`
+with multiprocessing.Pool(2) as pool:  # without `if __name__ == "__main__":`
     print(pool.map(work, range(4)))
 """
 

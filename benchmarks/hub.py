@@ -107,7 +107,7 @@ def epoch(task: str, peer: str, place: str, local: str, number: int) -> Timing:
 
 
 def place_of(task: str, peer: str, root: str, archives: Path) -> str:
-    """Return what a contestant reads."""
+    """Return the samples that a contestant reads."""
     name = peer.partition(":")[0]
     return {"webdataset": str(archives), "litdata": f"{root}/{task}-litdata"}.get(name, f"{root}/{task}")
 

@@ -3,7 +3,7 @@
     python benchmarks/index_columns.py [--containers tar bag] [--runs 5]
 
 Samples are photos of 65 kB with a label, records of 200 bytes with a label, arrays through `extend`, and short texts.
-Times are those of this process, user and system, per sample; medians of the runs. Data are written to memory.
+Times are CPU times of this process, user and system, per sample; medians of the runs. Data are written to memory.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Simulated:
 
 
 def simulate(parts: int, folder: Path) -> dict[str, float]:
-    """Run and finish so many simulated parts. Return the peaks of memory in MiB, and CPU seconds."""
+    """Run and finish a number of simulated parts. Return the peaks of memory in MiB, and CPU seconds."""
     with bushel.Writer(folder / "template", {"x": "bytes"}, container="tar") as writer:
         for sample in range(SAMPLES):
             writer.append({"x": b"x"}, key=f"000000/{sample:03d}")

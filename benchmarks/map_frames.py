@@ -5,7 +5,7 @@
 
 Chromium moves and zooms the map for some hundred frames, and a pointer goes over it. The time of a frame is that of the
 page's callbacks for it, without the drawing itself, which a graphics card does: without one, software does it, the map
-draws fewer points while it moves, and `--drawing` waits for what is drawn.
+draws fewer points while it moves, and `--drawing` waits until they are drawn.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=100_000)
     parser.add_argument("--frames", type=int, default=600)
     parser.add_argument(
-        "--drawing", action="store_true", help="wait until the points are drawn, by whatever draws them"
+        "--drawing", action="store_true", help="wait until the points are drawn, with or without a graphics card"
     )
     options = parser.parse_args()
     rng = np.random.default_rng(0)

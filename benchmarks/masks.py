@@ -87,7 +87,7 @@ def main() -> None:
             except RuntimeError as error:
                 skipped[name] = str(error)
         results = {"crops": in_turns(serving, rounds)}
-        for name, one in serving.items():  # the same crops of the same masks, but for ties between two pixels
+        for name, one in serving.items():  # the same crops of the same masks, except for ties between two pixels
             console.print(f"{name}: the mean of the first masks is {one.answer['mask']:.3f}")
     show(f"{len(photos)} photos and masks", "samples", results["crops"], ["bushel"])
     save(options.out, results, skipped)

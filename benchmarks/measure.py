@@ -78,7 +78,7 @@ def how_to_make(environment: str | None) -> str:
 
 
 class InEnvironment:
-    """What is measured in an environment of `.interop`, or, without one, in this interpreter."""
+    """The measurements in an environment of `.interop`, or, without one, in this interpreter."""
 
     __slots__ = ()
 
@@ -207,7 +207,7 @@ def show(title: str, unit: str, rates: Mapping[str, Rate], against: Sequence[str
 
 
 def save(path: Path | None, results: Mapping[str, Any], skipped: Mapping[str, str]) -> None:
-    """Write the results as JSON with a description of the machine. Print what was skipped and why."""
+    """Write the results as JSON with a description of the machine. Print the skipped measurements and the reasons."""
     for name, reason in skipped.items():
         console.print(f"skipped: {name} ({reason})")
     if path is None:

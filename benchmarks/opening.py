@@ -2,8 +2,9 @@
 
     python benchmarks/opening.py --out opening.json
     python benchmarks/opening.py --small                   a tenth of the records, fewer rounds
-    python benchmarks/opening.py --shards 100000           instead, a dataset of so many shards of 10,000 samples each
-    python benchmarks/opening.py --shards 10000 --keys     instead, keys of so many shards, by the key file and without
+    python benchmarks/opening.py --shards 100000           instead, a dataset of this number of shards of 10,000 samples
+    each python benchmarks/opening.py --shards 10000 --keys     instead, keys of this number of shards, by the key file
+    and without
 
 Each round opens each dataset in a new process, after its imports and with its files in memory, and reads one record.
 With --shards, it opens a dataset whose data and tables are sparse files, with and without its table of shards, loads
@@ -267,7 +268,7 @@ def many_keys(shards: int, rounds: int) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Run the benchmark with the options of the command line."""
     parser = options_parser("Opening a dataset.", "a tenth of the records, fewer rounds")
-    parser.add_argument("--shards", type=int, help="open a dataset of so many shards, and nothing else")
+    parser.add_argument("--shards", type=int, help="open a dataset of this number of shards, and nothing else")
     parser.add_argument("--keys", action="store_true", help="with --shards: look up keys, and nothing else")
     options = parser.parse_args()
     if options.shards:

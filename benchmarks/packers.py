@@ -1,7 +1,7 @@
 """Pack a folder of JPEG files unchanged: `packers.py PACKER FOLDER OUT [--sync]`, in the environment of PACKER.
 
-Prints one JSON object: images, wall and CPU seconds, and bytes of what was written. Reading the files is part of the
-job, starting Python is not. With `--sync`, what was written is on disk before the clock stops.
+Prints one JSON object: images, wall and CPU seconds, and bytes of the output. Reading the files is part of the
+job, starting Python is not. With `--sync`, the output is on disk before the clock stops.
 """
 
 from __future__ import annotations

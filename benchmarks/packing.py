@@ -28,7 +28,7 @@ def copies(source: Path, count: int) -> Path:
     """Return a flat folder of at least `count` JPEG files, copies of the photos under `source`."""
     photos = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     if not photos:
-        raise SystemExit(f"there are no JPEG files in {source}")
+        raise SystemExit(f"no JPEG files in {source}")
     folder = SCRATCH / f"photos-{count}"
     if not folder.exists():
         part = folder.with_name(folder.name + ".part")

@@ -1,6 +1,6 @@
 """Benchmark of photos in Parquet files: random reads, an epoch in blocks, and random crops against `datasets`.
 
-    python benchmarks/parquet.py --photos FOLDER --out parquet.json         1,000 photos (those of the folder, repeated)
+    python benchmarks/parquet.py --photos FOLDER --out parquet.json         1,000 photos (from the folder, repeated)
     python benchmarks/parquet.py --photos FOLDER --peers VENV/bin/python    also epochs with `datasets` of that Python
 
 It needs pyarrow. Contestants take turns in this process, except `datasets`, which has its own; CPU time is that of the

@@ -1,6 +1,6 @@
 """Benchmark of loading photos: random crops of 224 pixels, mirrored half of the time, in uint8 batches of 128.
 
-python benchmarks/photos.py --photos FOLDER --out photos.json    5,000 JPEGs (those of the folder, repeated)
+python benchmarks/photos.py --photos FOLDER --out photos.json    5,000 JPEGs (from the folder, repeated)
 python benchmarks/photos.py --photos FOLDER --small              500 of them, fewer rounds
 
 Every loader runs in its own process and environment, on all cores. They take turns; the first epoch of each is not

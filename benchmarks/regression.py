@@ -39,7 +39,7 @@ def run_case(name: str, data: Path) -> float:
 
 
 def called(python: str, *options: str, cwd: Path) -> str:
-    """Run this script with an interpreter, in a process of its own; returns what it prints."""
+    """Run this script with an interpreter, in a process of its own, and return its output."""
     command = [python, str(Path(__file__).absolute()), *options]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd).stdout
 

@@ -1,4 +1,4 @@
-"""The cases of benchmarks/regression.py: what the data are, and what is done with them.
+"""The cases of benchmarks/regression.py: the data, and the operations on them.
 
 Each version of Bushel writes the data that it reads, by `make`, so the cases use only what all compared versions have.
 """
@@ -200,7 +200,7 @@ def convert(data: Path) -> None:
 
 
 def deflate(data: Path) -> None:
-    """Read members of a zip at random, each of which is a deflated block."""
+    """Read members of a zip at random. Each is a deflated block."""
     _read_at_random(data / "texts.zip", 40)
 
 
@@ -277,7 +277,7 @@ CASES: dict[str, Callable[[Path], None]] = {
     "write gulp": write("gulp", 50_000),
     "write recordio": write("recordio", 200_000),
 }
-"""What is measured, by name."""
+"""The measurements, by name."""
 
 
 def _read_at_random(path: Path, reads: int) -> None:

@@ -94,7 +94,7 @@ def local(root: Path, count: int, rounds: int) -> tuple[dict[str, Rate], dict[st
         for backend in BACKENDS:
             peer = stack.enter_context(lerobot(root, backend))
             try:
-                peer([[0]])  # imports, and what is made on first use
+                peer([[0]])  # imports, and initialises lazily made objects
             except RuntimeError as error:
                 skipped[f"LeRobotDataset, {backend}"] = str(error)
                 continue

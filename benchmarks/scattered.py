@@ -2,10 +2,10 @@
 
     python benchmarks/scattered.py --base /path/to/other/version/bin/python
 
-A record that contains RecordIO's magic word is stored in parts. The S3 server is that of `cloud.py`, behind a proxy
-that waits before each answer (`--latency`); another version of Bushel, if given, reads the same file in turns with this
-one. A sample of a .tgz is read through its index, and by a scan from the beginning, which an archive without an index
-needs.
+A record that contains RecordIO's magic word is stored in parts. The S3 server is the one of `cloud.py`, reached through
+a proxy that waits before each answer (`--latency`); another version of Bushel, if given, reads the same file in turns
+with this one. A sample of a .tgz is read through its index, and by a scan from the beginning, which an archive without
+an index needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAMPLES, TEXT = 2000, 40_000
 
 
 def make_records(path: Path) -> None:
-    """Write records of 100 kB, each of which has the magic word often enough to be stored in many parts."""
+    """Write records of 100 kB, which contain the magic word often enough to be stored in many parts."""
     rng = np.random.default_rng(0)
     with bushel.Writer(path, {"data": "bytes"}, container="recordio") as writer:
         for _ in range(RECORDS):

@@ -38,7 +38,7 @@ from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 from measure import console, machine, options_parser, save
 from served import PEERS
 
-site.addsitedir(str(PEERS))  # of which crop.py is one, for the processes of the DataLoader too
+site.addsitedir(str(PEERS))  # has crop.py, also for the processes of the DataLoader
 
 import crop
 
@@ -102,7 +102,7 @@ class Training:
 
     Attributes:
         images_per_second: Images per second.
-        waiting: The part of the time in which the device had no work; None on the CPU, which cannot tell.
+        waiting: The part of the time in which the device had no work; None on the CPU, where it is unknown.
         cpu_ms: CPU time of the process per image, in milliseconds; without that of worker processes.
     """
 
@@ -170,7 +170,7 @@ def with_bushel(
     transforms: Any = {"image": [RandomResizedCrop(SIDE), RandomHorizontalFlip()]}
     options |= {"device": device, "pin_memory": True} if device.type == "cuda" else {}
     dataset = bushel.open(path)
-    repeated = dataset[np.arange(1 << 20) % len(dataset)]  # an epoch that is as long as those of real training
+    repeated = dataset[np.arange(1 << 20) % len(dataset)]  # an epoch as long as in real training
     loader = bushel.Loader(
         repeated, size, shuffle=True, seed=0, transforms=transforms, drop_last=True, to="torch", **options
     )

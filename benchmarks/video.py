@@ -84,7 +84,7 @@ def main() -> None:
     if not GULPIO2.exists():
         skipped["gulpio2"] = how_to_make("gulpio2")
     elif shutil.which("ffmpeg") is None:
-        skipped["gulpio2"] = "there is no ffmpeg, which it runs"
+        skipped["gulpio2"] = "ffmpeg, which it runs, is not installed"
     else:
         contestants["gulpio2"] = packing("gulpio2", GULPIO2, folder, frames)
     rates = in_turns(contestants, 2 if options.small else 5)

@@ -3,7 +3,7 @@
     python benchmarks/whole.py --out whole.json
     python benchmarks/whole.py --small                 3 and 12 megapixels, fewer rounds
 
-An image is many photos side by side (those of --photos, by default the sample data), with 4:2:0 chroma at quality 90.
+An image is many photos side by side (from --photos, by default the sample data), with 4:2:0 chroma at quality 90.
 Each measurement is a process that decodes one file several times. Memory is the peak of its resident pages, less what
 it had before and the size of the pixels.
 """

@@ -68,7 +68,7 @@ def find_photos(folder: Path) -> list[Photo]:
     """Return the JPEG files of a folder, sorted. Keys have no dots, because a dot ends the key in a tar."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     if not paths:
-        raise FileNotFoundError(f"there are no JPEG files in {folder}")
+        raise FileNotFoundError(f"no JPEG files in {folder}")
     labels = {parent: number for number, parent in enumerate(sorted({path.parent for path in paths}))}
     keys = [path.relative_to(folder).with_suffix("").as_posix().replace(".", "_") for path in paths]
     return [Photo(path, key, labels[path.parent]) for path, key in zip(paths, keys, strict=True)]

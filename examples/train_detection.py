@@ -42,7 +42,7 @@ def make_model() -> nn.Module:
 
 
 def compare(output: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return of (5, height, width): scores (cells), and for boxes (n, 4), what is in them and IoU (cells, n) each."""
+    """Return of (5, height, width): scores (cells), and for boxes (n, 4) their contents and IoU (cells, n) each."""
     y, x = torch.meshgrid(*(CELL * (torch.arange(size) + 0.5) for size in output.shape[1:]), indexing="ij")
     middles, sides = torch.stack([x.flatten(), y.flatten()], 1), nn.functional.softplus(output[1:]).flatten(1).T * CELL
     low, high = (middles - sides[:, :2])[:, None], (middles + sides[:, 2:])[:, None]

@@ -40,7 +40,7 @@ def image_augmentation(image: npt.NDArray[np.uint8]) -> Array:
 
 
 augmenting: list[tuple[Any, Any]] = [
-    # call whatever augmentation you like for individual images
+    # call any augmentation for individual images
     (".img", image_augmentation),
     # this line ensures that any other sample components are carried along unchanged
     ("", lambda x: x),

@@ -1,7 +1,7 @@
 """A TCP proxy that hands on every answer a fixed time later: ``delay.py SERVER MILLISECONDS``.
 
-It prints its URL, and runs until it is terminated. Requests pass at once, so the time is that of a round trip; what is
-on its way is not limited, as on a fast network.
+It prints its URL, and runs until it is terminated. Requests pass at once, so the time is the time of a round trip. Data
+on the way are not limited, as on a fast network.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def mds(notes: Path) -> Job:
 
 
 def keys_in(packer: str, out: Path) -> Iterator[str]:
-    """Yield the keys of what was written, as the packer's own reader gives them."""
+    """Yield the keys of the output, as the packer's own reader gives them."""
     if packer.startswith("bushel"):
         import bushel
 

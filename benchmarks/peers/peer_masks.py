@@ -27,7 +27,7 @@ Batches = Iterator[tuple[Any, Any]]
 
 
 def by_bushel(folder: Path, number: int) -> Batches:
-    """Load with threads of a Loader. Its crops are those of the file, since that was made by its order."""
+    """Load with threads of a Loader. Its crops equal the file's, since the file was made in its order."""
     import bushel
     from bushel.transforms import Mask, RandomHorizontalFlip, RandomResizedCrop
 

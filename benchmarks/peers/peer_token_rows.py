@@ -171,7 +171,7 @@ def main() -> None:
     options = parser.parse_args()
     read = READERS[options.reader](options.folder)
     used = size = 0
-    for batch in read(99):  # makes what is made on first use, and touches all pages
+    for batch in read(99):  # initialises lazily made objects, and touches all pages
         used, size = used + int(np.count_nonzero(batch)), size + batch.size
     print("ready", flush=True)
     for line in sys.stdin:

@@ -51,7 +51,7 @@ def with_torchcodec(folder: Path, mode: str = "exact") -> Read:
 
 
 def windows_with_bushel(folder: Path, windows: int) -> Read:
-    """Read windows by a view: those of a clip in a batch are decoded together."""
+    """Read windows by a view: all windows of a clip in a batch are decoded together."""
     import bushel
 
     view = bushel.open(folder / "packed").windows("video", FRAMES, hop=1)

@@ -1,4 +1,4 @@
-"""The records of all peers: ``length`` bytes, of which the first eight are the record's position."""
+"""The records of all peers: ``length`` bytes; the first eight are the record's position."""
 
 from __future__ import annotations
 

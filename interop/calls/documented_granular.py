@@ -48,7 +48,7 @@ _OF_GRANULAR = (
         apart=("files",),
     ),
     Documented("prints a line that names the key", original="Error (en|de)coding key", apart=("printed", "files")),
-    Documented("A missing encoder or decoder is found when it is needed", dropin="there is no function for the type"),
+    Documented("A missing encoder or decoder is found when it is needed", dropin="no function was given for the type"),
     Documented("A wrong index of a bag gives wrong bytes", original=GIVES, dropin="OutOfRangeError"),
     Documented("A wrong index of a bag gives wrong bytes", call=r"list\(x\)", original="not enough values to unpack"),
     Documented(
@@ -129,7 +129,7 @@ BAGS = (
         original='"raises"',
     ),
     Documented(
-        "A missing encoder or decoder is found when it is needed (bags)", dropin="there is no function for the type"
+        "A missing encoder or decoder is found when it is needed (bags)", dropin="no function was given for the type"
     ),
     Documented("`flush` of a sharded writer (bags) is an `AttributeError`", original="no attribute 'specwritten'"),
     Documented(

@@ -271,8 +271,8 @@ def test_samples_without_keys_or_elements(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "words", "arguments", "options"),
     [
-        (KeyError, "there is no field 'no'", ("no", 2), {}),
-        (KeyError, "there is no field 'no'", ("steps", 2), {"also": ["no"]}),
+        (KeyError, "unknown field 'no'", ("no", 2), {}),
+        (KeyError, "unknown field 'no'", ("steps", 2), {"also": ["no"]}),
         (TypeError, "needs a sequence, a clip, a sound or an array", ("label", 2), {}),
         (TypeError, "give the length", ("steps",), {}),
         (TypeError, "also= as a list", ("steps", 2), {"also": "poses"}),

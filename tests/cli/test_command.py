@@ -96,7 +96,7 @@ def test_given_options(groups: dict[str, Any], options: list[str]) -> None:
 def test_slurm_gets_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = PartOptions(parts=3, engine="slurm")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="there is no sbatch on this machine"):
+    with pytest.raises(FileNotFoundError, match="sbatch was not found on this machine"):
         options.check()
     (tmp_path / "sbatch").write_text("#!/bin/sh\n")
     (tmp_path / "sbatch").chmod(0o755)

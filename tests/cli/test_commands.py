@@ -132,8 +132,8 @@ def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     assert "unknown container 'rar'" in fails("convert", data, out, "-c", "rar")
     assert "zip datasets are read where they lie, and not written" in fails("convert", data, out, "-c", "zip")
     assert "does not imply a container" in fails("convert", data, out)
-    assert "there is no field 'x': the fields are" in fails("convert", data, out, "-c", "tar", "--fields", "x")
-    assert "there is no file or folder" in fails("convert", tmp_path / "nowhere", out, "-c", "tar")
+    assert "unknown field 'x': the fields are" in fails("convert", data, out, "-c", "tar", "--fields", "x")
+    assert "no such file or folder:" in fails("convert", tmp_path / "nowhere", out, "-c", "tar")
     assert "invalid size 'much'" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")
     assert "write to another path, or replace the source with --overwrite" in fails("convert", data, data, "-c", "tar")
     assert "generation" in fails("convert", data, out, "-c", "bag", "--generation", "Z")
@@ -291,7 +291,7 @@ def test_cat(data: Path) -> None:
     assert lines(run("cat", data, "--fields", "label")) == [
         {"__key__": key(number), "label": sample(number)["label"]} for number in range(7)
     ]
-    assert "there is no field 'x'" in fails("cat", data, "--fields", "x")
+    assert "unknown field 'x'" in fails("cat", data, "--fields", "x")
 
 
 def test_cat_of_every_kind_of_value(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_get(data: Path, tmp_path: Path) -> None:
     for arguments, says in (
         ((99,), "position 99 is out of range: the dataset has 7 samples"),
         (("nobody",), "no sample has the key 'nobody'"),
-        ((0, "x"), "there is no field 'x': the fields are image, label"),
+        ((0, "x"), "unknown field 'x': the fields are image, label"),
         ((0, "image[1]"), "field 'image' is not a sequence"),
         ((0, "image", "-o", tmp_path / "no" / "x"), "No such file or directory"),
     ):

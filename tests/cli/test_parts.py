@@ -78,7 +78,7 @@ def test_without_slurm_no_plan_is_written(tmp_path: Path, monkeypatch: pytest.Mo
     photos = image_folder(tmp_path / "photos", 9)
     monkeypatch.setenv("PATH", str(tmp_path))
     options = ["-c", "tar", "--parts", "5", "--engine", "slurm"]
-    assert "there is no sbatch on this machine" in fails("pack", photos, tmp_path / "out", *options)
+    assert "sbatch was not found on this machine" in fails("pack", photos, tmp_path / "out", *options)
     assert not (tmp_path / "out").exists()
 
 
@@ -101,5 +101,5 @@ def test_arrays_are_as_long_as_slurm_allows(monkeypatch: pytest.MonkeyPatch) -> 
         "b",
     ]
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(FileNotFoundError, match="no sbatch"):
+    with pytest.raises(FileNotFoundError, match="sbatch was not found"):
         slurm.submit(["bushel", "pack"], "out", [1])

@@ -21,7 +21,7 @@ def test_the_module_is_the_command(tmp_path: Path) -> None:
     assert done.stdout == f"{bushel.__version__}\n"
     done = subprocess.run(bushel_command("info", tmp_path / "nowhere"), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"bushel: there is no file or folder {tmp_path / 'nowhere'}\n"
+    assert done.stderr == f"bushel: no such file or folder: {tmp_path / 'nowhere'}\n"
 
 
 def test_the_command_line_alone_imports_nothing_heavy() -> None:

@@ -18,5 +18,5 @@ def test_convert_takes_a_view(tmp_path: Path) -> None:
     with bushel.open(tmp_path / "out") as found:
         assert [found[number]["label"] for number in range(len(found))] == [0, 1]
         assert len(found) == 2
-    assert "there is no view 'tow'" in fails("convert", data, tmp_path / "other", "-c", "tar", "--view", "tow")
+    assert "unknown view 'tow'" in fails("convert", data, tmp_path / "other", "-c", "tar", "--view", "tow")
     assert not (tmp_path / "other").exists()

@@ -47,7 +47,7 @@ def test_a_condition_and_a_start(data: Path, tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         (["out.gif"], "should end in"),
-        (["out.png", "--field", "nothing"], "there is no field 'nothing'"),
+        (["out.png", "--field", "nothing"], "unknown field 'nothing'"),
         (["out.png", "--where", "lable == 1"], "label"),
         (["out.png", "--start", "99"], "no samples to draw"),
     ],

@@ -159,7 +159,7 @@ def test_abbreviated_and_unknown_options_of_the_originals(tmp_path: Path) -> Non
         ("pack photos out -c tar --engine nothing", "unknown engine 'nothing'"),
         ("cat train-0.tar 0", "`bushel get PATH KEY` prints one sample"),
         ("info empty", "this folder is empty"),
-        ("views train-0.tar --delete x", "there is no view 'x': no view is saved"),
+        ("views train-0.tar --delete x", "unknown view 'x': no view is saved"),
         ("split train-0.tar out ../other=1", "'../other' cannot be the name of a dataset in the target"),
         ("split train-0.tar out a=0.5 /b=0.5", "'/b' cannot be the name of a dataset in the target"),
     ],
@@ -189,7 +189,7 @@ def test_messages_name_options_and_not_arguments_of_python(tars: list[Path], mon
 
 
 def test_info_without_a_dataset(tmp_path: Path) -> None:
-    assert "there is no file or folder" in fails("info", tmp_path / "nowhere")
+    assert "no such file or folder:" in fails("info", tmp_path / "nowhere")
     assert "this folder is empty" in fails("info", tmp_path, code=1)
     (tmp_path / "x.py").write_text("x")
     assert "any container that Bushel reads" in fails("info", tmp_path / "x.py", code=1)

@@ -160,7 +160,7 @@ def test_what_a_container_cannot_hold_is_reported(tmp_path: Path) -> None:
         writer.append({"x": np.zeros(3)})
     with pytest.raises(SpecError, match="gulp .*; use bag, tar, ffrecord or recordio"):
         bushel.convert(tmp_path / "in", tmp_path / "out", container="gulp")
-    with pytest.raises(KeyError, match="there is no field 'y': the fields are x"):
+    with pytest.raises(KeyError, match="unknown field 'y': the fields are x"):
         bushel.convert(tmp_path / "in", tmp_path / "out", container="tar", fields=["y"])
     with pytest.raises(SpecError, match="unknown codec 'foo'"):
         bushel.convert(tmp_path / "in", tmp_path / "out", container="tar", spec={"x": "foo"})

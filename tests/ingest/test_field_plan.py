@@ -36,7 +36,7 @@ def test_fields_keep_their_order_and_types(fields: list[str], rename: dict[str, 
 
 def test_unknown_fields_are_refused() -> None:
     for fields, rename, spec in ((["x"], {}, {}), (None, {"x": "y"}, {}), (None, {}, {"x": "jpg"})):
-        with pytest.raises(KeyError, match="there is no field 'x': the fields are image, label, words, raw"):
+        with pytest.raises(KeyError, match="unknown field 'x': the fields are image, label, words, raw"):
             target_fields(SOURCE, get_container("tar"), fields=fields, rename=rename, spec=spec)
 
 

@@ -202,7 +202,7 @@ def test_datasets_of_different_fields_are_merged_or_refused_in_words(place: Path
 
 def test_what_views_are_not_made_of(place: Path) -> None:
     dataset: Any = bushel.open("numbers.tar")
-    with pytest.raises(KeyError, match=r"there is no column '__key__': keys are not in a column: ds\.select\(keys="):
+    with pytest.raises(KeyError, match=r"unknown column '__key__': keys are not in a column: ds\.select\(keys="):
         dataset.where("__key__ == 'a'")
     with pytest.raises(ValueError, match=r"expected a condition .*: ds\.filter takes a function"):
         dataset.where(lambda sample: True)

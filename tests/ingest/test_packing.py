@@ -199,7 +199,7 @@ class TestBytes:
             bushel.pack([{"x": 1}], tmp_path / "y.tar", orient=True)
 
     def test_transforms_without_images(self, tmp_path: Path) -> None:
-        with pytest.raises(SpecError, match="there is no image field"):
+        with pytest.raises(SpecError, match="the dataset has no image field"):
             bushel.pack([{"x": 1}], tmp_path / "x.tar", transforms=[inverted])
 
 

@@ -333,7 +333,7 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
     assert [one.reason for one in bushel.removals(path)] == ["opt-out", "x"]
     with pytest.raises(IndexError):
         bushel.remove(path, positions=[99], reason="x")
-    with pytest.raises(IndexError, match="there is no call 7"):
+    with pytest.raises(IndexError, match="unknown call 7"):
         bushel.restore(path, call=7)
     with bushel.Writer(path, mode="append"), pytest.raises(bushel.InUseError):
         bushel.remove(path, keys=["k06"], reason="x")

@@ -58,7 +58,7 @@ def test_every_change_is_found(tmp_path: Path) -> None:
     digest.write_text("else")
     assert messages(path) == ["this is not a digest of version 1"]
     digest.unlink()
-    assert messages(path) == ["there is no digest: `bushel sign` writes one"]
+    assert messages(path) == ["the digest is missing: `bushel sign` writes one"]
     bushel.sign(path)
     (path / "shard-000000.tar").write_bytes(bytes(2048) + b"x")
     assert "the dataset cannot be opened" in messages(path)[0]
@@ -120,7 +120,7 @@ def test_signatures(tmp_path: Path) -> None:
     run("sign", path, "--key", tmp_path / "bob")
     assert "is not signed by ann" in run("verify", path, *given, code=1)
     assert json.loads(run("sign", path, "--json"))["signature"] is None
-    assert "there is no signature" in run("verify", path, *given, code=1)
+    assert "the signature is missing" in run("verify", path, *given, code=1)
     run("sign", path, "--key", tmp_path / "ann")
     digest = path / ".bushel/digest.txt"
     digest.write_text(digest.read_text().replace("# samples", "#  samples"))

@@ -117,7 +117,7 @@ class MemoryDataset:
 
     def position(self, key: str) -> int:
         if key not in self.keys:
-            raise KeyError(f"there is no sample {key!r}")
+            raise KeyError(f"unknown sample {key!r}")
         return self.keys.index(key)
 
     def location(self, position: int, field: str) -> tuple[str, int]:

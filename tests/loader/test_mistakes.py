@@ -112,7 +112,7 @@ def test_chunks_that_are_longer_than_all_documents(tmp_path: Path) -> None:
 
 
 def test_padding_is_named_where_a_rule_is_unknown(photos: bushel.Dataset) -> None:
-    with pytest.raises(ValueError, match=r"'pad'}: there is no such rule: .*; bushel\.loader\.Padded\(0\) pads"):
+    with pytest.raises(ValueError, match=r"'pad'}: unknown rule: .*; bushel\.loader\.Padded\(0\) pads"):
         untyped.Loader(photos, 2, collate={"n": "pad"})
 
 

@@ -64,7 +64,7 @@ def test_the_page_shows_what_a_rank_gets(texts: bushel.Dataset, chunks: bool) ->
         assert [texts.keys[int(position)] for position, _ in listed] == keys
         assert page.count("<rect ") == len(keys)
         assert "&lt;" in page  # the tokenizer's text
-        assert "there is no" in client.get("/d/0/batches?loader=other").text
+        assert "unknown loader" in client.get("/d/0/batches?loader=other").text
         lost = client.get("/d/0/batches?step=100000")
         assert lost.status_code == 200
         assert "step=100000" in lost.text

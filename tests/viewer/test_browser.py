@@ -417,7 +417,7 @@ def test_the_batches_of_training_are_shown(tab: Page) -> None:
 def test_a_verification_runs_from_the_page(tab: Page) -> None:
     page = tab.open("/d/0/shards")
     page.click("#run")
-    until(page, "document.getElementById('told').textContent.startsWith('ok')")
+    until(page, "document.getElementById('report').textContent.startsWith('ok')")
     page.wait_for_selector(".map .ok")
     assert tab.errors == []
 

@@ -46,7 +46,7 @@ def test_points_are_drawn_chosen_and_tagged(browser: Any, tmp_path: Path, kind: 
         tab = Page(browser, viewer.url)
         page = tab.open(f"/d/0/map{query}")
         page.wait_for_selector(f"#points[data-drawn='{kind}']")
-        assert "39 points; 1 sample has no such vector" in page.locator("#told").inner_text()
+        assert "39 points; 1 sample has no such vector" in page.locator("#report").inner_text()
         assert page.locator("#legend li").count() == 2
         assert page.evaluate(COLOURED) >= 2
         box = page.locator("#points").bounding_box()

@@ -56,7 +56,7 @@ def test_texts_are_sorted(client: Any) -> None:
         ({"where": "lable == 3"}, 404, "label"),
         ({"where": "label =="}, 400, "malformed"),
         ({"where": "__import__('os').system('true')"}, 400, ""),
-        ({"sort": "nothing"}, 404, "there is no column 'nothing'"),
+        ({"sort": "nothing"}, 404, "unknown column 'nothing'"),
     ],
 )
 def test_what_is_wrong_with_a_query_is_reported(client: Any, query: dict[str, str], status: int, why: str) -> None:

@@ -87,7 +87,7 @@ def test_stored_pictures_are_shown_beside(client: Any) -> None:
 
 def test_a_step_after_the_last_is_reported(client: Any) -> None:
     text = client.get("/d/0/training?batch=4&world=3&rank=0&step=9").text
-    assert "there is no step 9" in text
+    assert "step 9 does not exist" in text
 
 
 @pytest.mark.parametrize(

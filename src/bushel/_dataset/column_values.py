@@ -22,7 +22,7 @@ class ColumnValues(StoredValues):
 
     @property
     def labels(self) -> Labels:
-        """Names of classes, in the order of their numbers, by field: `ds.labels["label"][3]`. Empty if there are none.
+        """Names of classes, in the order of their numbers, by field: `ds.labels["label"][3]`; empty without them.
 
         Raises:
             SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.

@@ -279,7 +279,7 @@ class Dataset(ColumnValues):
 
         Raises:
             ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
-            KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
+            KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
 
         Examples:
             >>> parts = ds.split(train=0.75, val=0.25, stratify="label")

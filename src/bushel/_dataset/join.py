@@ -133,11 +133,11 @@ def _meant(dataset: Dataset, name: str) -> str:
         return KEY
     if not _can_name(dataset, name):
         known = [each for each in (*dataset.spec, *dataset.columns) if _can_name(dataset, each)]
-        possible = f"those that may be are {', '.join(dict.fromkeys(known)) or 'none'}."
+        possible = f"possible are {', '.join(dict.fromkeys(known)) or 'none'}."
         meant = did_you_mean(name, known) or possible
         raise KeyError(
-            f"on={name!r}: there is no such field or column of texts or whole numbers: {meant} `bushel index --columns "
-            f"{name}` adds a column"
+            f"on={name!r} is not a field or column of texts or whole numbers: {meant} "
+            f"`bushel index --columns {name}` adds a column"
         )
     return name
 

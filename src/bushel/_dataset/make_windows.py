@@ -38,7 +38,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
     reader, selection = dataset._reader, dataset._selection
     for name in shape.offsets:
         if name not in selection.fields:
-            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(selection.fields) or 'none'}")
+            raise KeyError(f"unknown field {name!r}: the fields are {', '.join(selection.fields) or 'none'}")
         check_has_elements(reader, name, "windows()")
     for name in shape.pads:
         if name in selection.fields:

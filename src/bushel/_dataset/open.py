@@ -106,7 +106,7 @@ def open(
 
     Raises:
         FileNotFoundError: `source` does not exist.
-        TypeError: There is no argument of a name; the error says which one may be meant.
+        TypeError: An argument has an unknown name. The error names the nearest one.
         FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
             says which file, where, and what to run next.
         SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give different names to the

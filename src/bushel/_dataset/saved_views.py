@@ -106,7 +106,7 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
     """Return the view of a dataset that was saved under a name.
 
     Raises:
-        KeyError: There is no view of this name.
+        KeyError: The view does not exist.
         StateError: The dataset has changed since, and `stale` is false.
         FormatError: The file is damaged.
     """
@@ -116,7 +116,7 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
     except FileNotFoundError:
         names = _names(folder)
         known = did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save(name) makes one'}"
-        raise KeyError(f"there is no view {name!r}: {known}") from None
+        raise KeyError(f"unknown view {name!r}: {known}") from None
     own: Any = dataset
     fields = [field for field in header.fields if field in own.spec]
     changed = header.of != _whole(dataset).fingerprint
@@ -165,13 +165,13 @@ def delete_view(dataset: Any, name: str) -> None:
     """Delete a view.
 
     Raises:
-        KeyError: There is no view of this name.
+        KeyError: The view does not exist.
     """
     folder = _folder(dataset)
     names = _names(folder)
     if name not in names:
         known = f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
-        raise KeyError(f"there is no view {name!r}: {did_you_mean(name, names) or known}")
+        raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or known}")
     remove(_path(folder, name))
 
 

@@ -32,7 +32,7 @@ class StoredValues(Samples):
             b'\xff\xd8'
         """
         if field not in self._selection.fields:
-            raise KeyError(f"there is no field {field!r}: the fields are {', '.join(self._selection.fields) or 'none'}")
+            raise KeyError(f"unknown field {field!r}: the fields are {', '.join(self._selection.fields) or 'none'}")
         return self._reader.location(self._selection.at(position), field)
 
     def shard_of(self, position: int) -> int:

@@ -31,7 +31,7 @@ def delete(source: Any, name: str) -> None:
     """Delete a view of a dataset.
 
     Raises:
-        KeyError: There is no view of this name.
+        KeyError: The view does not exist.
     """
     with open_dataset(source) as dataset:
         delete_view(dataset, name)

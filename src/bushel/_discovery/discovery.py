@@ -145,7 +145,7 @@ def expand_paths(source: object) -> list[AnyPath]:
     elif path.exists():
         return [path]
     advice = _parts_of_file(path) or interrupted_write(path)
-    raise FileNotFoundError(f"there is no file or folder {path}" + (f", but {advice}" if advice else _similar(path)))
+    raise FileNotFoundError(f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path)))
 
 
 def _similar(path: AnyPath) -> str:
@@ -158,7 +158,7 @@ def _similar(path: AnyPath) -> str:
         names = [entry.name for entry in os.scandir(path.parent)]
     except OSError:
         there = next(each for each in path.parents if each.exists())
-        return f": in {there.absolute()}, there is no {path.relative_to(there).parts[0]}"
+        return f": {there.absolute()} has no {path.relative_to(there).parts[0]}"
     from bushel._runtime.near_names import did_you_mean
 
     meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
@@ -188,7 +188,7 @@ def _expand_local(pattern: str) -> Iterator[Path]:
         elif os.path.exists(name):
             yield Path(name)
         else:
-            raise FileNotFoundError(f"there is no file or folder {name}")
+            raise FileNotFoundError(f"no such file or folder: {name}")
 
 
 def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial: bool = False) -> Found:
@@ -339,7 +339,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
     found = found or _ask(path, candidates, names) or _parts(path, container)
     if not found and container is not None:
-        raise FormatError(f"there is no {container} dataset here", file=str(path))
+        raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
     found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(file), names)
     if len(found) > 1:

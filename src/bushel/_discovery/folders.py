@@ -97,7 +97,7 @@ def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
 
 
 def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
-    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None if there are none.
+    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them. None without such folders.
 
     Args:
         path: A folder that is not a dataset itself.

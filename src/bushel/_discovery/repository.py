@@ -64,7 +64,7 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
     root = as_path(source)
     names = list_names(root)
     if not names and not root.is_dir():
-        raise FileNotFoundError(f"there is no folder {root}")
+        raise FileNotFoundError(f"no such folder: {root}")
     if config is None and split is None and f"{FOLDER}/manifest.json" in names:
         return Split([root])  # it was packed or indexed as one dataset
     if config is None and split is None and _is_whole(root, names):
@@ -87,7 +87,7 @@ def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
 
 
 def _card(root: AnyPath, names: Sequence[str]) -> Any:
-    """Return the parsed front matter of README.md; None if there is none.
+    """Return the parsed front matter of README.md; None without it.
 
     Raises:
         ValueError: It is not YAML.
@@ -112,7 +112,7 @@ def _card(root: AnyPath, names: Sequence[str]) -> Any:
 
 
 def _info(root: AnyPath, names: Sequence[str]) -> Mapping[str, Feature]:
-    """Return the features in `dataset_info.json`; none if there is no such file.
+    """Return the features in `dataset_info.json`; empty if the file does not exist.
 
     Raises:
         ValueError: It is malformed.

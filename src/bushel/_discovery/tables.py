@@ -74,7 +74,7 @@ class StoredTable(Struct, frozen=True):
 
 
 def stored_table(shard: Shard, *, note: bool = False, check: bool = False) -> StoredTable | None:
-    """Return the table of a shard's sidecar; None if there is none, or if it is damaged.
+    """Return the table of a shard's sidecar; None if the sidecar is missing or damaged.
 
     Args:
         shard: The shard.

@@ -57,7 +57,7 @@ class ClosedFiles:
             length: int64[n], bytes.
 
         Returns:
-            The bytes of each; None if one has to be read in another way, which also finds out what is wrong with it.
+            The bytes of each; None if one has to be read in another way, which also raises its error.
         """
         size, time = self._facts(numbers)
         if not ((time != 0) & (size <= SMALL) & (offset >= 0) & (length >= 0) & (offset <= size - length)).all():

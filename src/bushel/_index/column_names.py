@@ -110,7 +110,7 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
     possible = possible_columns(fields)
     if field is None:
         meant = did_you_mean(name, [*possible, *fields])
-        raise KeyError(f"there is no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}")
+        raise KeyError(f"no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}")
     own = [each for each in possible if each == field.name or each.startswith(f"{field.name}.")]
     meant = did_you_mean(name, own)
     can = f"{meant} It can have" if meant else "it can have"

@@ -103,7 +103,7 @@ class RecordedValues:
     """The values of one field that a writer recorded while it wrote a shard.
 
     Attributes:
-        length: int64[samples], bytes of each value; `MISSING` if there is none.
+        length: int64[samples], bytes of each value; `MISSING` for a missing value.
         data: uint8[bytes], the stored values, one after another; None if they were not recorded.
         characters: int64[samples], the characters of each text, negative for one that is missing or damaged; or None.
         headers: int32[samples, 5], as `kernels.image_headers` returns them, or None.

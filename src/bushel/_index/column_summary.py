@@ -30,7 +30,7 @@ class ColumnSummary:
         values: Number of samples with a value.
         missing: Number of samples without one.
         distinct: Number of different values.
-        min: The smallest number; None for texts, and if there is no finite value.
+        min: The smallest number; None for texts and without finite values.
         max: The largest number.
         mean: The mean of the numbers.
         top: The most frequent values with their counts, of texts, truth values and integers of few values.

@@ -60,7 +60,7 @@ class LookedUp:
         return self.order[same], self.order[same + 1]
 
     def find(self, wanted: LookedUp) -> I64:
-        """Return int64[n], by the places of some hashes, the first place of the same hash here; -1 if there is none."""
+        """Return int64[n], by the places of some hashes, the first place of the same hash here; -1 if it is missing."""
         found = np.full(len(wanted.hashes), -1, np.int64)
         if len(self.hashes):
             at = np.minimum(self.hashes.searchsorted(wanted.hashes), len(self.hashes) - 1)

@@ -55,7 +55,7 @@ class Comparison:
         pairs: For each column of `now`, the rows that differ, and the checksums on record of these rows.
         missing: Number of values on record that the shard no longer has.
         empties: Number of samples that have an empty sequence on record and no such field now, or the other way round.
-            There are no bytes to compare.
+            The shard has no bytes to compare.
         gone: Number of samples on record that the shard no longer has.
         added: Number of samples that the shard did not have.
         compared: For each column of `now`, bool[rows]: whether the row has a checksum on record.
@@ -220,7 +220,7 @@ def _changed_empties(column: FieldExtents, other: FieldExtents | None, partner: 
 
 
 def _rows_in(column: FieldExtents, other: FieldExtents, rows: I64, partner: I64) -> I64:
-    """Return the row of the other column for each of these rows, -1 if there is none."""
+    """Return the row of the other column for each of these rows; -1 if no row matches."""
     if column.starts is None or other.starts is None:
         return partner[rows]
     sample = np.searchsorted(column.starts, rows, side="right") - 1
@@ -254,7 +254,7 @@ def _names_of(index: ShardIndex, file: int) -> set[str]:
 
 
 def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:
-    """Return the row of `other` that has the extent of each of these rows, -1 if there is none."""
+    """Return the row of `other` that has the extent of each of these rows; -1 if no row matches."""
     found = np.full(len(rows), -1, np.int64)
     present = np.flatnonzero(other.length != MISSING)
     if not len(present) or not len(rows):

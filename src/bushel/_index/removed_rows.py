@@ -1,4 +1,4 @@
-"""The list of removed samples of a folder: which rows of which shards, when, and why.
+"""The list of removed samples of a folder: shard and row of each, the time and the reason.
 
 It is the safetensors file `.bushel/removed.safetensors`, which docs/removal.md specifies. It names each shard with its
 number of samples, so that a shard that has changed since is noticed.
@@ -113,7 +113,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 
 def load_removed(path: AnyPath) -> RemovedRows | None:
-    """Return the list at a path; None if there is none.
+    """Return the list at a path, or None if the file does not exist.
 
     Raises:
         FormatError: It is damaged, or newer than this Bushel. Nothing is read then, as that might show what it hides.

@@ -113,7 +113,7 @@ class ShardList(Struct, frozen=True):
         files: Paths of the files, relative to the dataset's folder.
         sizes: int64[files], in bytes.
         times: int64[files], times of modification in nanoseconds.
-        crc32: int64[files], stamps of the files (`FileStamp.crc32`); -1 where there is none.
+        crc32: int64[files], stamps of the files (`FileStamp.crc32`); -1 if unknown.
     """
 
     container: str
@@ -208,7 +208,7 @@ def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
 
 
 def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
-    """Return the table at a path; None if there is none, if it is of another state, or damaged."""
+    """Return the table at a path; None if it is missing, stale or damaged."""
     try:
         data = map_array(str(path)).data
         text, arrays = parse(data, _ARRAYS)

@@ -378,7 +378,7 @@ def load_manifest(path: AnyPath) -> Manifest | None:
 
 
 def find_manifest(path: AnyPath) -> Manifest | None:
-    """Return the manifest at a path; None if there is none, if it cannot be read, or if it is damaged.
+    """Return the manifest at a path; None if it is missing, unreadable or damaged.
 
     `verify` reports a damaged one; without it, a dataset is read as it lies there.
 

@@ -82,7 +82,7 @@ def _identity(container: str, shard: Shard, stamps: Sequence[FileStamp], fields:
 
 
 def cache_of_tables() -> BlockCache | None:
-    """Return the `BlockCache` that the environment names, or None if there is none."""
+    """Return the `BlockCache` that the environment names, or None if it names no folder."""
     folder = os.environ.get("BUSHEL_TABLES_DIR")
     if not folder:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

@@ -208,7 +208,7 @@ class Gallery:
 
 
 def main_field(spec: Mapping[str, str]) -> str | None:
-    """Return the first field that is shown as pictures: images, clips, sounds, arrays; None if there is none."""
+    """Return the first field that is shown as pictures: images, clips, sounds, arrays; else None."""
     kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
     for suits in (holds_image, holds_clip, _one_of("frame", "frames"), holds_sound, _one_of("array", "npy")):
         for name, kind in kinds.items():

@@ -16,7 +16,7 @@ __all__ = ["ArrayFacts", "array_facts", "array_pixels", "colours", "displayable"
 Pixels = npt.NDArray[np.uint8]
 
 _CHECK = 8
-"""Side of the squares behind transparent pixels."""
+"""Side of the squares that show through transparent pixels."""
 _MOST = 512
 """Largest number of elements along an axis that is shown; of longer axes, every k-th element is."""
 _CURVE = (96, 192)
@@ -55,7 +55,7 @@ class ArrayFacts:
         shape: Its shape.
         dtype: Its dtype.
         nbytes: Its size in bytes.
-        least: Least finite element; None if there is none, or the elements are not numbers.
+        least: Least finite element; None if no element is finite, or the elements are not numbers.
         greatest: Greatest finite element.
         mean: Mean of the finite elements.
         deviation: Standard deviation of the finite elements.

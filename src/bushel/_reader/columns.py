@@ -136,7 +136,7 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
         known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
         if name == KEY:
             near = "keys are not in a column: ds.select(keys=[...]) chooses samples by them, ds.keys has all"
-        raise KeyError(f"there is no column {name!r}: {near or f'the columns are {known}'}") from error
+        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {known}'}") from error
 
 
 def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:

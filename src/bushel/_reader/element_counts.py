@@ -28,7 +28,7 @@ def check_has_elements(reader: Reader, name: str, what: str) -> None:
         TypeError: It has none. The message begins with `what`, which needs them.
     """
     if (field := reader.fields.get(name)) is None:
-        raise KeyError(f"there is no field {name!r}: the fields are {', '.join(reader.fields) or 'none'}")
+        raise KeyError(f"unknown field {name!r}: the fields are {', '.join(reader.fields) or 'none'}")
     if not field.sequence and not holds_elements(field.codec):
         kinds = "a sequence, a clip, a sound or an array"
         raise TypeError(f"{what} needs {kinds}, but field {name!r} is of type {field.type!r}")

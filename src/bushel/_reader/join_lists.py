@@ -107,7 +107,7 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
     spec, reader = {name: other.selection.fields[name] for name in fields}, other.reader
     if sequences := [name for name, field in spec.items() if field.sequence]:
         raise SpecError(
-            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and there are no lists of "
+            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and Bushel has no lists of "
             "sequences: choose other fields of it with ds.fields([...])"
         )
     groups = reader.readable(partners, list(fields)) if len(partners) else []

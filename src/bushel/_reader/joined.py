@@ -162,7 +162,7 @@ def joined_in_turn(
     verify: bool | None,
     incomplete: Incomplete | None,
 ) -> JoinedReader:
-    """Return the reader of datasets one after another, some of which are joined.
+    """Return the reader of concatenated datasets. At least one of them is joined.
 
     Args:
         shards: The shards that the positions in each dataset count, with the wanted fields.

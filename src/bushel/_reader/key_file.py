@@ -193,7 +193,7 @@ def _write(file: FileIO, at: int, data: bytes) -> None:
 
 
 def load_key_file(path: Path, state: str) -> KeyFile | None:
-    """Return the key file at a path; None if there is none, or if it was made for other shards.
+    """Return the key file at a path; None if it is missing or was made for other shards.
 
     A small file is compared with its checksums, as small tables are; a large one is compared by `damage` only.
 
@@ -211,7 +211,7 @@ def load_key_file(path: Path, state: str) -> KeyFile | None:
 
 
 def damage(path: Path) -> str | None:
-    """Compare a key file with its checksums. Return its error; None if it is intact, or if there is none.
+    """Compare a key file with its checksums. Return its error; None if it is intact or missing.
 
     Raises:
         OSError: The file cannot be read.
@@ -268,7 +268,7 @@ def _parse(data: bytes, size: int) -> tuple[_Header, int, int]:
     return header, count, 8 + length
 
 
-# Of a dataset
+# Key files of datasets
 
 
 def lookup_of(rows: ShardRows) -> Lookup:
@@ -284,7 +284,7 @@ def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
 
 
 def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | None:
-    """Return the lookup of a dataset's keys by the key file; None if there is none that fits."""
+    """Return the lookup of a dataset's keys by the key file; None without a key file that fits."""
     path = _path(shards)
     if path is not None and path.exists():
         try:

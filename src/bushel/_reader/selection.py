@@ -239,7 +239,7 @@ class Selection(Struct, frozen=True):
         wanted: dict[str, Elements] = {}
         for name, value in mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask):
             if name not in known:
-                raise KeyError(f"there is no field {name!r}: the fields are {', '.join(known) or 'none'}")
+                raise KeyError(f"unknown field {name!r}: the fields are {', '.join(known) or 'none'}")
             if value is not False:
                 wanted[name] = None if value is True else _elements(self.fields[name], value)
         return wanted

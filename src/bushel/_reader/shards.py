@@ -244,7 +244,7 @@ def _unpickled(values: tuple[Any, ...], own: Any) -> OpenShard:
 
 
 class Listing(Sequence[OpenShard]):
-    """Very many shards of one kind, each of which is made when it is asked for; `listed` lists them."""
+    """Very many shards of one kind. Each `OpenShard` is made when it is asked for; `listed` lists them."""
 
     listed: ShardList
 

@@ -41,7 +41,7 @@ def divided(
 
     Raises:
         ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
-        KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
+        KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
     """
     known = with_rest(len(dataset), shares)
     counts = share_out(len(dataset), known)
@@ -148,10 +148,10 @@ def named_shares(shares: object) -> dict[str, float | None]:
 
 
 def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the shares, with a number for the one that is None: what the others leave.
+    """Return the shares, with the rest as the share of the one whose value is None.
 
     Raises:
-        ValueError: Several are None, there are none at all, or the others leave less than nothing.
+        ValueError: Several are None, no shares are given, or the others leave less than nothing.
     """
     known = {name: share for name, share in shares.items() if share is not None}
     if not shares or len(shares) - len(known) > 1:

@@ -35,7 +35,7 @@ class WindowReader(Reader):
         base: The reader of the dataset.
         selection: Which samples, and which of their fields, the dataset or view has.
         windows: The windows of these samples.
-        find: Returns the number of the sample with a key, None if there is none.
+        find: Returns the number of the sample with a key, or None if no sample has it.
 
     Attributes:
         base: The reader of the dataset.

@@ -246,7 +246,7 @@ class _Each(Generic[T]):
                 self._error = None  # it refers to this object, through the traceback
 
     def _draw(self) -> int:
-        """Draw the next item, and return its weight; -1 if none is left, or if there is no room for it."""
+        """Draw the next item, and return its weight; -1 if no item is left or the limits leave no room for it."""
         weight = 0
         if not self._all_drawn:
             try:
@@ -290,7 +290,7 @@ _NOTHING: Any = object()
 class _Tasks(Generic[T, U]):
     """The items of a map on their way to the consumer.
 
-    Items are drawn by the consumer, which submits a task for each, or by the threads, each of which draws and works
+    Items are drawn by the consumer, which submits a task for each, or by the threads: each thread draws and works
     (`serve`) until the limit is reached. It then returns, and is submitted again when there is.
     """
 
@@ -393,7 +393,7 @@ class _Tasks(Generic[T, U]):
             return task
 
     def _has_room(self, weight: int = 1) -> bool:
-        """Return whether an item may be worked on. A thread for which there is no room returns from `serve`."""
+        """Return whether an item may be worked on. A thread without room returns from `serve`."""
         with self._counting:
             if not self._untaken or self._cost + weight <= self._limit:
                 return True

@@ -1,7 +1,7 @@
 """The order of a mixture with a schedule: weights that change with the number of samples drawn.
 
 Draws are divided into blocks. The sets of a block follow each other so evenly that at every place of it, each set has
-its share to within one draw. So shares are exact at every point, also where they change, and what was drawn before a
+its share to within one draw. So shares are exact at every point, also where they change, and the draws before a
 change does not depend on it. `docs/order.md` specifies all of it. Nothing here does I/O.
 """
 
@@ -88,10 +88,10 @@ def evenly(shares: tuple[int, ...], slopes: tuple[float, ...] = ()) -> tuple[I64
         best, least, of = -1, 0, 1
         for number in sets:
             share = shares[number]
-            behind = parts * (share * (draw + 1) - block * drawn[number])
-            if behind < block:
+            lag = parts * (share * (draw + 1) - block * drawn[number])
+            if lag < block:
                 continue  # it is too early for another draw from this set
-            left = (parts - 1) * block - behind  # as long as it may wait, in proportion to its share
+            left = (parts - 1) * block - lag  # as long as it may wait, in proportion to its share
             if best < 0 or left * of < least * share:
                 best, least, of = number, left, share
         found[draw], before[draw] = best, drawn[best]
@@ -100,7 +100,7 @@ def evenly(shares: tuple[int, ...], slopes: tuple[float, ...] = ()) -> tuple[I64
 
 
 def _evenly_on_ramp(shares: tuple[int, ...], slopes: tuple[float, ...]) -> tuple[I64, I64]:
-    """Return the sets of a block on a ramp: each draw is from the set that is farthest behind."""
+    """Return the sets of a block on a ramp: each draw is from the set that lacks most of its share."""
     block, own = sum(shares), np.array(shares, np.int64)
     places = np.arange(1, block + 1, dtype=np.float64)[:, None]
     due = own * places / block + np.array(slopes, np.float64) * (places * places - block * places) / 2
@@ -109,9 +109,9 @@ def _evenly_on_ramp(shares: tuple[int, ...], slopes: tuple[float, ...]) -> tuple
     for draw, row in enumerate(rows):
         best, most = -1, 0.0
         for number, share in enumerate(shares):
-            behind = row[number] - drawn[number]
-            if drawn[number] < share and (best < 0 or behind > most):
-                best, most = number, behind
+            lag = row[number] - drawn[number]
+            if drawn[number] < share and (best < 0 or lag > most):
+                best, most = number, lag
         found[draw], before[draw] = best, drawn[best]
         drawn[best] += 1
     return found, before
@@ -267,7 +267,7 @@ class Scheduled:
         return sets, numbers
 
     def draw_of(self, number: int, earlier: int) -> int | None:
-        """Return the draw from a set that comes after `earlier` others from it; None if there is none before 2**48."""
+        """Return the draw from a set that comes after `earlier` others from it; None if that is not within 2**48."""
         for segment in self._segments:
             if int(segment.drawn_until(segment.stop)[number]) <= earlier:
                 continue

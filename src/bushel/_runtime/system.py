@@ -55,7 +55,7 @@ def anonymous_file() -> int:
     folder for temporary files (`TMPDIR`), which should be one in memory.
 
     Raises:
-        OSError: There is no memory, or the folder cannot be written to.
+        OSError: The system is out of memory, or the folder is not writable.
     """
     if hasattr(os, "memfd_create") and not _portable():
         return os.memfd_create("bushel", os.MFD_CLOEXEC)

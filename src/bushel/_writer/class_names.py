@@ -20,7 +20,7 @@ __all__ = ["known_labels", "names_to_write", "write_file_of_names"]
 
 
 def known_labels(target: AnyPath, container: WritableContainer) -> Labels:
-    """Return the names of classes of the dataset at a target, finished or not; empty if there is none.
+    """Return the names of classes of the dataset at a target, finished or not; empty if it has no classes.
 
     Raises:
         FileExistsError: The target holds a dataset of another container.

@@ -138,7 +138,7 @@ def encode_columns(columns: Mapping[str, Any], samples: int, fields: Spec, name:
     """
     missing = [field for field in fields if field not in columns]
     if missing and not layout.sparse:
-        raise SpecError(f"there is no column for field {missing[0]!r}, but a {name} needs every field")
+        raise SpecError(f"field {missing[0]!r} has no column, but a {name} needs every field")
     plain: dict[str, Any] = {field: without_arrow(column) for field, column in columns.items()}
     if not missing and not any(column.field.sequence for column in layout.columns):
         whole = {column.field.name: _encode(column, plain[column.field.name]) for column in layout.columns}

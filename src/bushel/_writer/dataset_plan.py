@@ -88,7 +88,7 @@ class DatasetPlan:
             usual: The fields that appended samples need; None if the dataset is new.
 
         Raises:
-            ValueError: There are no samples, and no spec was given.
+            ValueError: The source is empty, and no spec was given.
             StateError: The fields differ.
         """
         if self._options.mode == "resume" and (current or shards):

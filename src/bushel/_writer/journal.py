@@ -118,7 +118,7 @@ class Journal:
 
 
 def read_head(folder: Path) -> dict[str, Any] | None:
-    """Return the description of the shard in a staging folder, or None if there is no usable journal."""
+    """Return the description of the shard in a staging folder, or None without a usable journal."""
     try:
         with naming(folder / _NAME), open(folder / _NAME, "rb") as file:
             length, checksum = _FRAME.unpack(file.read(_FRAME.size))
@@ -131,7 +131,7 @@ def read_head(folder: Path) -> dict[str, Any] | None:
 
 
 def read_journal(folder: Path) -> SavedShard | None:
-    """Return the saved state in a staging folder, or None if there is no usable journal."""
+    """Return the saved state in a staging folder, or None without a usable journal."""
     try:
         data = read_whole(folder / _NAME)
     except FileNotFoundError:

@@ -114,7 +114,7 @@ class KeyCheck:
 
     @property
     def known(self) -> set[str] | None:
-        """A set of all keys, to which new ones can be added; None if there is none."""
+        """A set of all keys, to which new ones can be added; None if the keys are not all in a set."""
         return self._keys if self._table is None and not self._numbered else None
 
     def counts_on(self, number: int) -> bool:

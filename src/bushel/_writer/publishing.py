@@ -81,7 +81,7 @@ class Uploads:
         """Wait for the current upload. Ctrl-C aborts it.
 
         Returns:
-            The uploaded shard, or None if there is no upload.
+            The uploaded shard, or None if nothing is uploaded.
 
         Raises:
             OSError: The upload failed. The shard is still staged.

@@ -102,7 +102,7 @@ class Target(Struct, frozen=True):
         raise FileExistsError(f"{self.path} {what}: {advice[mode]}")
 
     def existing_shards(self) -> list[OpenShard]:
-        """Return the shards of the dataset at the path, with their indexes; none if there is no dataset.
+        """Return the shards of the dataset at the path, with their indexes; empty if the path has no dataset.
 
         Raises:
             FileExistsError: The path holds a dataset of another container.
@@ -155,7 +155,7 @@ class Target(Struct, frozen=True):
 
         Raises:
             FileExistsError: There is a dataset, and the mode would not keep it, or not complete it.
-            FileNotFoundError: There is no dataset to append to.
+            FileNotFoundError: The dataset to append to does not exist.
         """
         if exists and incomplete and mode in ("create", "append"):
             raise FileExistsError(
@@ -213,7 +213,7 @@ def choose_container(target: AnyPath, container: str | None) -> WritableContaine
         container: Name of the container; by default it follows from the target's suffix or from the dataset there.
 
     Raises:
-        ValueError: The name is unknown, or there is no name and nothing to derive it from.
+        ValueError: The name is unknown, or no name was given and none can be derived.
     """
     if container is not None:
         return get_writable(container)

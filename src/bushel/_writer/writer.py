@@ -66,7 +66,7 @@ class Writer(ColumnWriter):
         FileExistsError: There is a dataset or an unfinished write at `path`, or, in any mode but `overwrite`, a dataset
             in parts; with `overwrite`, the folder contains files that are not part of a dataset.
         InUseError: Another writer is open for `path`, in this process or elsewhere (docs/packing.md).
-        FileNotFoundError: There is no dataset to append to.
+        FileNotFoundError: The dataset to append to does not exist.
         SpecError: The container cannot hold samples of this spec; the message names the reason, and the containers that
             can. Or `labels` are invalid, or a field cannot have a column.
         KeyError: A column is of no field.

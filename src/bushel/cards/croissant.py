@@ -72,7 +72,7 @@ def croissant_of(splits: Sequence[Split], about: About, publisher: Publisher, ta
         splits: The datasets.
         about: The description by the caller.
         publisher: Where the files are for a consumer.
-        tables: The exported index of each split; none if there are no such files.
+        tables: The exported index of each split; empty without such files.
 
     Raises:
         UnsupportedError: A file has no SHA-256 on record and lies in an object store, or has no place for a consumer.

@@ -98,7 +98,7 @@ class Facts:
 
 
 def open_splits(source: Any, index: Any = "auto") -> list[Split]:
-    """Open a dataset; or the datasets in the folders of a local folder, each of which has a manifest, as splits.
+    """Open a dataset, or the datasets in a local folder as splits: each of its folders must have a manifest.
 
     Raises:
         FileNotFoundError, FormatError: As `bushel.open`.

@@ -179,7 +179,7 @@ def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes
     match = _ELEMENT.fullmatch(name)
     field = match[1] if match and name not in dataset.spec else name
     if field not in dataset.spec:
-        raise KeyError(f"there is no field {field!r}: the fields are {', '.join(dataset.spec)}")
+        raise KeyError(f"unknown field {field!r}: the fields are {', '.join(dataset.spec)}")
     [sample] = dataset.read([position], [field], decode=False)
     if field not in sample:
         raise KeyError(f"sample {sample[KEY]!r} lacks the field {field!r}")

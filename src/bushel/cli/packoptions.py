@@ -272,7 +272,7 @@ def functions(items: list[str] | None, option: str) -> dict[str, Transform] | No
     """Import the functions that `FIELD=MODULE:FUNCTION` options name. Modules of the current folder are found, too.
 
     Raises:
-        BadParameter: An option has another form, or there is no such module or function.
+        BadParameter: An option has another form, or the module or function does not exist.
     """
     found: dict[str, Transform] = {}
     for field, name in pairs(items, option).items():

@@ -151,7 +151,7 @@ def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *
     """Remove the chosen samples.
 
     Raises:
-        BadParameter: There is no reason, or the file of keys cannot be read.
+        BadParameter: The reason is missing, or the file of keys cannot be read.
     """
     import bushel
 

@@ -61,13 +61,13 @@ def command(
         dataset = dataset.where(drawing.where)
     drawn = drawing.field or main_field(dataset.spec)
     if drawn is None:
-        raise ValueError(f"there is no image, clip or array to draw: the fields are {', '.join(dataset.spec)}")
+        raise ValueError(f"the dataset has no image, clip or array to draw: the fields are {', '.join(dataset.spec)}")
     if drawn not in dataset.spec:
-        raise KeyError(f"there is no field {drawn!r}: the fields are {', '.join(dataset.spec)}")
+        raise KeyError(f"unknown field {drawn!r}: the fields are {', '.join(dataset.spec)}")
     start, columns = drawing.start, drawing.columns
     keys = dataset.keys[start : start + drawing.rows * columns]
     if not keys:
-        raise ValueError(f"there are no samples to draw: {count(len(dataset), 'sample')}, --start {start}")
+        raise ValueError(f"no samples to draw: the dataset has {count(len(dataset), 'sample')}, --start {start}")
     columns = min(columns, len(keys))
     sheet, bad = contact_sheet(dataset, drawn, keys, columns=columns, side=drawing.side, first=start)
     with naming(output):

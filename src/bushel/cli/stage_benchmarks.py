@@ -255,7 +255,7 @@ class _InMemory:
         """Do nothing: the samples are in memory."""
 
     def position(self, key: str) -> int:
-        """Raise KeyError: there are no keys."""
+        """Raise KeyError: the samples have no keys."""
         raise KeyError(key)
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:

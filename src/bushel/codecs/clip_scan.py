@@ -44,7 +44,7 @@ def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
     try:
         with open_clip(codec, codec.partition("(")[0], data) as source:
             return _scan(source, data)
-    # CodecError, and PyAV's own IndexError, ValueError … for invalid streams, all of which reading the clip will report
+    # CodecError, and PyAV's own IndexError, ValueError … for invalid streams: reading the clip will report them
     except Exception:
         return None
 

@@ -70,7 +70,7 @@ def codec_of_extension(extension: str) -> str:
 
 
 def tar_storage(codec: str) -> tuple[str, str]:
-    """Return how a tar stores a field of this codec, so that WebDataset decodes it, too.
+    """Return how a tar stores a field of this codec. WebDataset can decode the result.
 
     Returns:
         The extension of its members, and the codec of their bytes: `("cls", "cls")` for `int`.

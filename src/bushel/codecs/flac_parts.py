@@ -314,7 +314,7 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
         return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> npt.NDArray[np.float32] | None:
-        """Return the requested frames, float32[frames, channels]; None if the bytes do not have what was expected."""
+        """Return the requested frames, float32[frames, channels]; None if the bytes are not the expected frames."""
         info = _info(self.info)
         assert info is not None
         channels, found = (self.info[12] >> 1 & 7) + 1, list[npt.NDArray[np.float32]]()

@@ -95,5 +95,5 @@ def clip_header(codec: str, data: Buffer) -> ClipHeader | None:
             rate = float(stream.average_rate) if stream.average_rate else None
             table, _ = read_packets(source)
             return ClipHeader(None if table is None else len(table), length, rate)
-    except Exception:  # CodecError, and PyAV's own errors, all of which reading the clip will report
+    except Exception:  # CodecError, and PyAV's own errors: reading the clip will report them
         return None

@@ -243,7 +243,7 @@ def as_pixels(value: Any, *, orient: bool = False) -> Any:
         value: Any value.
         orient: Whether to rotate and mirror a Pillow image by its Exif orientation.
     """
-    if "PIL.Image" not in sys.modules:  # without Pillow's module there are no Pillow images
+    if "PIL.Image" not in sys.modules:  # no Pillow image exists without Pillow's module
         return value
     from PIL import Image, ImageOps
 

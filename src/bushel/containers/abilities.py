@@ -161,11 +161,11 @@ class KeepsNames(Protocol):
         ...
 
     def class_names(self, root: AnyPath, /) -> Labels:
-        """Return the names in that file, for each field that they may belong to; empty if there is no usable file."""
+        """Return the names in that file, for each field that they may belong to; empty without a usable file."""
         ...
 
     def file_of_names(self, labels: Labels, /) -> bytes | None:
-        """Return the contents of that file, or None if there are no names."""
+        """Return the contents of that file, or None without names."""
         ...
 
 

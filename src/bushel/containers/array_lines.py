@@ -104,7 +104,7 @@ def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def _last_before(text: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Return the last byte before each place that is not a space; a space if there is none."""
+    """Return the last byte before each place that is not a space; a space if only spaces come before it."""
     before = np.where(places > 0, text[places - 1], np.uint8(_SPACE))
     if _IS_SPACE[before].any():
         words = np.flatnonzero(~_IS_SPACE[text])

@@ -33,7 +33,7 @@ class Eraser:
         seal: Returns the other changes in the files of a shard: number of the file, offset, and new bytes. It is given
             the shard, its table, and the numbers of the samples whose values are all erased.
         kept_word: Four bytes that belong to the structure where they stand at a multiple of four in a file; empty if
-            there are none.
+            the format has no such bytes.
     """
 
     erased: Callable[[ShardIndex, str, bytes], bytes] = _zeros

@@ -122,7 +122,7 @@ class LineField:
         self._rows += len(offset)
 
     def finish(self, samples: int) -> None:
-        """Say that there are no more samples than these."""
+        """Mark these samples as the last ones."""
         self._pad(samples)
 
     def _pad(self, samples: int) -> None:

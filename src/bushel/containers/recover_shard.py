@@ -13,7 +13,7 @@ __all__ = ["recover_shard"]
 
 
 def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
-    """Return a table of the intact samples of a shard; None if there are none, or none can be located.
+    """Return a table of the intact samples of a shard, or None if no sample is intact or can be located.
 
     Args:
         container: Name of the container.

@@ -121,7 +121,7 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
     """Return which ranges can be trusted, where some of them overlap although none should.
 
     Writers place ranges one after another. If two ranges overlap, the one that fits its neighbours in the table
-    worse is wrong; if there is no difference, neither can be trusted. Where one number is wrong, a range with a wrong
+    worse is wrong; if both are equally bad, neither can be trusted. Where one number is wrong, a range with a wrong
     start touches neither neighbour, and a range with a wrong length touches only the one before it.
 
     Args:

@@ -164,7 +164,7 @@ def _stamps(
 
 
 def _stat(path: AnyPath) -> tuple[int, int] | None:
-    """Return size and time of a file; None if there is none.
+    """Return size and time of a file, or None if it does not exist.
 
     Raises:
         OSError: A server refuses, or cannot be reached.

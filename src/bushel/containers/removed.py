@@ -73,7 +73,7 @@ class RemovedInShard(Struct, frozen=True):
 
 @public("bushel.containers")
 def removed_in(shard: Shard, known: Lists | None = None) -> RemovedInShard | None:
-    """Return the removed samples of a shard; None if there are none.
+    """Return the removed samples of a shard, or None if no sample was removed.
 
     Args:
         shard: The shard.

@@ -126,7 +126,7 @@ class DaskEngine:
             self._cluster = None
 
     def _others(self, attempt: Attempt) -> list[str] | None:
-        """Return the workers on which no other attempt of this task has failed or may hang; None if there are none."""
+        """Return the workers on which no other attempt of this task has failed or may hang; None if all have."""
         keys = {future.key for future, other in self._attempts.items() if other.number == attempt.number}
         failed = self._failed.get(attempt.number, set())
         held = self._client.processing()

@@ -71,7 +71,7 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
         The numbers of the jobs. The last one joins the parts.
 
     Raises:
-        FileNotFoundError: There is no sbatch.
+        FileNotFoundError: sbatch is not installed.
         OSError: Slurm refuses the jobs.
     """
     check_sbatch()
@@ -90,10 +90,10 @@ def check_sbatch() -> None:
     """Check that jobs can be submitted from this machine.
 
     Raises:
-        FileNotFoundError: There is no sbatch.
+        FileNotFoundError: sbatch is not installed.
     """
     if shutil.which("sbatch") is None:
-        raise FileNotFoundError("there is no sbatch on this machine: run this where jobs are submitted to Slurm")
+        raise FileNotFoundError("sbatch was not found on this machine: run this where jobs are submitted to Slurm")
 
 
 def without_engine(arguments: Sequence[str]) -> list[str]:

@@ -47,9 +47,9 @@ class Filter(Struct, frozen=True):
     Attributes:
         name: The name under which tables refer to it.
         expand: Expands the stored bytes of one block.
-        ratio: Bytes to which one stored byte expands at most; None if there is no such bound. A table in which a block
+        ratio: Bytes to which one stored byte expands at most; None without such a bound. A table in which a block
             is larger is refused before memory is taken.
-        whole: Expands blocks in another way, where that is faster; None if there is no other way.
+        whole: Expands blocks in another way, where that is faster; None without another way.
 
     Examples:
         >>> from bushel.filters import get_filter

@@ -72,7 +72,7 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
     view, written = memoryview(stored).cast("B"), 0
     while len(view):
         stream, room = decompressobj(kind), len(out) - written
-        data = stream.decompress(view, room + 1)  # one byte more than fits, so that an empty member is read, too
+        data = stream.decompress(view, room + 1)  # one byte more than fits: an empty member is read, too
         if len(data) > room:
             raise ValueError("there are more bytes in it")
         out[written : written + len(data)] = data

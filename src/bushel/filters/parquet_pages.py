@@ -130,8 +130,8 @@ def pages_of(read: Read, offset: int, length: int) -> Iterator[Page]:
     """
     end = offset + length
     while offset < end:
-        header, behind = _header(read, offset, end)
-        page = _page(header, behind)
+        header, after = _header(read, offset, end)
+        page = _page(header, after)
         if page.next > end:
             raise ValueError(f"a page of {page.length} bytes at offset {page.offset} goes beyond its column chunk")
         if header.get(1) != _INDEX:

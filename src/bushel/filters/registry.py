@@ -75,7 +75,7 @@ def get_filter(name: str) -> Filter:
     """Return the filter of that name.
 
     Raises:
-        SpecError: There is no filter of this name.
+        SpecError: The filter is unknown.
         UnsupportedError: An installed package adds it, and importing it fails.
 
     Examples:

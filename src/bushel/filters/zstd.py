@@ -36,7 +36,7 @@ class _ByPyarrow:
         self._before = 0  # bytes in large blocks; threads that add at the same time may lose some
 
     def __call__(self, stored: Buffer, size: int) -> npt.NDArray[np.uint8] | None:
-        """Return the bytes of a block; None for what is left to cramjam, as blocks that pyarrow refuses are."""
+        """Return the bytes of a block; None for blocks that are left to cramjam, as pyarrow refuses them."""
         if size < _LARGE:
             return None
         if "pyarrow" not in sys.modules and self._before < _WORTH_IMPORT:

@@ -59,7 +59,7 @@ def target_fields(
     wanted = list(source) if fields is None else list(dict.fromkeys(fields))
     for name in (*wanted, *rename, *spec):
         if name not in source:
-            raise KeyError(f"there is no field {name!r}: the fields are {', '.join(source) or 'none'}")
+            raise KeyError(f"unknown field {name!r}: the fields are {', '.join(source) or 'none'}")
     types = {}
     taken: dict[str, str] = {}
     for name in wanted:

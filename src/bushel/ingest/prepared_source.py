@@ -56,7 +56,7 @@ def prepare_source(source: Any, target: AnyPath, container: WritableContainer, o
         FormatError: The source passes over files, which `strict_files` forbids.
         FileExistsError: The target is the source, or is in it, or contains it.
         SpecError: The container cannot hold the samples; the message names the reason, and the containers that can.
-        ValueError: The source is a stream and cannot be shuffled or divided, or there is no such part.
+        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not exist.
     """
     wanted, mode, run = options.samples, options.writer.mode, options.run
     listing = planned_listing(target) if run.parts is not None and mode != "overwrite" else None
@@ -109,7 +109,7 @@ def _order(source: Source | Stream, shuffle: Shuffle, seed: int, parts: int | No
     """Return the order of all items. A stream has no such order.
 
     Raises:
-        ValueError: The source is a stream and cannot be shuffled or divided, or there is no such part.
+        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not exist.
     """
     if isinstance(source, Stream):
         if shuffle not in (None, False) or parts is not None:

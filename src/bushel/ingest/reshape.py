@@ -72,7 +72,7 @@ def split(
             of `target`.
         FileExistsError: `target` is a file, or a dataset.
         InUseError: A writer is open for `target`.
-        KeyError, SpecError: There is no field `stratify`, or its values are neither numbers nor text.
+        KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
 
     Examples:
         >>> done = bushel.split("train/", "parts/", {"train": 0.75, "val": 0.25}, shuffle=True)
@@ -130,7 +130,7 @@ def merge(
         options: See `bushel.convert`.
 
     Raises:
-        ValueError: There are no sources.
+        ValueError: No sources were given.
 
     Examples:
         >>> halves = bushel.split("train/", "halves/", {"a": 0.5, "b": 0.5})

@@ -137,7 +137,7 @@ def find_run(target: object) -> tuple[RunFolder, RunPlan]:
     """Return the files and the plan of the run at a target.
 
     Raises:
-        FileNotFoundError: There is no run.
+        FileNotFoundError: The target has no run.
         FormatError: The plan is damaged.
     """
     path = as_path(target)
@@ -150,7 +150,7 @@ def find_run(target: object) -> tuple[RunFolder, RunPlan]:
 
 
 def planned_listing(target: object) -> list[str] | None:
-    """Return the listing of the source that the plan of a target holds; None if there is no plan, or no listing.
+    """Return the listing of the source that the plan of a target holds; None without a plan or a listing.
 
     Raises:
         FormatError: The plan or the listing is damaged.
@@ -200,7 +200,7 @@ class RunFolder(Struct, frozen=True):
     # The plan
 
     def load_plan(self) -> RunPlan | None:
-        """Return the plan, or None if there is no run.
+        """Return the plan, or None without a run.
 
         Raises:
             FormatError: It is damaged.
@@ -356,7 +356,7 @@ class RunFolder(Struct, frozen=True):
         write_whole(self.folder / "status.json", msgspec.json.encode(status), sync=False)
 
     def load_status(self) -> dict[str, Any]:
-        """Return `status.json`; empty if there is none, or if it is damaged."""
+        """Return `status.json`; empty if it is missing or damaged."""
         try:
             status = msgspec.json.decode(read_text(self.folder / "status.json"))
         except (OSError, ValueError):

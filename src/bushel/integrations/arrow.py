@@ -176,7 +176,7 @@ class ArrowSource:
         self._key = key if key is not None else KEY if KEY in names else None
         missing = [name for name in [*(spec or ()), *([key] if key else ())] if name not in names]
         if missing:
-            raise SpecError(f"there is no column {missing[0]!r}; the columns are {', '.join(names)}")
+            raise SpecError(f"unknown column {missing[0]!r}; the columns are {', '.join(names)}")
         self._names = [name for name in (spec or names) if name != self._key]
         self._pieces = _pieces(data)
         self._starts = np.cumsum([0, *(rows for _, rows in self._pieces)])

@@ -42,7 +42,7 @@ class Place:
 
 
 def discover(source: Any, container: str | None, found: Findings) -> list[Place]:
-    """Return the shards of a dataset. Whatever hides other shards is added to `found`.
+    """Return the shards of a dataset. Problems that hide other shards are added to `found`.
 
     Raises:
         FileNotFoundError: The path does not exist.

@@ -95,7 +95,7 @@ def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasu
         place = list_of(shards)
         known = load_removed(place) or NONE
         if call is not None and not 0 <= call < len(known.reasons):
-            raise IndexError(f"there is no call {call}: {len(known.reasons)} calls removed samples of this dataset")
+            raise IndexError(f"unknown call {call}: {len(known.reasons)} calls removed samples of this dataset")
         _check(get_container(found.container), shards, str(paths[0]))
         done, written = Counter[str](), Erasure(0, 0, 0)
         if known is not NONE:  # a killed process may have renamed the list, whose name is not on disk then

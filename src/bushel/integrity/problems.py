@@ -137,7 +137,7 @@ class VerifyResult:
 
     @property
     def verdict(self) -> str:
-        """The result in words: `ok` only if there are no problems and all values were compared with a checksum."""
+        """The result in words: `ok` only if nothing is wrong and all values were compared with a checksum."""
         if not self.ok:
             wrong = sum(not problem.warning for problem in self.problems) + self.more
             return f"{wrong:,} problem{'' if wrong == 1 else 's'}"

@@ -88,7 +88,7 @@ def remove(
         The removal. Samples that had been removed before are not counted again.
 
     Raises:
-        ValueError: Not exactly one of `keys`, `where` and `positions` is given, or there is no reason.
+        ValueError: Not exactly one of `keys`, `where` and `positions` is given, or the reason is missing.
         KeyError: No sample has one of the keys, or the condition names an unknown column.
         UnsupportedError: The dataset is not in one folder, or cannot be written to.
         InUseError: A writer is open for the dataset.
@@ -166,7 +166,7 @@ def restore(source: Any, *, call: int | None = None, index: Any = "auto") -> Rem
         known = load_removed(place) or NONE
         number = len(known.reasons) - 1 if call is None else call
         if not 0 <= number < len(known.reasons):
-            raise IndexError(f"there is no call {number}: {len(known.reasons)} calls removed samples of this dataset")
+            raise IndexError(f"unknown call {number}: {len(known.reasons)} calls removed samples of this dataset")
         taken = _calls(known)[number]
         if taken.erased:
             raise UnsupportedError(

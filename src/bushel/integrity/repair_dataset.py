@@ -206,7 +206,7 @@ def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenSh
 def _container_to_write(
     places: Sequence[Place], source: Any, target: str | os.PathLike[str], to: str | None
 ) -> WritableContainer | None:
-    """Return the container of the new dataset, by default the container of the shards; None if there are no shards.
+    """Return the container of the new dataset, by default the container of the shards; None without shards.
 
     Raises:
         FormatError: The shards have several containers.
@@ -268,7 +268,7 @@ def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, f
     """Return the shards with tables in which the samples to write have valid keys, and no key twice.
 
     Args:
-        shards: The shards, some of which may have no keys.
+        shards: The shards. Some may have no keys.
         whole: int64[n], ascending positions of the samples to write.
         container: Name of the container.
         found: Gets the keys that are changed.

@@ -1,7 +1,7 @@
 """The digest of a dataset: one text that covers every byte of it, so that other tools can sign it.
 
-It has the SHA-256 of every file in the form of `sha256sum`, which docs/signing.md specifies. There is no cryptography
-here but SHA-256: `ssh-keygen` and others make and check signatures.
+It has the SHA-256 of every file in the form of `sha256sum`, which docs/signing.md specifies. The only
+cryptography here is SHA-256: `ssh-keygen` and others make and check signatures.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def check_digest(
     try:
         known = read_whole(place)
     except FileNotFoundError:
-        return (_problem(place, "there is no digest: `bushel sign` writes one"),)
+        return (_problem(place, "the digest is missing: `bushel sign` writes one"),)
     found: list[Problem] = []
     if signer is not None:
         found += _wrong_signature(place, known, str(allowed_signers), signer)
@@ -246,7 +246,7 @@ def _entries(text: str) -> dict[str, str]:
 def _wrong_signature(place: AnyPath, known: bytes, allowed_signers: str, signer: str) -> Iterator[Problem]:
     signature = Path(f"{place}.sig")
     if not signature.exists():
-        yield _problem(signature, "there is no signature: `bushel sign --key KEY` makes one")
+        yield _problem(signature, "the signature is missing: `bushel sign --key KEY` makes one")
         return
     try:
         _keygen("verify", "-f", allowed_signers, "-I", signer, "-n", NAMESPACE, "-s", str(signature), given=known)

@@ -35,10 +35,11 @@ class MappedFile:
     """A read-only local file that is mapped into memory.
 
     A MappedFile records (one bit per 4 KiB) which pages it has read. Rows of a batch on such pages are copied from the
-    map, without a system call. So are rows of up to 64 pages that are in memory, if the system tells (``mincore`` of
-    Linux, which tells it to those who may write to the file). For other rows it first tries to read without waiting;
-    the pages that are not in memory are requested for the whole batch at once (``posix_fadvise``) and then read. If
-    pages have left memory meanwhile, which the thread's count of major page faults shows, the record is cleared.
+    map, without a system call. So are rows of up to 64 pages that are in memory, if the system reports it (``mincore``
+    of Linux, which reports it to users who may write to the file). For other rows it first tries to read without
+    waiting; the pages that are not in memory are requested for the whole batch at once (``posix_fadvise``) and then
+    read. If pages have left memory meanwhile, which the thread's count of major page faults shows, the record is
+    cleared.
 
     A file that grows is read up to its size at opening. A file that shrinks raises `ExtentError` at the next batch:
     each batch checks the sizes of its files first. Only truncation between that check and the copy kills the process.

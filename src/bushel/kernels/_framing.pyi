@@ -171,7 +171,7 @@ class SampleBuffer:
         """Remove the last sample, and return its key. It stays in `known`.
 
         Raises:
-            ValueError: There is none.
+            ValueError: The buffer is empty.
         """
 
     def rows(

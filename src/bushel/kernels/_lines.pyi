@@ -52,17 +52,19 @@ class LineScanner:
 
         Returns:
             first: Number of the first sample that has it, of those since `clear`.
-            offset: int64[n], bytes: of a text in quotes, the first byte between them; 0 where there is no value.
-            length: int64[n], bytes: of a text in quotes, those between them; -1 for null and where there is no value.
+            offset: int64[n], bytes: of a text in quotes, the first byte between the quotes; 0 where the value is
+                missing.
+            length: int64[n], bytes: of a text in quotes, the bytes between the quotes; -1 for null and where the value
+                is missing.
             kind: uint8[n]: 0 if the sample lacks the field; 1 null, or an empty cell that is not quoted; 2 text without
                 quotes; 3 text in quotes; 4 the same with backslashes or, in CSV, doubled quotes; 5 false; 6 true; 7 an
                 integer that fits int64; 8 an integer that fits uint64 only; 9 a larger integer; 10 a real number; 11 an
                 object or a list (only its strings and the balance of brackets are checked). A cell without quotes
                 that is a number as JSON has it is a number.
             number: int64[n], the number: the bits of a uint64 for kind 8, the bits of a float64 for kind 10, 0 or 1 for
-                truth values; else 0. It is empty if there are no numbers and no truth values.
+                truth values; else 0. It is empty if the field has neither numbers nor truth values.
             kinds: The bit ``1 << kind`` of each kind that occurs.
-            least, most: The least and the greatest number of kind 7; 0 if there are none.
+            least, most: The least and the greatest number of kind 7; 0 without such numbers.
 
         Raises:
             IndexError: The field does not exist.

@@ -100,7 +100,7 @@ class NumberTable:
 
         Returns:
             bad: For each column: int64[k], the places in ``samples`` of those that could not be gathered, or that are
-                in none of the shards; None if there are none. Their rows hold anything.
+                in none of the shards; None if all could be gathered. Their rows hold anything.
             waited: Whether a value was not in memory.
 
         Raises:

@@ -157,7 +157,7 @@ def draw_by_weight(
         positions: int64[draws], 0 or more.
 
     Returns:
-        int64[draws], the place of the first sum above the number drawn; n if there is none.
+        int64[draws], the place of the first sum above the number drawn; n if all sums are smaller.
 
     Raises:
         ValueError: ``sums`` or ``guide`` is out of range.

@@ -57,7 +57,7 @@ class TarMembers:
         """
     @property
     def end(self) -> int:
-        """End of the last member, with padding; ``start`` if there are no members."""
+        """End of the last member, with padding; ``start`` without members."""
     @property
     def zero_blocks(self) -> int:
         """Number of zero blocks at the end: 2 in a complete archive, 1 or 0 in a truncated one."""
@@ -66,7 +66,7 @@ class TarMembers:
         """Whether the archive ends with two zero blocks."""
     @property
     def trailing_bytes(self) -> int:
-        """Bytes from the first non-zero byte after the end marker to the end of the file; 0 if there is none."""
+        """Bytes from the first non-zero byte after the end marker to the end of the file; 0 if only zeros follow."""
     @property
     def problem(self) -> str | None:
         """The problem that ended the scan, or None. The members before it are complete."""
@@ -75,7 +75,7 @@ class TarMembers:
         """Offset of the damaged block, or -1. To scan the rest, pass a later multiple of 512 as ``start``."""
     @property
     def comment(self) -> bytes:
-        """The last ``comment`` of global pax records, which are for the whole archive; empty if there is none."""
+        """The last ``comment`` of global pax records, which are for the whole archive; empty without such records."""
     def __len__(self) -> int:
         """Number of members."""
 
@@ -213,7 +213,7 @@ class RecordioRecords:
         """int32[records]: number of parts: 1, plus the number of aligned magic words in the payload."""
     @property
     def end(self) -> int:
-        """End of the last complete record, with padding; ``start`` if there are none."""
+        """End of the last complete record, with padding; ``start`` if no record is complete."""
     @property
     def problem(self) -> str | None:
         """The problem that ended the scan, or None. The records before it are complete."""
@@ -321,7 +321,7 @@ class TfrecordScanner:
         """The problem at `end`, which ended the scan, or None."""
     @property
     def other(self) -> int:
-        """Number of the first record that is not an Example, -1 if there is none."""
+        """Number of the first record that is not an Example, -1 if all are Examples."""
     @property
     def reason(self) -> str | None:
         """Why it is not one."""

@@ -179,7 +179,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                         return found
         finally:
             finished.close()
-        raise ValueError(f"there is no batch to peek at in epoch {progress.epoch} after {progress.samples} samples")
+        raise ValueError(f"epoch {progress.epoch} has no batch to peek at after {progress.samples} samples")
 
     def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         """Yield the items of a read for the trainer: positions consumed then, the batch or sample, and samples in it.

@@ -232,7 +232,7 @@ class ArrayFactory:
         """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
 
         Returns:
-            Of each field that has not been given up: its part of each batch, None where it cannot be gathered.
+            For each field that has not been given up, its part of each batch; None if it cannot be gathered.
         """
         if (numbers := self.numbers) is None:
             return {}

@@ -2,8 +2,8 @@
 
 A `NumberReader` collects where the numbers of a field lie, with the extents of the shards, in a table for the kernel
 `NumberTable`, which checks each value against it and copies the numbers. It grows as samples of other shards, or values
-of other lengths, are met. Whatever it cannot gather is left to `Dataset.read`, which describes the error. Fields whose
-values the index has as a column of numbers are copied from there, without opening a file.
+of other lengths, are met. Values that it cannot gather are left to `Dataset.read`, which describes the error. Fields
+whose values the index has as a column of numbers are copied from there, without opening a file.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def gathers(dataset: object, fields: Mask = None) -> list[str]:
 class NumberReader:
     """Gathers fields of numbers of one dataset. Threads share it; it belongs to one process.
 
-    Of a dataset that is not in local files, only fields that the index has can be gathered.
+    From a dataset that is not in local files, only fields that the index has can be gathered.
 
     Args:
         dataset: The dataset.
@@ -236,7 +236,7 @@ class NumberReader:
 
         Returns:
             For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
-            None if there are none.
+            None if all could be gathered.
         """
         positions = self._rows(samples)
         found: dict[str, I64 | None] = {}

@@ -136,7 +136,7 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
             raise SpecError(f"collate= names {name!r}, which the dataset does not have: {_meant(name, tuple(spec))}")
         if isinstance(rule, str) and rule not in _RULES:
             others = "; bushel.loader.Padded(0) pads to the longest value"
-            raise ValueError(f"collate={{{name!r}: {rule!r}}}: there is no such rule: {_meant(rule, _RULES)}{others}")
+            raise ValueError(f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{others}")
         if rule in (Padded, Ragged):
             raise TypeError(f"collate={{{name!r}: {rule.__name__}}} is a class: write {rule.__name__}()")
         if not isinstance(rule, str) and not callable(rule):
@@ -150,7 +150,7 @@ def check_whole_batches(options: LoaderOptions, *, leaves_out: str | None) -> No
 
     Args:
         options: The options, with the number of ranks that was found out.
-        leaves_out: The option by which samples are left out; None if there is none.
+        leaves_out: The option by which samples are left out, or None if no option does that.
 
     Raises:
         ValueError: Samples may be left out there.

@@ -29,7 +29,7 @@ _AT_A_TIME = 256  # windows
 _MOST_AT_A_TIME = 4096
 _KEPT = 2  # epochs whose counts are remembered
 _WORTH_KEEPING = 4096  # windows; others are counted in some milliseconds
-_HEAD, _TAIL = 0, 1  # what is kept
+_HEAD, _TAIL = 0, 1  # arrays of the cache
 _MOST_TOKENS = 1 << 62
 
 
@@ -185,7 +185,7 @@ class Chunked:
         return found
 
     def _kept(self, epoch: int, which: int) -> I64:
-        """Return the counts that an earlier process has kept; the count of no window if there are none."""
+        """Return the counts that an earlier process has kept; the count of no window if nothing was kept."""
         found = None
         if self._windows >= _WORTH_KEEPING:
             found = kept_counts(self._identity(epoch), which, np.int64, least=0, most=_MOST_TOKENS)

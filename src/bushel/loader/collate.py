@@ -278,7 +278,7 @@ def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
     """Return the type, in native byte order, that holds all numbers of some arrays.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No arrays were given.
     """
     dtypes = {array.dtype for array in arrays}
     common = np.result_type(*dtypes).newbyteorder("=")

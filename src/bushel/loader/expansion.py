@@ -44,7 +44,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
             is the same on all ranks, and whenever training resumes.
 
     Returns:
-        None if nothing has to be expanded, as far as some of the shards tell.
+        None if nothing has to be expanded, judged by some of the shards.
 
     Raises:
         FormatError: The table of one of these shards is damaged, or does not belong to the shard.

@@ -1,4 +1,4 @@
-"""What is counted of an epoch, kept in the user's cache of tables: later processes answer `who` and `when` at once.
+"""Counts of an epoch in the user's cache of tables: with them, later processes answer `who` and `when` at once.
 
 The rows of packs and chunks depend on the lengths of all documents before them. Counting these takes longer than the
 question itself. So a process that was asked leaves its counts for later ones, and so does the first rank of a training
@@ -32,10 +32,10 @@ Identity = tuple[str, int, int, int]
 def kept_counts(
     identity: Identity, number: int, dtype: type[Number], *, least: int, most: int
 ) -> npt.NDArray[Number] | None:
-    """Return counts that were kept. Each must be in `least` to `most`. None if there are none.
+    """Return counts that were kept. Each must be in `least` to `most`. None if nothing was kept.
 
     Args:
-        identity: What they are of.
+        identity: The dataset, order and epoch that they belong to.
         number: Which of its arrays they are.
         dtype: The type of the counts.
         least: The smallest possible count.

@@ -140,7 +140,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         SpecError: A transform or a collate rule is for a field that the dataset does not have.
         TypeError: An argument has a wrong type.
         ValueError: An argument is out of its range, or a sample is longer than `bucket_by` or `pack_by` allows.
-        KeyError: There is no column of the name in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by`.
+        KeyError: The column does not exist that is named in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by`.
 
     Examples:
         >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True, seed=0)

@@ -52,7 +52,7 @@ _MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are tr
 
 
 class _SampleSeed(ISpawnableSeedSequence):
-    """The words (seed, epoch, sample), of which Philox takes the first two as its key.
+    """The words (seed, epoch, sample). Philox takes the first two as its key.
 
     `Philox(key=...)` would cost three times as much, since NumPy then also asks the system for entropy, and spawned
     generators would differ from run to run. A `SeedSequence` mixes the words, and is made only for those.

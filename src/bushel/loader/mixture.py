@@ -112,7 +112,7 @@ def mix(
             epoch continues where this one ends.
 
     Raises:
-        ValueError: A weight is out of its range, a dataset is empty, there are no datasets, or `until` never comes.
+        ValueError: A weight is out of its range, a dataset is empty, no dataset is given, or `until` never comes.
         TypeError: An argument has another type.
         KeyError: A weight or a transform is for a name that is not mixed, or `weights` lacks a name.
         FormatError: A field is a sequence in only some of the datasets.

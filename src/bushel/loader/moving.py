@@ -64,7 +64,7 @@ def draw_together(
     if not (there := [name for name in step.fields if name in sample]):
         return None
     if missing := [name for name in step.images if name not in sample]:
-        raise ValueError(f"there is no {missing[0]!r}, with which {there[0]!r} moves")
+        raise ValueError(f"field {missing[0]!r}, with which {there[0]!r} moves, is missing")
     reading = step.reading or ImageReading()
     sizes = {name: _size(sample[name], reading) for name in step.images}
     size = sizes[step.field]

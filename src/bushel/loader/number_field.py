@@ -32,9 +32,9 @@ class Rooms(Struct, frozen=True, eq=False):
     Attributes:
         out: A contiguous array of the field's type.
         starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
-        fill: The bytes of the element that fills the rest of each room; None if there is no rest.
+        fill: The bytes of the element that fills the rest of each room; None without a rest.
         skip: int64[n], elements of each value before those that fill its room; any may follow these. None for whole
-            values. There is no `fill` then.
+            values. `fill` is None then.
     """
 
     out: npt.NDArray[Any]

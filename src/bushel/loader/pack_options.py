@@ -177,7 +177,7 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
         if (raw := _of_bytes(own, name)) is not None:
             return raw
         how = str(error.args[0])
-        if "bushel index" not in how:  # there is no such field, either
+        if "bushel index" not in how:  # the field does not exist, either
             how = f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length` records them"
         raise KeyError(
             f"{argument}= needs the length of every document before it is read: {how}. If a transform makes "

@@ -1,6 +1,6 @@
 """The plan of packs: which rows each rank is given at each step. Pure, as `bushel.loader.plan`.
 
-A global batch is the next `batch_size * world_size` rows, which the ranks divide among themselves. What was consumed is
+A global batch is the next `batch_size * world_size` rows, which the ranks divide among themselves. The position is
 therefore a prefix of the epoch. It ends at the end of a row, from whose position any number of ranks can continue.
 """
 

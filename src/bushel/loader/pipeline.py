@@ -122,7 +122,7 @@ class Pipeline(Struct, frozen=True):
         keys: Whether batches and samples have keys.
         shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
         sources: The named datasets of a mixture, whose samples say where they come from.
-        windows: The random windows of fields; None if there are none.
+        windows: The random windows of fields, or None without such fields.
         device: Decodes images on a device; None if the CPU decodes all.
     """
 

@@ -111,7 +111,7 @@ class RandomWindows:
 
     @classmethod
     def of(cls, dataset: Any, fields: Any, seed: int) -> tuple[Any, RandomWindows | None]:
-        """Return `fields=` without random windows, and these; None if there are none.
+        """Return `fields=` without random windows, and these windows, or None if it has no random windows.
 
         Raises:
             TypeError: A field has no elements, or the dataset no index.
@@ -135,7 +135,7 @@ class RandomWindows:
                 _check_like(name, own, windows)
         found = cls(dataset, windows, seed)
         if len(dataset):
-            found.ranges(0, np.zeros(1, np.int64), checked=False)  # raises if the index does not tell
+            found.ranges(0, np.zeros(1, np.int64), checked=False)  # raises if the index lacks the lengths
         return {name: slice(None) if name in windows else own for name, own in given}, found
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Batches whose rows are shared by documents: which tokens of which documents are in each row."""
+"""Batches whose rows are shared by documents: the documents of each row, and their tokens."""
 
 from __future__ import annotations
 

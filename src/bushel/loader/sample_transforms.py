@@ -31,11 +31,12 @@ class FieldTransforms(Struct, frozen=True):
     Attributes:
         field: The field.
         calls: All transforms, for a value that is decoded.
-        plan: The transforms that are fused into decoding; None if there are none. With a plan, the dataset leaves the
-            images as stored bytes.
+        plan: The transforms that are fused into decoding, or None if no transform is fused. With a plan, the dataset
+            leaves the images as stored bytes.
         rest: The transforms that are applied after the plan.
         frames: The transform of each frame that the plan is made from; None if the field is not a sequence.
-        reading: How images that the dataset leaves as stored bytes are decoded; None if there are none.
+        reading: How images that the dataset leaves as stored bytes are decoded, or None if the dataset decodes all
+            images.
         images: The image fields that move together, `field` first; empty if none do. `calls` and `rest` then lack the
             transforms that `plan` draws the geometry from.
         followers: The fields that follow the geometry of these images.

@@ -1,6 +1,7 @@
 """Shared memory that carries batches from worker processes. It is anonymous, so nothing is left when one is killed.
 
-A segment is a memfd, or a temporary file without a name where there are none: the kernel frees it when no process holds
+A segment is a memfd, or a temporary file without a name on systems without memfd: the kernel frees it when no process
+    holds
 it. The worker process creates segments, sends each descriptor once, and reuses a segment when the consumer's last array
 in it is gone.
 """

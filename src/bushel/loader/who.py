@@ -91,7 +91,7 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
 
 
 def keep_counts(plan: AnyPlan, epoch: int) -> None:
-    """Keep what is counted of an epoch, so that a later process answers at once. Nothing is counted for this."""
+    """Keep the counts of an epoch, so that a later process answers at once. This counts nothing."""
     if isinstance(plan, PackPlan | ChunkPlan):
         plan.order.keep(epoch)
 

@@ -12,7 +12,7 @@ __all__ = ["random_windows"]
 
 
 def random_windows(fields: Any, dataset: Any, seed: int, *, packed: object = None) -> tuple[Any, RandomWindows | None]:
-    """Return `fields=` of a loader without random windows, and these; None if there are none.
+    """Return `fields=` of a loader without random windows, and these windows, or None if it has no random windows.
 
     Raises:
         TypeError, ValueError, KeyError: As `RandomWindows.of`.

@@ -185,7 +185,7 @@ def image_codec(name: str, value: Any) -> str | None:
         if codec is None and _IMAGE_NAMES.fullmatch(name.lower()) is None:
             return None
         return codec[2] if codec is not None else "png"
-    if "PIL.Image" not in sys.modules:  # without Pillow's module there are no Pillow images
+    if "PIL.Image" not in sys.modules:  # no Pillow image exists without Pillow's module
         return None
     from PIL import Image
 

@@ -32,7 +32,7 @@ _AS_THEY_ARE = (
 
 
 def empty_folders_in(dataset: Dataset) -> list[str] | None:
-    """Return the empty folders of the packed folders of a dataset; None if there are none, or if it is a view."""
+    """Return the empty folders of the packed folders of a dataset; None if it has no empty folders, or is a view."""
     if len(dataset) < dataset.info.samples:
         return None
     folders: list[str] = []

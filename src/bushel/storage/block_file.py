@@ -101,7 +101,7 @@ class BlockFile:
             length: int64[n], bytes.
 
         Returns:
-            The bytes of each; None if one has to be read in another way, which also finds out what is wrong with it.
+            The bytes of each; None if one has to be read in another way, which also raises its error.
         """
         blocks = self.blocks
         if self.closed is None or not ((offset >= 0) & (length > 0) & (offset <= self.size - length)).all():

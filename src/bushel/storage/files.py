@@ -173,7 +173,7 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
 class FilePool:
     """Open files by name. Opens a file on first use, and closes the oldest eighth if there are too many.
 
-    A file that the pool drops stays usable for its other holders. There is no lock, so nothing can be held while
+    A file that the pool drops stays usable for its other holders. The pool has no lock, so nothing can be held while
     the process forks: two threads may open the same file twice, and one of the two is kept. A pickled copy is empty,
     so a worker process opens its own files.
 
@@ -222,5 +222,5 @@ class FilePool:
         return opener() if file is None else file  # others hold most of what the process may open
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Drop all files."""
         self.files.clear()

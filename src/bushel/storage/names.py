@@ -67,7 +67,7 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     path = below(folder, name, any_text=any_text)
     if isinstance(path, Path):
         refuse_link(path.parent)
-        if path.parent == folder:  # there is no part of the path in which a link could be
+        if path.parent == folder:  # no part of the path could be a link
             return path
         real, above = os.path.realpath(str(folder)), os.path.realpath(path.parent)
         if above != real and not above.startswith(real.rstrip(os.sep) + os.sep):

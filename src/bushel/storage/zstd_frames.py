@@ -102,7 +102,7 @@ def frames_between(file: File, ends: I64) -> Blocks:
 
 
 def _seek_table(file: File) -> list[tuple[int, int, int]] | None:
-    """Return offset, length and size of each frame from the seek table at the end; None if there is none that fits."""
+    """Return offset, length and size of each frame from the seek table at the end; None without a valid table."""
     if file.size < 17:
         return None
     count, descriptor, magic = struct.unpack("<IBI", file.read(file.size - 9, 9))

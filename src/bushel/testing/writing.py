@@ -157,7 +157,7 @@ def check_missing_fields(target: Target) -> None:
 
 
 def check_refused_values(target: Target) -> None:
-    """Check that a value that cannot be encoded leaves nothing behind."""
+    """Check that a value that cannot be encoded leaves no files."""
     spec = target.fit()
     samples = make_samples(spec, target.seed, 4)
     with target.writer("refused", spec) as writer:

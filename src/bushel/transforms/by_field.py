@@ -61,7 +61,7 @@ def transforms_by_field(
     elif images:
         problem = f"there are {len(images)} image fields: {_names(images)}"
     else:
-        problem = f"there is no image field; the fields are {_names(spec)}"
+        problem = f"the dataset has no image field; the fields are {_names(spec)}"
     example = images[0] if images else next(iter(spec), "image")
     raise SpecError(
         f"transforms= without a field name is for one image field, but {problem}. "

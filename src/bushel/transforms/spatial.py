@@ -1,7 +1,7 @@
 """Crops, resizing and flips: as transforms, as steps for an image of known size, and combined into one geometry.
 
 A transform is a frozen value that can be used in two ways. Calling it with an image transforms the image. `steps` only
-returns what it would do to an image of a given size. Both draw the same random numbers, so a planned transform (see
+returns the steps for an image of a given size. Both draw the same random numbers, so a planned transform (see
 `bushel.transforms.fused`) gives the same crop as a call.
 """
 
@@ -218,7 +218,7 @@ Steps: TypeAlias = tuple[Step, ...]
 class Spatial(Protocol):
     """A transform of the pixels' places, which can be fused into decoding.
 
-    `steps` returns what it does to an image of a given size. Called with an image, it must do the same: see
+    `steps` returns its steps for an image of a given size. Called with an image, it must do the same: see
     `apply_steps`.
 
     Examples:

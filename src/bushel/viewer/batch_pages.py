@@ -106,7 +106,7 @@ class BatchPages(Pages):
         loaders = self._site.shelf.loaders
         name = parameters.get("loader") or next(iter(loaders), "")
         if name not in loaders:
-            raise KeyError(f"there is no loader {name!r}: known are {', '.join(loaders) or 'none'}")
+            raise KeyError(f"unknown loader {name!r}: known are {', '.join(loaders) or 'none'}")
         numbers = [number_in(parameters, each, 0, 1 << 48) for each in ("epoch", "step", "rank")]
         return _Place(name, *numbers), loaders[name]
 

@@ -32,7 +32,7 @@ class Document:
 
     Attributes:
         key: Key of its sample.
-        source: The dataset of a mixture that it comes from; empty if there is none.
+        source: The dataset of a mixture that it comes from; empty if the dataset is not a mixture.
         start: Place of its first token in the row.
         size: Number of its tokens.
         tokens: The first tokens, as text of the tokenizer or as numbers.

@@ -30,6 +30,6 @@ def column_choices(shown: Shown) -> Sequence[str]:
 
 
 def predicted_column(names: Sequence[str]) -> str | None:
-    """Return the name, of fields or columns, which says that it has predictions; None if there is none."""
+    """Return the name, of fields or columns, which says that it has predictions; else None."""
     words = re.compile(r"pred|preds|predicted|prediction|predictions")
     return next((name for name in names if any(words.fullmatch(part) for part in re.split(r"[._]", name))), None)

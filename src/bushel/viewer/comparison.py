@@ -71,7 +71,7 @@ class Side:
         return next(value for name, value in sample.items() if name != KEY)
 
     def text(self, position: int | None) -> str:
-        """Return the value of a sample as a line of text; empty for pictures and where there is no value."""
+        """Return the value of a sample as a line of text; empty for pictures and missing values."""
         if position is None or self.picture:
             return ""
         try:
@@ -139,7 +139,7 @@ class Comparison:
 
     @cached_property
     def _partners(self) -> I64:
-        """int64[samples on the left]: position on the right; -1 if there is none."""
+        """int64[samples on the left]: position on the right; -1 if it is missing there."""
         samples = len(self.left.shown.dataset)
         if self.diff is None:
             return np.arange(samples, dtype=np.int64)

@@ -84,7 +84,7 @@ class ConfusionPages(Pages):
         for name in (first, second):
             if name not in names:
                 listed = ", ".join(names) or "none; `bushel index --columns auto` makes columns"
-                raise KeyError(f"there is no column of classes {name!r}: the columns are {listed}")
+                raise KeyError(f"unknown column of classes {name!r}: the columns are {listed}")
         (labels, lost), (predictions, gone) = (self._site.shelf.column(shown, name) for name in (first, second))
         if _is_text(shown, first) != _is_text(shown, second):
             kinds = (f"{name} has {'texts' if _is_text(shown, name) else 'numbers'}" for name in (first, second))

@@ -59,7 +59,7 @@ class Stored:
         return self._read(start, stop) if start < stop else b""
 
     def check(self, data: bytes) -> bool | None:
-        """Return whether the whole value `data` has the checksum on record; None if there is none."""
+        """Return whether the whole value `data` has the checksum on record, or None if no checksum is on record."""
         return None if self.extent.crc32 is None else crc32(data) == self.extent.crc32
 
 
@@ -80,7 +80,7 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
         FormatError: The shard is damaged there.
     """
     if name not in dataset.spec:
-        raise KeyError(f"there is no field {name!r}: the fields are {', '.join(dataset.spec)}")
+        raise KeyError(f"unknown field {name!r}: the fields are {', '.join(dataset.spec)}")
     reader, absolute = reader_of(dataset), whole_position(dataset, position)
     if (group := reader.group_of(absolute, name)) is None:
         return None

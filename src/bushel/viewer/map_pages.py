@@ -51,7 +51,7 @@ class MapPages(Pages):
         names = self._site.shelf.vector_names(shown)
         name = parameters.get("field") or next(iter(names), "")
         if name not in names:
-            raise KeyError(f"there are no vectors {name!r}: known are {', '.join(names) or 'none'}")
+            raise KeyError(f"unknown vectors {name!r}: known are {', '.join(names) or 'none'}")
         columns = column_choices(shown)
         colour = parameters.get("colour", next((each for each in columns if each in shown.dataset.spec), ""))
         query = Query.of(parameters)

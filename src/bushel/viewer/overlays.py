@@ -45,7 +45,7 @@ class Overlay:
         field: The field.
         kind: `boxes`, `mask`, `keypoints` or `caption`.
         form: How its numbers are to be read; None if the values are to say so.
-        classes: The field with the class of each box; None if there is none.
+        classes: The field with the class of each box, or None if boxes have no classes.
     """
 
     field: str

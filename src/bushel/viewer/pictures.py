@@ -50,7 +50,7 @@ def picture_of(shelf: Shelf, shown: Shown, position: int, name: str, side: int, 
 def kept_picture(
     shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None
 ) -> Picture | None:
-    """Return the thumbnail that `picture_of` has made and kept; None if there is none."""
+    """Return the thumbnail that `picture_of` has made and kept, or None if it is not kept."""
     return shelf.pictures.kept((shown.number, position, name, side, element))
 
 

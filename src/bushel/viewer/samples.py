@@ -203,7 +203,7 @@ def _likeness(query: Query) -> str:
 
 
 def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:
-    """Return the picture field that has annotations, and their fields; the picture is None if there are none."""
+    """Return the picture field that has annotations, and their fields; None if no picture has them."""
     found = overlays_of(site, shown)
     if found is None:
         return {"picture": None}

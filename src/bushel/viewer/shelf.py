@@ -140,7 +140,7 @@ class Shown:
         for each in self.fields:
             if each.name == name:
                 return each
-        raise KeyError(f"there is no field {name!r}: the fields are {', '.join(self.dataset.spec) or 'none'}")
+        raise KeyError(f"unknown field {name!r}: the fields are {', '.join(self.dataset.spec) or 'none'}")
 
     @cached_property
     def main(self) -> ShownField | None:
@@ -203,10 +203,10 @@ class Shelf:
         """Return a dataset.
 
         Raises:
-            KeyError: There is no dataset of this number.
+            KeyError: No dataset has this number.
         """
         if not 0 <= number < len(self.datasets):
-            raise KeyError(f"there is no dataset {number}: this viewer shows {len(self.datasets)}")
+            raise KeyError(f"unknown dataset {number}: this viewer shows {len(self.datasets)}")
         return self.datasets[number]
 
     def measures_of(self, shown: Shown, name: str) -> Measures:
@@ -250,7 +250,7 @@ class Shelf:
         read_more(shown.dataset, vectors, float("inf"))
         number = int(np.searchsorted(vectors.rows, int(position)))
         if number >= len(vectors.rows) or vectors.rows[number] != int(position):
-            raise KeyError(f"{name}: there is no vector of the sample {position}")
+            raise KeyError(f"{name}: the sample {position} has no vector")
         values = np.full(len(shown.dataset), np.nan)
         values[vectors.rows] = similarities(vectors.values, number)
         return values, np.isnan(values)

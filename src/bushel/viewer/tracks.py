@@ -33,7 +33,7 @@ def is_played(shown: Shown) -> bool:
 
 
 def episode_of(shown: Shown, position: int) -> range | None:
-    """Return the positions of the samples around one that are of the same episode; None if there are no episodes.
+    """Return the positions of the samples around one that are of the same episode; None without episodes.
 
     Raises:
         IndexError: The position is out of range.

@@ -87,7 +87,7 @@ class Settings:
             raise KeyError(f"{field!r} is not an image field: the image fields are {', '.join(images) or 'none'}")
         transform = parameters.get("transform", next(iter(transforms), ""))
         if transform and transform not in transforms:
-            raise KeyError(f"there are no transforms {transform!r}: known are {', '.join(transforms)}")
+            raise KeyError(f"unknown transforms {transform!r}: known are {', '.join(transforms)}")
         shuffle = parameters.get("shuffle") or "exact"
         if shuffle not in ("exact", "blocks", "none"):
             raise ValueError(f"shuffle={shuffle}: expected exact, blocks or none")

@@ -119,7 +119,7 @@ def test_pickles_only_if_requested(tmp_path: Path) -> None:
         ({"data_format": ["str", "evil"]}, r"leaf 'n' has the unknown format 'evil' .*spec=\{'n': 'bytes'\}"),
         ({"data_format": ["str", "no_header_numpy:" + "9" * 5000]}, "leaf 'n' has the unknown format"),
         ({"data_format": ["str", "no_header_numpy:99"]}, "unknown format 'no_header_numpy:99'"),
-        ({"data_spec": None}, "there is no data_spec"),
+        ({"data_spec": None}, "data_spec is missing"),
         ({"data_spec": "[2, {}]"}, "version 2"),
         ({"data_spec": "[1, {}]"}, "not an index of LitData"),
         ({"data_spec": "[1, " + json.dumps(dict_of(x=LEAF)).replace("[LEAF]", "") + "]"}, "1 leaves have 2 formats"),

@@ -39,7 +39,7 @@ def checked_name(fname: PathLike) -> Path:
 def check_folder(path: Path) -> None:
     """Raise a `NoPlaceError` if the folder of a file to write does not exist."""
     if not path.parent.is_dir():
-        raise NoPlaceError(errno.ENOENT, "there is no such folder", str(path.parent))
+        raise NoPlaceError(errno.ENOENT, "no such folder", str(path.parent))
 
 
 def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
@@ -138,7 +138,7 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
         return
     writer.discard()
     warnings.warn(
-        f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed: there is no file",
+        f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed, so no file was made",
         ResourceWarning,
         stacklevel=2,
     )

@@ -234,7 +234,7 @@ def source_path(source: Any) -> AnyPath:
         return MemoryPath(bytes(source))  # type: ignore[return-value]
     path = granular_path(source)
     if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"no such file: {path}")
     return path
 
 

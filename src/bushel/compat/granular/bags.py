@@ -108,7 +108,7 @@ def _with_parameters(codecs: Codecs, spec: Mapping[str, str]) -> Codecs:
     bound: dict[str, Callable[..., Any]] = {}
     for key, (_, kind, arguments) in _parse(spec).items():
         if kind not in codecs:
-            raise KeyError(f"there is no function for the type {kind!r}; there are {', '.join(codecs)}")
+            raise KeyError(f"no function was given for the type {kind!r}; there are {', '.join(codecs)}")
         bound[spec[key].removesuffix("[]")] = partial(_call, codecs[kind], arguments)
     return bound
 

@@ -30,7 +30,7 @@ def bind_codecs(codecs: Codecs, spec: dict[str, str]) -> dict[str, Callable[...,
         return dict.fromkeys(spec)
     missing = sorted({kind.removesuffix("[]") for kind in spec.values()} - codecs.keys())
     if missing:
-        raise KeyError(f"there is no function for the type {missing[0]!r}; there are {', '.join(codecs)}")
+        raise KeyError(f"no function was given for the type {missing[0]!r}; there are {', '.join(codecs)}")
     return {key: codecs[kind.removesuffix("[]")] for key, kind in spec.items()}
 
 

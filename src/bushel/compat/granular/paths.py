@@ -71,7 +71,7 @@ class ForeignPath:
         if isinstance(size := getattr(self._path, "size", None), int):
             return SimpleNamespace(st_size=size)
         if not self.exists():
-            raise FileNotFoundError(f"there is no file {self}")
+            raise FileNotFoundError(f"no such file: {self}")
         with self._path.open("rb") as handle:
             return SimpleNamespace(st_size=handle.seek(0, os.SEEK_END))
 

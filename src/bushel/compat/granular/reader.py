@@ -207,7 +207,7 @@ class PointReader(Closing):
         keys = self._shards[shard]
         if mask is not None and mask is not chosen:  # a tuple of keys also defines their order
             keys = {name: keys[name] for name in mask}
-        if self._parallel and self.cache_keys:  # the originals put what is in memory after what they request
+        if self._parallel and self.cache_keys:  # the originals put keys in memory after the keys that they request
             keys = dict(sorted(keys.items(), key=lambda item: item[0] in self.cache_keys))
         if several:
             return self._several(checked_range(index), keys, mask)
@@ -310,7 +310,7 @@ class PointReader(Closing):
             raise WrongTypeError(f"a mask is a dict, or a tuple of keys, not {type(mask).__name__}")
         for name in mask:
             if name not in self._spec:
-                raise UnknownKeyError(f"there is no key {name!r}; the keys are {', '.join(self._spec)}")
+                raise UnknownKeyError(f"unknown key {name!r}; the keys are {', '.join(self._spec)}")
         known: dict[str, Any] = mask
         return known
 
@@ -349,7 +349,7 @@ class DatasetReader(PointReader):
         folder = granular_path(directory)
         if not (folder / "spec.json").exists():
             kind = NoFolderError if folder.exists() and not folder.is_dir() else NoDatasetError
-            raise kind(f"there is no dataset in {folder}: it has no spec.json")
+            raise kind(f"{folder} is not a dataset: it has no spec.json")
         super().__init__([folder], decoders, cache_index, cache_keys, parallel)
 
 

@@ -177,7 +177,7 @@ class Custom20BNCsvWebmAdapter(_CsvListed):
     def get_single_video_file_path(self, folder_name: str, format_: str = "webm") -> str:
         path = f"{folder_name}.{format_}"
         if not os.path.isfile(path):
-            raise VideoNotFoundError(f"there is no video {path}")
+            raise VideoNotFoundError(f"no such video: {path}")
         return path
 
     def frames_of(self, path: str) -> list[Any]:

@@ -118,7 +118,7 @@ class GulpChunk:
         """
         id_ = str(id_)
         if id_ not in self.meta_dict:
-            raise MissingItemError(f"there is no item {id_!r} in {self.meta_file_path}")
+            raise MissingItemError(f"unknown item {id_!r} in {self.meta_file_path}")
         infos, meta = self._entry(id_)
         try:
             chosen = _choose(infos, slice_)

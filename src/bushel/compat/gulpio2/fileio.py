@@ -106,7 +106,7 @@ class GulpDirectory:
     def __getitem__(self, element: Element) -> Item:
         id_, slice_ = extract_input_for_getitem(element)
         if id_ not in self.chunk_lookup:
-            raise KeyError(f"there is no item {id_!r} in {os.fspath(self.output_dir)}")
+            raise KeyError(f"unknown item {id_!r} in {os.fspath(self.output_dir)}")
         return self.chunk_objs_lookup[self.chunk_lookup[id_]].read_frames(id_, slice_)
 
     def _chunk(self, data: str, meta: str) -> GulpChunk:

@@ -93,7 +93,7 @@ def _list(options: argparse.Namespace) -> int:
     lines = list(find_images(options.root, suffixes=options.exts, recursive=options.recursive))
     if not lines:
         hint = "" if options.recursive else ": --recursive looks into its folders"
-        raise FileNotFoundError(f"there is no image in {options.root}{hint}")
+        raise FileNotFoundError(f"no image was found in {options.root}{hint}")
     if options.recursive:
         folders = {int(line.labels[0]): os.path.dirname(line.path) or "." for line in lines}
         for label, folder in sorted(folders.items()):
@@ -109,7 +109,7 @@ def _record(options: argparse.Namespace) -> int:
     found = sorted(path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start))
     if not found:
         wanted = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
-        raise FileNotFoundError(f"there is no list {wanted}: --list makes it")
+        raise FileNotFoundError(f"no such list: {wanted}: --list makes it")
     _check_root(options.root)
     params = Im2recParams(**{name: getattr(options, name) for name in _PARAMS})
     errors = 0
@@ -122,7 +122,7 @@ def _record(options: argparse.Namespace) -> int:
 def _check_root(root: str) -> None:
     """Raise an error if the folder is missing: without images, existing record files would become empty."""
     if root and "://" not in root and not os.path.isdir(root):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", root)
+        raise FileNotFoundError(errno.ENOENT, "no such folder", root)
 
 
 def _belongs(name: str, start: str) -> bool:
@@ -168,6 +168,6 @@ def _native(arguments: list[str]) -> int:
         inter_method=numbers["inter_method"] or 0,
     )
     if not os.path.exists(listed):
-        raise FileNotFoundError(f"there is no list {listed}")
+        raise FileNotFoundError(f"no such list: {listed}")
     _check_root(root)
     return 1 if _report(convert(listed, as_path(output), params)) else 0

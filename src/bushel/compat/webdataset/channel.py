@@ -50,7 +50,7 @@ class Channel(Iterator[Any]):
         try:
             return next(self._values)
         except StopIteration:
-            raise EOFError("the channel is closed: there are no more values") from None
+            raise EOFError("the channel is closed and has no more values") from None
 
     def close(self) -> None:
         """End the tasks."""

@@ -102,7 +102,7 @@ def expand_source(source: str | Iterable[str], max_urls: int = int(1e9)) -> list
 
 def _check_urls(urls: list[str]) -> list[str]:
     if not urls:
-        raise NoShardsError("there are no shards: the list of URLs is empty")
+        raise NoShardsError("no shards: the list of URLs is empty")
     wrong = next((url for url in urls if not isinstance(url, str)), None)
     if wrong is not None:
         raise WrongTypeError(f"the URL of a shard must be a str, not {wrong!r}")
@@ -216,7 +216,7 @@ class DirectoryShardList(IterableDataset):
             given = f"{path!r}, mode={mode!r}, select={select!r}"
             raise WrongUseError(f"invalid DirectoryShardList({given}): see its documentation")
         if not os.path.isdir(path):
-            raise NoFolderError(f"there is no folder {path}")
+            raise NoFolderError(f"no such folder: {path}")
         self.path, self.pattern, self.poll, self.timeout = path, pattern, poll, timeout
         self.mode, self.select = mode, select
         self._left: set[str] = set()

@@ -301,7 +301,7 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
 
 
 def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
-    """Yield records, some of which do not match their CRC."""
+    """Yield records. Some may not match their CRC."""
     for row in rows:
         offset, length, expected = int(header.offset[row]), int(header.length[row]), int(header.crc32[row])
         payload = file.read(offset, length)

@@ -67,7 +67,7 @@ class Shots:
 
     Attributes:
         videos: The videos that can be read.
-        packet: int64[rows], the packet of each one's frame; -1 if there is none.
+        packet: int64[rows], the packet of each one's frame; -1 without a frame.
         start: int64[rows], the packet from which it is decoded.
         away: float64[rows], seconds between the frame and the time of the row.
     """

@@ -23,7 +23,7 @@ from bushel.storage import AnyPath
 __all__ = ["CONTAINER"]
 
 _LONGEST = 220
-"""Characters of the longest name of a file, so that the name of its sidecar is one, too."""
+"""Characters of the longest file name whose sidecar has a valid name."""
 _DRIFT = 1e-4
 """Seconds between a row and its frame that LeRobot allows."""
 

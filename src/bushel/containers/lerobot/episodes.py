@@ -1,7 +1,7 @@
 """LeRobot's datasets, version 3, with an episode as a sample: what `bushel.open(path, episodes=True)` reads.
 
-Numbers of an episode's rows lie one after another, so they are one array; its frames of a camera are one value, of
-which single frames can be read. See docs/format-lerobot.md for the types.
+Numbers of an episode's rows lie one after another, so they are one array; the frames of a camera are one value, and
+single frames of it can be read. See docs/format-lerobot.md for the types.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Meta:
 
 
 def load_meta(root: AnyPath) -> Meta | None:
-    """Return the facts about the dataset in a folder; None if there is no dataset of LeRobot.
+    """Return the facts about the dataset in a folder; None if the path has no dataset of LeRobot.
 
     Raises:
         FormatError: It has another version, or its metadata are damaged.

@@ -62,7 +62,7 @@ class _Box:
             at += size
 
     def find(self, *kinds: bytes) -> _Box | None:
-        """Return the first box of these types, each inside the one before it; None if there is none."""
+        """Return the first box of these types, each inside the one before it; None if it is missing."""
         own: _Box | None = self
         for kind in kinds:
             own = None if own is None else next((box for each, box in own.boxes() if each == kind), None)

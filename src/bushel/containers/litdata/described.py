@@ -87,7 +87,7 @@ def parsed(data: bytes, path: str) -> Description | None:
 def _leaves(config: _Config) -> tuple[str, ...]:
     """Return the names of the leaves of PyTorch's tree: keys and positions on the way to each, joined by dots."""
     if config.data_spec is None:
-        raise ValueError("there is no data_spec, so the names of the leaves are unknown")
+        raise ValueError("data_spec is missing, so the names of the leaves are unknown")
     version, tree = msgspec.json.decode(config.data_spec)
     if version != 1:
         raise ValueError(f"the data_spec has version {version}, expected 1")

@@ -96,11 +96,11 @@ def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[Pag
         for number, group in enumerate(footer.groups)
         if group.stop - group.start > 2 * _SECTION and has_index(group)
     }
-    behind = tail or b""
-    first = file.size - len(behind)
+    footer = tail or b""
+    first = file.size - len(footer)
 
     def read(offset: int, length: int) -> bytes:
-        return behind[offset - first :][:length] if offset >= first else bytes(file.read(offset, length))
+        return footer[offset - first :][:length] if offset >= first else bytes(file.read(offset, length))
 
     return dict(zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False))
 

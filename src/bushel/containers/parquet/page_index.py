@@ -177,8 +177,8 @@ def _part(chunk: Chunk, pages: PageStarts | None, rows: int, first: int, end: in
     if pages is None:
         return Part(0, chunk.offset, chunk.offset + chunk.length, 0, rows)
     before = int(np.searchsorted(pages.row[:-1], first, "right")) - 1
-    behind = int(np.searchsorted(pages.row, end, "left"))
+    after = int(np.searchsorted(pages.row, end, "left"))
     dictionary = int(pages.offset[0]) - chunk.offset
-    start, stop = int(pages.offset[before]), int(pages.offset[behind])
+    start, stop = int(pages.offset[before]), int(pages.offset[after])
     begin = int(pages.row[before])
-    return Part(dictionary, start, stop, begin, int(pages.row[behind]) - begin)
+    return Part(dictionary, start, stop, begin, int(pages.row[after]) - begin)

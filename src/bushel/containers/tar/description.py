@@ -46,7 +46,7 @@ class Description(Struct, frozen=True):
         """Return the fields by which members are found: those that the caller declares, and the others of the archive.
 
         A declared field of the archive has the same members with another type. One that has the members of another
-        field replaces it. None if there are no fields.
+        field replaces it. None without fields.
         """
         if not declared or not self.spec:
             return declared or self.spec or None

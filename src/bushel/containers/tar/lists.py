@@ -36,7 +36,7 @@ class _Info(msgspec.Struct):
 
 
 def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None:
-    """Return the archives of a folder in the order of a list in it; None if there is no list.
+    """Return the archives of a folder in the order of a list in it; None without a list.
 
     Archives of the folder that are not in the list follow, with a warning. A list of wids that names archives elsewhere
     is for others.

@@ -134,7 +134,7 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
 
 
 def _compressed_with(file: File) -> tuple[str, str] | None:
-    """Return the name of the compression of a whole file by its first bytes, and what to do; None if there is none."""
+    """Return the compression of a whole file by its first bytes, and advice; None if it is not compressed."""
     head = bytes(file.read(0, min(_LONGEST_MAGIC, file.size)))
     return next((kind for magic, kind in _COMPRESSIONS.items() if head.startswith(magic)), None)
 

@@ -61,7 +61,7 @@ def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:
 
 
 def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
-    """Return where samples begin, and the end, by an index of Energon, with the path of that; None if there is none.
+    """Return where samples begin, and the end, by an index of Energon, with its path; None without an index.
 
     An index whose offsets do not increase, or lie outside the archive, is left out with a warning.
 

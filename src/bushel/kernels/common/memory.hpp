@@ -121,7 +121,7 @@ private:
         const bool has_;
     };
 
-    // Return kept memory of about that size; null if there is none, or if another thread is using the pool.
+    // Return kept memory of about that size; null if no such memory is kept, or if another thread is using the pool.
     std::uint8_t *take_kept(std::size_t size) {
         const Turn turn(taken_);
         if (!turn) return nullptr;

@@ -33,7 +33,7 @@ ExtentError shrunk(const MappedFile &file, std::size_t row) {
     return ExtentError(Reason::shrunk, row, file.size(), file.size_now(), file.path());
 }
 
-// Rows of which a page has not been seen in memory. The system is asked about them, until some are not there: asking
+// Rows that have a page which has not been seen in memory. The system is asked about them, until some are not there: asking
 // takes a tenth of the time of reading with a system call, and lets the next read take none.
 std::vector<std::size_t> unseen_rows(const Batch &batch) {
     constexpr std::size_t most_absent = 8;

@@ -5,7 +5,7 @@
 
 namespace bushel {
 
-// Return the checksum of `data`, continued from `value`, the checksum of the bytes before it (0 if there are none).
+// Return the checksum of `data`, continued from `value`, the checksum of the bytes before it (0 at the start).
 std::uint32_t crc32(const std::uint8_t *data, std::size_t length, std::uint32_t value = 0);
 
 // Return the checksum of bytes, given the checksums of their beginning and of the `length` bytes after it.

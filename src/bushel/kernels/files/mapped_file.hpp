@@ -1,4 +1,4 @@
-// A read-only local file, mapped into memory, with a record of which of its pages have been seen in memory.
+// A read-only local file, mapped into memory, with a record of the pages that have been seen in memory.
 #pragma once
 #include <sys/stat.h>
 
@@ -41,7 +41,7 @@ public:
     void forget_seen() const;
 
     // Whether every page of a range inside the file is in memory; if so, they count as seen. False if the system does not
-    // tell, or if there are more than 64 pages.
+    // report it, or if the range has more than 64 pages.
     bool find_resident(std::int64_t offset, std::int64_t length) const;
 
     // Ask the system to read a range in the background.

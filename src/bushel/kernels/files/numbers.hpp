@@ -38,7 +38,7 @@ struct NumberColumn {
     NumberKind kind = NumberKind::bytes;
     const NumberForms *forms = nullptr;  // null: no header, and any length that the kind allows
 
-    // The bytes of content in a stored value of this length, and its header; -1 if there are none.
+    // The bytes of content in a stored value of this length, and its header; -1 if the value has another form.
     std::int64_t content(std::int64_t stored, const NumberForm *&form) const;
 };
 

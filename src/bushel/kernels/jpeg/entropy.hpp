@@ -83,7 +83,7 @@ public:
     // Whether two images in turn had this table, as it is with encoders that do not optimise their tables.
     bool is_repeated() const { return is_repeated_; }
 
-    // Look up the next 16 bits of a stream, for a longer code. Unknown if there is no such code.
+    // Look up the next 16 bits of a stream, for a longer code. Unknown if the table lacks the code.
     HuffmanEntry long_code(std::uint32_t first) const;
 
 private:

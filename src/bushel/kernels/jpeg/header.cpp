@@ -144,7 +144,7 @@ private:
         return size == 6 + 3 * std::size_t{payload[5]};
     }
 
-    // The tables of the components, if the scan has all of them, in the order of the frame, and all coefficients. Of a
+    // The tables of the components, if the scan has all of them, in the order of the frame, and all coefficients. For a
     // progressive file, whose first scan has few coefficients: the quantisers.
     bool read_scan(const std::uint8_t *payload, std::size_t size) {
         header.scan_components = size > 0 ? payload[0] : 0;

@@ -16,7 +16,7 @@ struct ProgressiveScan {
     bool refines = false;              // whether it adds a bit to coefficients that an earlier scan has (Ah)
     int shift = 0;                     // bits that later scans add (Al)
     int columns = 0, rows = 0;         // MCUs; blocks, if the scan has one component
-    int interval = 0;                  // MCUs of a segment between two restart markers; all, if there are none
+    int interval = 0;                  // MCUs of a segment between two restart markers; all, without restart markers
     std::vector<std::size_t> offsets;  // of the segments, and of where another one would begin
 
     bool is_dc() const { return first == 0; }

@@ -35,7 +35,7 @@ public:
     // The samples that the last `read` decoded, and the samples of the row of MCUs before them.
     Planes &planes() { return planes_; }
 
-    // Return the words of a seek table with states `pixels` apart, or more; empty if there is no room for it, if the
+    // Return the words of a seek table with states `pixels` apart, or more; empty if it does not fit, if the
     // data are damaged, or if a state does not fit into a word.
     std::vector<std::uint64_t> make_seek_table(const std::uint8_t *data, std::size_t size, const JpegHeader &header,
                                                int pixels);
@@ -55,7 +55,7 @@ private:
         int at = 0;  // the next MCU
 
         SeekRun run;
-        int check = 0;  // the state that is compared next; `checked` if there is none
+        int check = 0;  // the state that is compared next; `checked` after the last one
     };
     static constexpr int checked = -1, none = -1;
 

@@ -21,8 +21,8 @@ void draw_samples(const std::int64_t *set, const std::int64_t *number, std::size
 // Write, for each of `buckets` equal parts of 0 to the last sum, and one more, the first sum that is in it or after it.
 void guide_sums(const double *sums, std::size_t count, std::int64_t *guide, std::size_t buckets);
 
-// Write the place of the first sum above each number that `random_words` of the positions give; `count` if there is
-// none.
+// Write the place of the first sum above each number that `random_words` of the positions give; `count` if
+// all sums are smaller.
 void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *guide, std::size_t buckets,
                     std::uint64_t key, const std::int64_t *positions, std::size_t draws, std::int64_t *samples);
 

@@ -23,7 +23,7 @@ nb::object copy_of(const std::vector<T> &elements) {
     return owned_array(copy, elements.size());
 }
 
-// Return the first elements of memory, which is empty if there are none.
+// Return the first elements of memory, which is empty without elements.
 template <typename T>
 nb::object array_of(std::unique_ptr<T[]> memory, std::size_t count) {
     if (!count) memory.reset(new T[0]);

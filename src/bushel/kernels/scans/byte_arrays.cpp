@@ -24,7 +24,7 @@ ByteArrays find_byte_arrays(const std::uint8_t *data, std::size_t size, std::int
         at += 4;
         if (length > size - at) {
             throw std::invalid_argument("value " + std::to_string(i) + " of a page has " + std::to_string(length) +
-                                        " bytes, of which " + std::to_string(size - at) + " are there");
+                                        " bytes, but only " + std::to_string(size - at) + " are left");
         }
         found.offset[i] = static_cast<std::int64_t>(at);
         found.length[i] = length;

@@ -244,7 +244,7 @@ struct FastLines {
         return nullptr;
     }
 
-    // Return the first delimiter or line end at or after `at`, or nullptr if there is none in whole blocks.
+    // Return the first delimiter or line end at or after `at`, or nullptr if whole blocks contain none.
     BUSHEL_VECTORS_INLINE const std::uint8_t *end_of_cell(const std::uint8_t *at, const std::uint8_t *end) const {
         for (; end - at >= block_size; at += block_size) {
             const Block block = block_at(at, end);

@@ -231,7 +231,7 @@ void Inflate::read_codes(Input &input) {
             lengths[i++] = static_cast<std::uint8_t>(symbol);
             continue;
         }
-        if (symbol == 16 && !i) fail("there is no length to repeat");
+        if (symbol == 16 && !i) fail("a repeat code comes before the first length");
         const std::uint8_t value = symbol == 16 ? lengths[i - 1] : std::uint8_t{0};
         const unsigned repeat = symbol == 16 ? 3 + input.take(2) : symbol == 17 ? 3 + input.take(3) : 11 + input.take(7);
         if (repeat > literals + distances - i) fail("there are too many lengths");

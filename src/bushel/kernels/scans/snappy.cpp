@@ -8,7 +8,7 @@ namespace {
 
 [[noreturn]] void fail(const char *what) { throw std::invalid_argument(what); }
 
-// A literal, whose bytes follow the tag, or a copy of bytes that are `distance` behind.
+// A literal, whose bytes follow the tag, or a copy of bytes that are `distance` before.
 struct Tag {
     std::size_t head;  // bytes of the tag itself
     std::uint64_t size;

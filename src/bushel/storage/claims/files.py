@@ -115,7 +115,7 @@ def take_file(path: Path, holder: Holder) -> FileClaim | Holder | None:
 
 
 def held_by(path: Path, now: float) -> Holder | None:
-    """Return the living holder of a claim; None if there is none, or if it has ended.
+    """Return the living holder of a claim; None if the claim does not exist or its holder has ended.
 
     A file that a killed process has prepared for a claim is removed.
 
@@ -149,7 +149,7 @@ class _Other:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Other | None]:
-    """Yield the claim at a path, locked if its holder has no lock; None if there is no claim."""
+    """Yield the claim at a path, locked if its holder has no lock; None without a claim."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

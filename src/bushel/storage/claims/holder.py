@@ -180,7 +180,7 @@ def _machine() -> tuple[str, str, str]:
 
 
 def _start_of(pid: int) -> int | None:
-    """Return the start of a process in clock ticks since this machine started; None if there is no such process."""
+    """Return the start of a process in clock ticks since this machine started; None if the process does not exist."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

@@ -98,7 +98,7 @@ def take_object(path: ObjectPath, holder: Holder) -> ObjectClaim | Holder | None
 
 
 def object_held_by(path: ObjectPath, now: float) -> Holder | None:
-    """Return the living holder of a claim; None if there is none, or if it has ended.
+    """Return the living holder of a claim; None if the claim does not exist or its holder has ended.
 
     Args:
         path: The object of the claim.
@@ -121,7 +121,7 @@ def _gone(found: _Found, now: float) -> bool:
 
 
 def _load(path: ObjectPath) -> _Found | None:
-    """Return the claim in an object, or None if there is none."""
+    """Return the claim in an object, or None if the object does not exist."""
 
     def get() -> _Found:
         answer = library().get(store_of(path.root, retries=False), path.key)

@@ -76,7 +76,7 @@ def commit_of(repo: str, revision: str) -> str:
 
     Raises:
         FileNotFoundError: The dataset or the revision does not exist.
-        PermissionError: The Hub refuses the token, or the dataset is private and there is none.
+        PermissionError: The Hub refuses the token, or the dataset is private and no token is set.
         ConnectionError: The Hub cannot be reached.
     """
     return _commit_of(endpoint(), repo, revision)

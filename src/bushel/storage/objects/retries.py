@@ -32,7 +32,7 @@ _FIRST_PATIENCE = 1.0
 _SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
 """Seconds of failures of a request before a warning, and from one warning of the process to the next."""
 _NO_FOLDER = "Not a directory (os error 20)"
-"""The error of obstore for `a/b` in a store that is a folder, if `a` is a file: there is no such object."""
+"""The error of obstore for `a/b` in a store that is a folder, if `a` is a file: the object does not exist."""
 _LONG_NAME = "File name too long (os error 36)"
 """Its error for a name that no file in such a store can have; HTTP servers answer with the status 414."""
 _NO_RANGES = "Received non-partial response when range requested"
@@ -172,7 +172,7 @@ def translated(path: object) -> Iterator[None]:
                 "supported: rename or remove that object"
             ) from error
         if status == "414" or _LONG_NAME in str(error):
-            message = "there is no such object: its name is too long for the server"
+            message = "no such object: its name is too long for the server"
             raise FileNotFoundError(errno.ENOENT, message, url) from error
         if status == "404" or _NO_FOLDER in str(error):
             raise FileNotFoundError(errno.ENOENT, "the object or bucket does not exist", url) from error

@@ -1,8 +1,8 @@
-// Choosing samples: x or a check box gives the sample a tag, with Shift all from the last one on; exports of what is shown.
+// Choosing samples: x or a check box gives the sample a tag, with Shift all from the last one on; exports of the listed samples.
 import { element } from "./tile.js";
 
 const page = document.body, box = document.getElementById("choosing");
-const name = document.getElementById("tag"), tagged = document.getElementById("tagged"), told = document.getElementById("told");
+const name = document.getElementById("tag"), tagged = document.getElementById("tagged"), report = document.getElementById("report");
 const base = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 let anchor = -1; // the row that was chosen last
 const rows = new Map(); // row -> tile, of those in sight
@@ -19,10 +19,10 @@ async function ask(path, parameters, method) {
     const answer = await fetch(`${base}/${path}?${parameters}`, { method });
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.error);
-    told.textContent = "";
+    report.textContent = "";
     return found;
   } catch (error) {
-    told.textContent = error instanceof TypeError ? "The viewer does not answer." : error.message;
+    report.textContent = error instanceof TypeError ? "The viewer does not answer." : error.message;
     return null;
   }
 }
@@ -33,7 +33,7 @@ function counts(found) {
   tagged.textContent = `${own.toLocaleString("en")} ${own === 1 ? "sample" : "samples"}`;
   document.getElementById("tags").replaceChildren(...Object.entries(found.tags).map(([tag, number]) => Object.assign(document.createElement("option"), { value: tag, label: `${tag} (${number})` })));
   const lost = Object.entries(found.lost);
-  if (lost.length) told.textContent = lost.map(([tag, number]) => `${number} of the tag ${tag} are not in this dataset`).join("; ");
+  if (lost.length) report.textContent = lost.map(([tag, number]) => `${number} of the tag ${tag} are not in this dataset`).join("; ");
 }
 
 function mark(tile, found) {

@@ -10,7 +10,7 @@ const vector = (kind, attributes) => {
 };
 const count = (number) => number.toLocaleString("en");
 
-// The condition of a column is found again in the text, so that what was typed, clicked or in the address is the same.
+// The condition of a column is found again in the text, so conditions that were typed, clicked or in the address are the same.
 function chosenClasses(found) { // the chosen values, and the text that says so
   const text = where.value;
   const known = [...(choices.get(found.column) ?? []), ...found.bins.map((bin) => bin.value)].filter(Boolean).sort((a, b) => b.length - a.length);

@@ -159,7 +159,7 @@ async function fetchBlock(block) {
   return found.rows;
 }
 
-// One message in place of the tiles: what is wrong, or that there is nothing.
+// One message in place of the tiles: the error, or that no sample was found.
 function say(kind, text) {
   message.className = `message ${kind}`;
   message.hidden = !kind;
@@ -273,7 +273,7 @@ function clear() {
   shown.clear();
 }
 
-export function again(keepPlace, typed) { // after a change of what is selected or shown
+export function again(keepPlace, typed) { // after a change of the selection or of the view
   clear();
   query = parametersOf(filter);
   if (!keepPlace) { pushPlace(query, fields, typed); top_ = 0; focused = 0; scroll.scrollTop = 0; seen = 0; }

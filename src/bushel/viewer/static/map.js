@@ -3,7 +3,7 @@ import { element } from "./tile.js";
 import { nearest, plot, scales } from "./plot.js";
 
 const page = document.body, box = document.getElementById("map"), canvas = document.getElementById("points");
-const told = document.getElementById("told"), chosen = document.getElementById("chosen"), hint = document.getElementById("hint");
+const report = document.getElementById("report"), chosen = document.getElementById("chosen"), hint = document.getElementById("hint");
 const base = `${page.dataset.prefix}/d/${page.dataset.dataset}`, api = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 const form = box.querySelector("form"), tag = document.getElementById("tag"), lasso = document.getElementById("lasso");
 const view = { x: 0, y: 0, zoom: 1 };
@@ -26,7 +26,7 @@ async function load() {
   do {
     facts = await (await get("map")).json();
     const computing = facts.computing !== undefined;
-    told.textContent = computing ? `UMAP computes the places, for ${Math.round(facts.computing)} seconds so far …` : `Reading vectors: ${facts.done.toLocaleString("en")} of ${facts.total.toLocaleString("en")} …`;
+    report.textContent = computing ? `UMAP computes the places, for ${Math.round(facts.computing)} seconds so far …` : `Reading vectors: ${facts.done.toLocaleString("en")} of ${facts.total.toLocaleString("en")} …`;
     if (computing) await new Promise((done) => setTimeout(done, 500));
   } while (facts.done < facts.total || facts.computing !== undefined);
   points = new Float32Array(await (await get("points")).arrayBuffer());
@@ -48,7 +48,7 @@ function say() {
   if (facts.total < facts.samples) parts.push(`of each ${facts.step.toLocaleString("en")}th of ${facts.samples.toLocaleString("en")} samples`);
   if (facts.missing) parts.push(`${facts.missing.toLocaleString("en")} ${facts.missing === 1 ? "sample has" : "samples have"} no such vector`);
   parts.push(facts.method === "umap" ? "places by UMAP: near points are alike, far distances mean little" : facts.explained === null ? "places as they are in the file" : `the two main components of ${facts.numbers} numbers show ${(100 * facts.explained).toFixed(1)} % of their variance`);
-  told.textContent = `${parts.join("; ")}.`;
+  report.textContent = `${parts.join("; ")}.`;
 }
 
 function showLegend(legend) {
@@ -148,7 +148,7 @@ function pictureOf(position, key) {
   return image;
 }
 
-function fail(error) { told.textContent = error instanceof TypeError ? "The viewer does not answer." : error.message; told.className = "wrong"; }
+function fail(error) { report.textContent = error instanceof TypeError ? "The viewer does not answer." : error.message; report.className = "wrong"; }
 
 canvas.addEventListener("pointerdown", (event) => {
   if (!points) return;

@@ -4,11 +4,11 @@ import { element } from "./tile.js";
 const page = document.body, legend = document.getElementById("overlays");
 const base = `${page.dataset.prefix}/d/${page.dataset.dataset}`, api = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 const SVG = "http://www.w3.org/2000/svg";
-const KEPT = `bushel-hidden-${page.dataset.dataset}`; // what is hidden, until the tab is closed
+const KEPT = `bushel-hidden-${page.dataset.dataset}`; // hidden classes, until the tab is closed
 const hidden = new Set(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
 const drawn = new Map(); // position -> { holder, found, side }
 const waiting = new Map(); // position -> its picture, not yet asked for
-let fields = [], asking = 0, told = "";
+let fields = [], asking = 0, report = "";
 
 const nameOf = (field, name) => JSON.stringify([field, name ?? null]);
 const isHidden = (field, name) => hidden.has("*") || hidden.has(nameOf(field)) || hidden.has(nameOf(field, name));
@@ -86,9 +86,9 @@ async function ask() {
     const answer = await fetch(`${api}/overlays?${asked}`);
     found = await answer.json();
     if (!answer.ok) throw new Error(found.error);
-    told = "";
+    report = "";
   } catch (error) {
-    told = error instanceof TypeError ? "The viewer does not answer." : error.message;
+    report = error instanceof TypeError ? "The viewer does not answer." : error.message;
     list();
     return;
   }
@@ -144,7 +144,7 @@ function list() {
     if (own.length > 60) lines.push(element("small", `${own.length - 60} more classes`, "form"));
   }
   if (turned) lines.push(element("small", `${turned} of these pictures are turned by their Exif orientation: their annotations are drawn as of the turned picture`, "form"));
-  if (told) lines.push(element("small", told, "bad"));
+  if (report) lines.push(element("small", report, "bad"));
   legend.querySelectorAll(":scope > :not(h2)").forEach((old) => old.remove());
   legend.append(...lines);
   if (focused) legend.querySelector(`[data-key='${CSS.escape(focused)}']`)?.focus();
@@ -171,7 +171,7 @@ if (start) {
     const image = [...tile.querySelectorAll(".box img")].find((each) => each.alt === start.overlays.picture);
     if (image) hold(image, found.position, false);
   });
-  let listing = 0; // tiles that left are no longer counted
+  let listing = 0; // tiles that left do not count any longer
   document.getElementById("scroll").addEventListener("scroll", () => { clearTimeout(listing); listing = setTimeout(list, 300); }, { passive: true });
 }
 for (const place of document.querySelectorAll("[data-annotate]")) hold(place.querySelector("img"), Number(place.dataset.annotate), true);

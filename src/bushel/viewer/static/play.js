@@ -3,7 +3,7 @@ import { element } from "./tile.js";
 
 const page = document.body, box = document.getElementById("play"), list = document.getElementById("tracks");
 const head = document.getElementById("head-of-play"), run = document.getElementById("run"), now = document.getElementById("now");
-const told = document.getElementById("told"), speed = document.getElementById("speed");
+const report = document.getElementById("report"), speed = document.getElementById("speed");
 const base = `${page.dataset.prefix}/d/${page.dataset.dataset}`, api = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 const position = Number(box.dataset.position), SVG = "http://www.w3.org/2000/svg";
 const HUES = ["#2d6a4f", "#a8321f", "#2a5db0", "#8a5a00", "#7a2a8a", "#0b7285", "#b0335f", "#5c6b00"];
@@ -117,7 +117,7 @@ function start() {
   began = performance.now();
   for (const clock of clocks) {
     clock.playbackRate = Number(speed.value);
-    clock.play().catch(() => { told.textContent = "This browser cannot play a sound or a clip of this sample."; });
+    clock.play().catch(() => { report.textContent = "This browser cannot play a sound or a clip of this sample."; });
   }
   run.textContent = "Stop";
   playing = requestAnimationFrame(frame);
@@ -148,11 +148,11 @@ async function load() {
     KINDS[track.kind](track, figure);
     list.append(figure);
   }
-  told.textContent = found.errors.length ? found.errors.join("; ") : found.tracks.length ? "" : "Nothing here has several steps.";
-  told.classList.toggle("wrong", found.errors.length > 0);
+  report.textContent = found.errors.length ? found.errors.join("; ") : found.tracks.length ? "" : "Nothing here has several steps.";
+  report.classList.toggle("wrong", found.errors.length > 0);
   if (!found.tracks.length) return;
   head.max = found.steps - 1;
   head.disabled = run.disabled = false;
   go(found.start);
 }
-load().catch((error) => { told.textContent = error instanceof TypeError ? "The viewer does not answer." : error.message; told.className = "wrong"; });
+load().catch((error) => { report.textContent = error instanceof TypeError ? "The viewer does not answer." : error.message; report.className = "wrong"; });

@@ -1,4 +1,4 @@
-// Many points on a canvas: by WebGL, of which a share can be drawn, or one by one where there is none. The view is a scale and a middle.
+// Many points on a canvas: by WebGL, which can draw a share of them, or one by one where WebGL is missing. The view is a scale and a middle.
 const SHAPES = `attribute vec2 place; attribute vec3 colour; uniform vec2 scale; uniform vec2 middle; uniform float size; varying vec3 shade;
 void main() { gl_Position = vec4((place - middle) * scale, 0.0, 1.0); gl_PointSize = size; shade = colour; }`;
 const COLOURS = `precision mediump float; varying vec3 shade;
@@ -82,7 +82,7 @@ export function plot(canvas, points, colours, plain) {
   return { draw: painted ?? by2d(canvas, points, colours), kind: painted ? "WebGL" : "2D" };
 }
 
-// The nearest point within some pixels; -1 if there is none.
+// The nearest point within some pixels; -1 if no point is so near.
 export function nearest(canvas, points, view, x, y, most) {
   const [across, up] = scales(canvas, view), { width, height } = canvas;
   const toX = across * width / 2, toY = up * height / 2;

@@ -1,7 +1,7 @@
 // The verification: started and stopped here, followed by server-sent events.
 const page = document.body, box = document.getElementById("verify");
 const run = document.getElementById("run"), stop = document.getElementById("stop");
-const told = document.getElementById("told"), bar = document.getElementById("done"), list = document.getElementById("problems");
+const report = document.getElementById("report"), bar = document.getElementById("done"), list = document.getElementById("problems");
 const url = `${page.dataset.prefix}/api/${page.dataset.dataset}/verify`;
 let before = "";
 
@@ -19,12 +19,12 @@ function show(now) {
   if (running) {
     bar.max = now.total || 1;
     bar.value = now.done;
-    told.textContent = `${size(now.done)} of ${size(now.total)}${now.errors ? `, ${now.errors} problems so far` : ""}`;
-  } else if (now.state === "failed") told.textContent = `The verification failed: ${now.error}`;
-  else if (now.state === "stopped") told.textContent = "Stopped. Nothing is known of the bytes that were not read.";
+    report.textContent = `${size(now.done)} of ${size(now.total)}${now.errors ? `, ${now.errors} problems so far` : ""}`;
+  } else if (now.state === "failed") report.textContent = `The verification failed: ${now.error}`;
+  else if (now.state === "stopped") report.textContent = "Stopped. The bytes that were not read are unchecked.";
   else if (now.state === "done") {
-    told.textContent = `${now.verdict}; ${size(now.checked)} compared with checksums`;
-    told.className = now.ok ? "good" : "bad";
+    report.textContent = `${now.verdict}; ${size(now.checked)} compared with checksums`;
+    report.className = now.ok ? "good" : "bad";
     list.replaceChildren(...now.problems.map(item));
     if (now.more) list.append(Object.assign(document.createElement("li"), { textContent: `${now.more} more problems are not listed` }));
     if (before === "running") recolour();
@@ -51,7 +51,7 @@ function item(problem) {
   return line;
 }
 
-async function recolour() { // the map and the list say what is known now
+async function recolour() { // update the map and the list
   const answer = await fetch(location.href, { headers: { accept: "text/html" } });
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of [".map", "tbody"]) document.querySelector(part).replaceWith(fresh.querySelector(part));
@@ -64,11 +64,11 @@ function follow() {
     show(now);
     if (now.state !== "running") events.close();
   };
-  events.onerror = () => { events.close(); told.textContent = "The viewer does not answer any more."; run.disabled = false; };
+  events.onerror = () => { events.close(); report.textContent = "The viewer does not answer any more."; run.disabled = false; };
 }
 
 run.addEventListener("click", async () => {
-  told.className = "";
+  report.className = "";
   list.replaceChildren();
   show(await (await fetch(url, { method: "POST" })).json());
   before = "running";

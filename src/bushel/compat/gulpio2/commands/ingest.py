@@ -31,7 +31,7 @@ _FOLDERS = frozenset(("videos_directory", "video_directory", "images_directory",
 def _folder(path: str) -> str:
     """Return the path of a folder that exists: an adapter would find nothing in others."""
     if not os.path.isdir(path):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", path)
+        raise FileNotFoundError(errno.ENOENT, "no such folder", path)
     return path
 
 

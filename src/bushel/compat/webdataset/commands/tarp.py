@@ -75,7 +75,7 @@ def _add_cat(commands: Commands) -> None:
     )
     cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
     cat.add_argument("-L", "--logging", type=int, default=0, metavar="N", help="print every N-th key")
-    cat.add_argument("-E", "--noeof", action="store_true", help="ignored: there is no ZMQ")
+    cat.add_argument("-E", "--noeof", action="store_true", help="ignored: ZMQ is not used")
     cat.set_defaults(run=_cat)
 
 

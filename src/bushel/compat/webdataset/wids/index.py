@@ -78,7 +78,7 @@ def resolve(
     """Return an index with all its shards: URLs are made absolute, and indexes that it names are read.
 
     Raises:
-        MalformedError: The version is unknown, or there are no shards.
+        MalformedError: The version is unknown, or the index lists no shards.
     """
     spec = {**found, **options}
     if spec.get("wids_version") != 1:
