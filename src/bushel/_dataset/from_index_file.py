@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.index_file import POSITION, VERSION, IndexFile, ShardEntry, column_name
@@ -26,12 +25,13 @@ from bushel._index.class_names import check_labels, labels_of_fields
 from bushel._index.columns import NUMBERS, Column, Kind, numbers, of_texts
 from bushel._index.file_struct import rows_of_structs
 from bushel._index.sidecar import FOLDER
-from bushel._index.table import I64, FieldExtents, Keys, Shard, ShardIndex
+from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex
 from bushel._reader.each_shard import each_shard
 from bushel._reader.reader import Reader
 from bushel._reader.remaining import remaining_in
 from bushel._reader.selection import Call, Remaining
 from bushel._reader.shards import OpenShard, union_of_fields
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs.registry import from_file
 from bushel.containers import get_container
 from bushel.errors import FormatError, SpecError, needed_by
@@ -270,7 +270,7 @@ def _index(exported: _Exported, number: int) -> ShardIndex:
     return ShardIndex(entry.samples, stamps, fields, head.container, keys, labels, columns, tuple(blocks))
 
 
-def _text(pa: Any, array: Any) -> tuple[npt.NDArray[np.uint8], I64]:
+def _text(pa: Any, array: Any) -> tuple[U8, I64]:
     """Return texts as bytes and int64[rows + 1] offsets; nulls are empty."""
     own = array.cast(pa.large_binary()).fill_null(b"")
     offsets = np.frombuffer(own.buffers()[1], np.int64)[own.offset : own.offset + len(own) + 1]

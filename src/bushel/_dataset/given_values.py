@@ -18,6 +18,7 @@ from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._reader.shards import OpenShard
 from bushel._reader.sides import Joined
+from bushel._runtime.arrays import I64, U8, Bools, joined
 from bushel.codecs import get_codec
 from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import SpecError
@@ -26,7 +27,6 @@ from bushel.spec import Field, parse_spec
 
 __all__ = ["with_values"]
 
-I64 = npt.NDArray[np.int64]
 S = TypeVar("S", bound=Samples)
 
 _CODECS = {"i": "i64", "u": "u64", "b": "json"}
@@ -134,7 +134,7 @@ def _codec_of(name: str, rows: npt.NDArray[Any]) -> str:
     return _CODECS.get(dtype.kind, "f32" if dtype.itemsize <= 4 else "float")
 
 
-def _stored(field: Field, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], I64]:
+def _stored(field: Field, rows: npt.NDArray[Any]) -> tuple[U8, I64]:
     """Return the bytes of the rows of an array, one after another, and their offsets. Nothing is copied if possible."""
     if field.codec.startswith("array("):
         plain = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
@@ -148,14 +148,11 @@ def _stored(field: Field, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8]
     return data, offsets
 
 
-def _encoded(field: Field, items: Sequence[Any]) -> tuple[npt.NDArray[np.uint8], I64, npt.NDArray[np.bool_]]:
+def _encoded(field: Field, items: Sequence[Any]) -> tuple[U8, I64, Bools]:
     """Return the encoded values, one after another, their offsets, and which are missing: those that are None."""
     encode = get_codec(field.codec).encode
     stored = [b"" if item is None else bytes(encode(item)) for item in items]
-    offsets = np.zeros(len(stored) + 1, np.int64)
-    np.cumsum([len(each) for each in stored], out=offsets[1:])
-    missing = np.array([item is None for item in items], np.bool_)
-    return np.frombuffer(b"".join(stored), np.uint8), offsets, missing
+    return *joined(stored), np.array([item is None for item in items], np.bool_)
 
 
 def _type_of(name: str, items: Sequence[Any]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.info import stored_info
@@ -18,6 +17,7 @@ from bushel._reader.join_match import match
 from bushel._reader.join_names import Names, can_name
 from bushel._reader.reader import Reader
 from bushel._reader.sides import Joined
+from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.public import public
@@ -25,7 +25,6 @@ from bushel.spec import KEY
 
 __all__ = ["join", "samples_in"]
 
-I64 = npt.NDArray[np.int64]
 On = str | tuple[str, str]
 
 _SHOWN = 3
@@ -189,8 +188,7 @@ def _with_lists(
     """
     listed = ListedNames.of(own)
     found = match(listed, their)
-    lacking = np.zeros(len(found) + 1, np.int64)
-    np.cumsum(found < 0, out=lacking[1:])
+    lacking = offsets_of(found < 0)
     complete = listed.has_list & (lacking[listed.starts[1:]] == lacking[listed.starts[:-1]])
     lone = np.ones(len(their.samples), np.bool_)
     lone[found[found >= 0]] = False
@@ -203,8 +201,7 @@ def _with_lists(
     joined = Joined(listed.on, how, len(complete) - lost[0], lost, examples, len(missing))
     _log_misses(joined)
     sizes = np.where(complete, np.diff(listed.starts), 0)
-    starts = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=starts[1:])
+    starts = offsets_of(sizes)
     named = found[np.repeat(complete, np.diff(listed.starts))]
     other = their.reader
     container = stored_info(other.shards).container

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.samples import Samples
 from bushel._reader.element_counts import check_has_elements, element_counts
 from bushel._reader.selection import Selection
 from bushel._reader.window_reader import WindowReader
 from bushel._reader.windows import Windows, WindowShape, window_counts
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import UnsupportedError
 
 __all__ = ["concat_windows", "shape_of", "view_of", "window_length", "windows_of"]
 
-I64 = npt.NDArray[np.int64]
 S = TypeVar("S", bound=Samples)
 
 _MOST = 1 << 32
@@ -85,7 +84,7 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     names = dict.fromkeys(name for view in views for name in view.spec)
     if all(view._selection.is_whole(len(reader.windows)) for view, reader in zip(views, readers, strict=True)):
         return whole._view(names=names)
-    starts = np.cumsum([0, *(len(reader.windows) for reader in readers)])
+    starts = offsets_of(len(reader.windows) for reader in readers)
     numbers = [
         view._selection.absolute(np.arange(len(view), dtype=np.int64)) + start
         for view, start in zip(views, starts.tolist(), strict=False)

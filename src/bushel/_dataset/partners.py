@@ -6,15 +6,14 @@ from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.samples import Samples
 from bushel._reader.joined import joined_readers
 from bushel._reader.sides import Joined
+from bushel._runtime.arrays import I64
 
 __all__ = ["with_partners"]
 
-I64 = npt.NDArray[np.int64]
 S = TypeVar("S", bound=Samples)
 
 

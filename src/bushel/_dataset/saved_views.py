@@ -21,9 +21,9 @@ from bushel._discovery.folders import above_parts
 from bushel._index.named_arrays import body_crc32, parse
 from bushel._index.shard_list import Strings
 from bushel._index.sidecar import FOLDER
-from bushel._index.table import I64
 from bushel._reader.find_keys import positions_of_keys
 from bushel._reader.shards import Listing
+from bushel._runtime.arrays import I64
 from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, UnsupportedError

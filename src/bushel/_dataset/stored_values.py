@@ -15,6 +15,7 @@ from bushel._index.read_plan import Group
 from bushel._index.table import MISSING
 from bushel._reader.decoding import count_elements, decode_samples
 from bushel._reader.selection import Given, Mask
+from bushel._runtime.arrays import offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
 
 __all__ = ["StoredValues"]
@@ -196,7 +197,7 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: El
         rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, elements)
         own = column.length[rows]
         if counts is not None:
-            ends, sums = np.cumsum(counts), np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])
+            ends, sums = np.cumsum(counts), offsets_of(own)
             own = sums[ends] - sums[ends - counts]
             if column.absent is not None:
                 own[column.absent[group.rows]] = MISSING

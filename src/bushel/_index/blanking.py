@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.columns import Column, numbers, of_texts
-from bushel._index.table import I64, FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, Bools, joined
 
 __all__ = ["blanked"]
 
@@ -41,16 +42,14 @@ def _zeroed(values: npt.NDArray[N], starts: I64, rows: I64) -> npt.NDArray[N]:
     return found
 
 
-def _without(column: Column, gone: npt.NDArray[np.bool_]) -> Column:
+def _without(column: Column, gone: Bools) -> Column:
     missing = gone if column.missing is None else column.missing | gone
     if column.kind == "text":
         piece = column.piece(slice(None))
         encoded = [
             b"" if no else text.encode() for text, no in zip(piece.values.tolist(), missing.tolist(), strict=True)
         ]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(each) for each in encoded], out=offsets[1:])
-        found = of_texts(np.frombuffer(b"".join(encoded), np.uint8), offsets, missing)
+        found = of_texts(*joined(encoded), missing)
     else:
         assert column.values is not None
         found = numbers(column.kind, column.values, missing)

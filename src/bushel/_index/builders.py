@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import I64, MISSING, U8, U32, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8, U32, offsets_of
 from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
 
 __all__ = ["ARRAYS", "ClipFrames", "frames_of", "joined"]
-
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
-U8 = npt.NDArray[np.uint8]
 
 
 class ClipFrames(Struct, frozen=True):
@@ -71,8 +68,7 @@ class ClipFrames(Struct, frozen=True):
             return np.array([-1 if (own := self.count(row)) is None else own for row in rows.tolist()], np.int64)
         from bushel.codecs.clip_parts import SHOWN
 
-        sums = np.zeros(len(self.flags) + 1, np.int64)
-        np.cumsum((self.flags & SHOWN) != 0, out=sums[1:])
+        sums = offsets_of((self.flags & SHOWN) != 0)
         first, last = self.starts[rows], self.starts[rows + 1]
         known = (first >= 0) & (first < last) & (last < len(sums))
         return np.where(known, sums[np.where(known, last, 0)] - sums[np.where(known, first, 0)], -1)
@@ -153,7 +149,7 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
         for name, own in parts.items()
     }
     config.append(np.array(added, np.uint32))
-    ends = np.cumsum([0, *map(len, numbers)], dtype=np.int64)
+    ends = offsets_of(map(len, numbers))
     return ClipFrames(
         starts=np.cumsum(np.concatenate(counts), dtype=np.int64),
         **joint,

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
 from bushel._index.file_stamps import FileStamps
 from bushel._index.table import FileStamp, Shard
+from bushel._runtime.arrays import I64
 from bushel.storage import File
 from bushel.storage.small_file import SmallFile
 
 __all__ = ["SMALL", "ClosedFiles"]
 
-I64 = npt.NDArray[np.int64]
 
 SMALL = 1 << 20
 """Bytes of the largest file that is closed between reads."""

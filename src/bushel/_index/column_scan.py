@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.column_names import (
     AUTO,
@@ -31,6 +30,7 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.text_lengths import lengths_of_texts
 from bushel._index.value_digests import digests_of
 from bushel._index.value_scan import chunks_of
+from bushel._runtime.arrays import I32, I64, U8
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec
@@ -42,8 +42,6 @@ from bushel.storage import Extents, File, gather, read_many
 
 __all__ = ["ColumnRequest", "RecordedValues", "ValueFiles", "add_columns"]
 
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _CHUNK_ROWS = 4096
 """Number of values that one thread reads and decodes at once."""
@@ -110,8 +108,8 @@ class RecordedValues:
     """
 
     length: I64
-    data: npt.NDArray[np.uint8] | None = None
-    headers: npt.NDArray[np.int32] | None = None
+    data: U8 | None = None
+    headers: I32 | None = None
     characters: I64 | None = None
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.structs import Struct
 from bushel.kernels import number_texts
 
@@ -195,8 +196,7 @@ def of_texts(
     if (numbered := number_texts(text, offsets, (len(offsets) - 1) // 2)) is None:
         return Column("text", missing=missing, text=text, offsets=offsets)
     codes, rows = numbered
-    ends = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(offsets[rows + 1] - offsets[rows], out=ends[1:])
+    ends = offsets_of(offsets[rows + 1] - offsets[rows])
     view = text.data
     pairs = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
     own = np.frombuffer(b"".join(view[a:b] for a, b in pairs), np.uint8)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 
 __all__ = ["Elements", "Ranges", "at_place", "damaged_sequences", "element_rows", "neighbours"]
 
-I64 = npt.NDArray[np.int64]
 
-
-def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tuple[I64, npt.NDArray[np.bool_]]:
+def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tuple[I64, Bools]:
     """Return the elements at offsets from given ones, and which of them would lie outside of their sequence.
 
     Those are replaced by the first or the last element of the sequence, as LeRobot does.
@@ -60,7 +58,7 @@ class Ranges(Struct, frozen=True, eq=False):
         """Return the elements of the samples at places of the batch: int64[n, k]."""
         return neighbours(self.start[places], self.offsets, 0, self.counts[places] - 1)[0]
 
-    def outside(self) -> npt.NDArray[np.bool_]:
+    def outside(self) -> Bools:
         """Return which elements another one takes the place of: bool[n, k]."""
         return neighbours(self.start, self.offsets, 0, self.counts - 1)[1]
 
@@ -124,7 +122,7 @@ def element_rows(column: FieldExtents, samples: Samples, elements: Elements) -> 
     return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), own
 
 
-def _beyond(column: FieldExtents, count: int, numbers: npt.NDArray[np.int64]) -> Exception:
+def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:
     return IndexError(f"field {column.field.name!r} has {count} elements in this sample; asked for {numbers.tolist()}")
 
 

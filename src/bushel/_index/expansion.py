@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.table import I64, FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:

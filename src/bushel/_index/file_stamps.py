@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
-from bushel._index.table import I64, FileStamp
+from bushel._index.table import FileStamp
+from bushel._runtime.arrays import I64
 
 __all__ = ["FileStamps"]
 

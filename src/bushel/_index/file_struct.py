@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.one_piece import in_one_piece
-from bushel._index.table import I64, MISSING, U8, U32, FieldExtents, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of
 from bushel.errors import UnsupportedError
 from bushel.storage.blocks import IN_TABLE, Blocks
 
@@ -134,7 +134,7 @@ def _held(index: ShardIndex, extents: FieldExtents, rows: I64) -> list[bytes] | 
     return [bytes(view[a:b]) for a, b in zip(first.tolist(), (first + length).tolist(), strict=True)]
 
 
-def _checksums(pa: Any, crc32: U32 | None, rows: int, missing: npt.NDArray[np.bool_]) -> Any:
+def _checksums(pa: Any, crc32: U32 | None, rows: int, missing: Bools) -> Any:
     """Return `CRC32:` with eight digits for each row that has a value; nulls if the checksums are not known."""
     if crc32 is None:
         return pa.nulls(rows, pa.string())
@@ -167,7 +167,7 @@ class StructRows:
     length: I64
     crc32: U32 | None
     starts: I64 | None
-    absent: npt.NDArray[np.bool_] | None
+    absent: Bools | None
     blocks: Blocks | None
 
 
@@ -187,7 +187,7 @@ def rows_of_structs(pa: Any, structs: Any, numbers: Mapping[str, int], sizes: Se
     if pa.types.is_large_list(structs.type) or pa.types.is_list(structs.type):
         absent = structs.is_null().to_numpy(zero_copy_only=False)
         counts = pa.compute.list_value_length(structs).fill_null(0).to_numpy(zero_copy_only=False)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        starts = offsets_of(counts)
         structs = structs.flatten()
     if not pa.types.is_struct(structs.type):
         raise ValueError(f"a field is of the type {structs.type}, not a struct")
@@ -219,7 +219,7 @@ def rows_of_structs(pa: Any, structs: Any, numbers: Mapping[str, int], sizes: Se
     return _in_blocks(inline, held, (number, offset, length, crc32), (starts, absent))
 
 
-def _in_blocks(inline: Any, held: npt.NDArray[np.bool_], own: tuple[Any, ...], lists: tuple[Any, Any]) -> StructRows:
+def _in_blocks(inline: Any, held: Bools, own: tuple[Any, ...], lists: tuple[Any, Any]) -> StructRows:
     """Return extents of a block file with a block for each value: of a file, or held by the table."""
     number, offset, length, crc32 = own
     values = inline.fill_null(b"")
@@ -230,7 +230,7 @@ def _in_blocks(inline: Any, held: npt.NDArray[np.bool_], own: tuple[Any, ...], l
     number = np.where(held, np.int32(IN_TABLE), number)
     offset = np.where(held, ends[:-1], offset)
     rows = np.flatnonzero(length >= 0)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(length[rows])])
+    start = offsets_of(length[rows])
     kept = text if held.any() else None
     blocks = Blocks(
         start, number[rows].astype(np.int32), offset[rows], length[rows], np.zeros(len(rows), np.uint8), ("stored",),
@@ -241,7 +241,7 @@ def _in_blocks(inline: Any, held: npt.NDArray[np.bool_], own: tuple[Any, ...], l
     return StructRows(-1, places, length, crc32, *lists, blocks)
 
 
-def _numbers(uris: Any, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
+def _numbers(uris: Any, numbers: Mapping[str, int]) -> I32:
     """Return the number of the file of each URI; 0 for none."""
     encoded = uris.dictionary_encode()
     names = encoded.dictionary.to_pylist()
@@ -251,7 +251,7 @@ def _numbers(uris: Any, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
     return own[np.asarray(encoded.indices.fill_null(len(names)), np.int64)]
 
 
-def _parsed_checksums(pa: Any, texts: Any, missing: npt.NDArray[np.bool_]) -> U32 | None:
+def _parsed_checksums(pa: Any, texts: Any, missing: Bools) -> U32 | None:
     """Return the checksums of all values; None if one is missing or of another kind."""
     known = texts.is_valid().to_numpy(zero_copy_only=False)
     width = len(_PREFIX) + 8

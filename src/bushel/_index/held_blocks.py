@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bushel._index.table import U8
+from bushel._runtime.arrays import U8
 from bushel.storage.blocks import IN_TABLE, Blocks
 
 __all__ = ["blocks_in_table"]

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import FileStamp, ShardIndex
+from bushel._runtime.arrays import offsets_of
 from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
 
 __all__ = ["JoinedBlocks"]
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -94,8 +93,7 @@ class JoinedBlocks:
             np.zeros(len(part), np.int64) if part.side is None else np.diff(part.side.offsets.astype(np.int64))
             for part in self.parts
         ]
-        offsets = np.zeros(sum(map(len, self.parts)) + 1, np.int64)
-        np.cumsum(np.concatenate(sizes), out=offsets[1:])
+        offsets = offsets_of(np.concatenate(sizes))
         first = [part.side for part in self.parts if part.side is not None]
         data = [side.data[int(side.offsets[0]) : int(side.offsets[-1])] for side in first]
         return Side(offsets, _joined(data, np.uint8))

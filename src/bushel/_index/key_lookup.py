@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.structs import Struct
 from bushel.kernels import hash_keys
 
@@ -118,8 +119,7 @@ class KeyTable(KeyLookup, frozen=True):
     @classmethod
     def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
         """Return the table of these shards. A single shard's own table is used without a copy."""
-        starts = np.zeros(len(shards) + 1, np.int64)
-        np.cumsum([shard.samples for shard in shards], out=starts[1:])
+        starts = offsets_of(shard.samples for shard in shards)
         keyed = [
             (shard.index.keys, start) for shard, start in zip(shards, starts.tolist(), strict=False) if shard.keyed
         ]

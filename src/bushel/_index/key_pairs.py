@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import I64, U64
 
 __all__ = ["LookedUp", "equal_hashes"]
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
 
 
 def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import MISSING, U32, FieldExtents, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._runtime.arrays import I64, U32, Bools
 from bushel.errors import FormatError
 
 __all__ = ["Comparison", "Difference", "checked", "compare_values", "with_known_checksums"]
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class Comparison:
     empties: int
     gone: int
     added: int
-    compared: dict[str, npt.NDArray[np.bool_]]
+    compared: dict[str, Bools]
 
     @property
     def differing(self) -> int:

@@ -6,14 +6,12 @@ Nothing here does I/O.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8, U64, joined
 from bushel.kernels import hash_keys
 
 __all__ = ["hashes_of_stems", "stem", "text_of"]
 
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 _AT_ONCE = 1 << 20
 """Names that are looked at together, so that many take little memory."""
@@ -30,7 +28,7 @@ def stem(name: str) -> str:
     return f"{folder}{slash}{last.partition('.')[0]}"
 
 
-def hashes_of_stems(text: U8, offsets: I64) -> npt.NDArray[np.uint64]:
+def hashes_of_stems(text: U8, offsets: I64) -> U64:
     """Return uint64[names], the hashes of the stems of names.
 
     Args:
@@ -45,7 +43,7 @@ def hashes_of_stems(text: U8, offsets: I64) -> npt.NDArray[np.uint64]:
     return np.concatenate(parts)
 
 
-def _hashes(text: U8, offsets: I64) -> npt.NDArray[np.uint64]:
+def _hashes(text: U8, offsets: I64) -> U64:
     start, end = offsets[:-1].copy(), offsets[1:].copy()
     long = np.flatnonzero(end - start >= 2)
     start[long[(text[start[long]] == _DOT) & (text[start[long] + 1] == _SLASH)]] += 2
@@ -59,7 +57,4 @@ def _hashes(text: U8, offsets: I64) -> npt.NDArray[np.uint64]:
 
 def text_of(names: list[str]) -> tuple[U8, I64]:
     """Return names as text and offsets."""
-    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(name) for name in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+    return joined([name.encode("utf-8", "surrogatepass") for name in names])

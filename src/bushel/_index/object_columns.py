@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts
+from bushel._runtime.arrays import joined
 
 __all__ = ["of_objects"]
 
@@ -67,6 +68,4 @@ def _is_float(value: int) -> bool:
 
 def _as_texts(kept: Sequence[Any], missing: npt.NDArray[np.bool_]) -> Column:
     stored = [b"" if value is None else as_text(value) or b"" for value in kept]
-    offsets = np.zeros(len(stored) + 1, np.int64)
-    np.cumsum([len(each) for each in stored], out=offsets[1:])
-    return of_texts(np.frombuffer(b"".join(stored), np.uint8), offsets, missing)
+    return of_texts(*joined(stored), missing)

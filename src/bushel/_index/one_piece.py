@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import I64, FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I32, I64
 
 __all__ = ["in_one_piece"]
 
 
-def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[npt.NDArray[np.int32], I64]:
+def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[I32, I64]:
     """Return where the values of a field lie that are one piece of a real file.
 
     Args:

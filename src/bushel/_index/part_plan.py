@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges, at_place
 from bushel._index.row_forms import RowForms
 from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.base import Outline
 from bushel.codecs.parts import HeadedRowsPart, Part, RowsPart, SharedPart, ValuePart
@@ -19,7 +19,6 @@ from bushel.errors import CodecError
 
 __all__ = ["Forms", "plan_parts"]
 
-I64 = npt.NDArray[np.int64]
 
 Forms: TypeAlias = RowForms | Mapping[int, Outline]
 """Where the rows of the arrays of a field in one shard lie; or the outlines of its values, by row of the table."""

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.elements import Elements, damaged_sequences, element_rows
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import I32, I64, U32, Bools
 from bushel._runtime.structs import Struct
 from bushel.storage import Extents
 
@@ -27,8 +27,6 @@ __all__ = [
     "plan_kernel",
     "plan_read",
 ]
-
-I64 = npt.NDArray[np.int64]
 
 
 class Group(Struct, frozen=True):
@@ -147,7 +145,7 @@ def _has_sums(groups: Sequence[Group], name: str, elements: Elements, checked: C
 
 def _joined_extents(
     columns: Sequence[tuple[Group, FieldExtents]], samples: int, numbers: dict[tuple[int, int], int], *, verify: bool
-) -> tuple[npt.NDArray[np.int32], I64, I64, npt.NDArray[np.uint32] | None]:
+) -> tuple[I32, I64, I64, U32 | None]:
     """Return file, offset, length and checksum of the values of one field in several shards."""
     file = np.zeros(samples, np.int32)
     offset, length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
@@ -285,7 +283,7 @@ class _Builder:
     def _file(self, group: Group, column: FieldExtents) -> int:
         return self.files.setdefault((group.number, column.file), len(self.files))
 
-    def _sums(self, group: Group, column: FieldExtents) -> npt.NDArray[np.uint32] | None:
+    def _sums(self, group: Group, column: FieldExtents) -> U32 | None:
         """Return the checksums that values of a field are compared with, if they are."""
         return column.crc32 if group.number in self._checksums else None
 
@@ -404,7 +402,7 @@ class _Planned(Struct, frozen=True):
     """
 
     extents: Extents
-    unchecked: npt.NDArray[np.bool_] | None = None
+    unchecked: Bools | None = None
 
     @classmethod
     def missing(cls, size: int, checksums: bool) -> _Planned:
@@ -415,7 +413,7 @@ class _Planned(Struct, frozen=True):
         return cls(extents, np.zeros(size, np.bool_) if checksums else None)
 
 
-def _joined(planned: Sequence[_Planned]) -> tuple[Extents, npt.NDArray[np.bool_] | None]:
+def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
     """Return the extents of all fields, and which of them have no checksum, None if none has one."""
     each = [one.extents for one in planned]
     file = np.concatenate(

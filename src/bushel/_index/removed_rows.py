@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bushel._index.named_arrays import body_crc32, parse
 from bushel._index.shard_list import Strings
-from bushel._index.table import I64, U8, U32
+from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.kernels import map_array

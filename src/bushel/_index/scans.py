@@ -13,6 +13,7 @@ from bushel._index.clip_frames import ClipFrames, joined
 from bushel._index.jpeg_tables import SeekTables, Segments
 from bushel._index.table import FieldExtents
 from bushel._index.value_scan import ValueScan, chunks_of, present_rows
+from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel.codecs import holds_clip, holds_image
 from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
@@ -25,10 +26,6 @@ __all__ = ["FRAMES", "SEEK_TABLES", "SEGMENTS", "has_pyav"]
 
 _CHUNK_ROWS = 256
 """Number of rows that one thread reads and scans at once."""
-
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
 
 
 def _segments(column: FieldExtents, file: File, known: Segments | None, workers: int) -> Segments:
@@ -71,8 +68,7 @@ def _scan(
     for chunk, arrays in zip(chunks, parallel_map(arrays_of, chunks, workers=workers, name="bushel-scan"), strict=True):
         sizes[chunk] = [len(array) for array in arrays]
         found += [array for array in arrays if len(array)]
-    starts = np.zeros(column.rows + 1, np.int64)
-    np.cumsum(sizes, out=starts[1:])
+    starts = offsets_of(sizes)
     return starts, found
 
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from bushel._index.class_names import Labels, check_labels
 from bushel._index.file_spec import spec_from_file
 from bushel._index.named_arrays import body_crc32, parse
-from bushel._index.table import I64, U8, FileStamp
+from bushel._index.table import FileStamp
+from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.kernels import map_array
@@ -71,10 +72,7 @@ class Strings(Struct, frozen=True):
     @classmethod
     def of(cls, strings: Sequence[str]) -> Strings:
         """Return these strings."""
-        encoded = [string.encode("utf-8", "surrogateescape") for string in strings]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(each) for each in encoded], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        return cls(*joined([string.encode("utf-8", "surrogateescape") for string in strings]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from bushel._index.held_blocks import blocks_in_table
 from bushel._index.split_records import blocks_without, length_words, position_of
-from bushel._index.table import I64, FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, ExtentError, open_file
 

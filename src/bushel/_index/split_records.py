@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bushel._index.table import I64
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError
 from bushel.storage.blocks import Blocks
 
@@ -63,8 +63,7 @@ def blocks_without(size: int, words: Iterable[int] | I64) -> Blocks:
     left_out = np.array(words if isinstance(words, np.ndarray) else list(words), np.int64)
     offset = np.concatenate([np.zeros(1, np.int64), left_out + WORD])
     length = np.append(left_out, np.int64(size)) - offset
-    start = np.zeros(len(offset) + 1, np.int64)
-    np.cumsum(length, out=start[1:])
+    start = offsets_of(length)
     zeros = np.zeros(len(offset), np.int32)
     return Blocks(start, zeros, offset, length, zeros.astype(np.uint8), ("stored",))
 

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import field
 from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
+from bushel._runtime.arrays import I64, U8, U32, U64, Bools, joined
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
@@ -54,10 +54,6 @@ MISSING = -1
 _CHECKED_AT_ONCE = 1 << 20
 """Rows that are checked together, so that checking a large table takes little memory."""
 
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
-U8 = npt.NDArray[np.uint8]
 
 FOLDER = ".bushel"
 """The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
@@ -243,7 +239,7 @@ class FieldExtents(Struct, frozen=True):
     length: I64
     crc32: U32 | None = None
     starts: I64 | None = None
-    absent: npt.NDArray[np.bool_] | None = None
+    absent: Bools | None = None
     segments: Segments | None = None
     frames: ClipFrames | None = None
     seek: SeekTables | None = None
@@ -264,7 +260,7 @@ class FieldExtents(Struct, frozen=True):
         return int(np.maximum(self.length, 0).sum())
 
     @property
-    def empty_and_absent(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def empty_and_absent(self) -> tuple[Bools, Bools]:
         """The samples with an empty sequence, and those without one: two arrays bool[samples] of a sequence field."""
         starts = np.zeros(1, np.int64) if self.starts is None else self.starts
         absent = np.zeros(len(starts) - 1, np.bool_) if self.absent is None else self.absent
@@ -312,10 +308,7 @@ class Keys(Struct, frozen=True):
     @classmethod
     def of(cls, keys: Iterable[str]) -> Keys:
         """Return the table of a few keys that are given as strings."""
-        encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(key) for key in encoded], out=offsets[1:])
-        return cls.build(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        return cls.build(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import I64, U8, offsets_of
 
 __all__ = ["DAMAGED", "characters_of", "lengths_of_texts"]
 
-I64 = npt.NDArray[np.int64]
 
 DAMAGED = -1
 """The number of characters of bytes that are not UTF-8."""
@@ -21,7 +21,7 @@ def characters_of(data: bytes | bytearray | memoryview) -> int:
         return DAMAGED
 
 
-def lengths_of_texts(text: npt.NDArray[np.uint8], offsets: I64) -> I64:
+def lengths_of_texts(text: U8, offsets: I64) -> I64:
     """Return int64[texts], the number of characters of each text; `DAMAGED` for those that are not UTF-8.
 
     Args:
@@ -39,6 +39,5 @@ def lengths_of_texts(text: npt.NDArray[np.uint8], offsets: I64) -> I64:
     if not whole:
         pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
         return np.array([characters_of(own[a:b].data) for a, b in pairs], np.int64)
-    before = np.zeros(len(own) + 1, np.int64)
-    np.cumsum(begins, out=before[1:])
+    before = offsets_of(begins)
     return before[ends[1:]] - before[ends[:-1]]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from hashlib import sha256
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import Column, of_texts
-from bushel._index.table import I64, MISSING, U8, FieldExtents
+from bushel._index.table import MISSING, FieldExtents
 from bushel._index.value_scan import chunks_of
+from bushel._runtime.arrays import I64, U8, Bools, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel.storage import Extents, File, read_many
 
@@ -59,10 +59,9 @@ def _of_sequences(elements: U8, starts: I64) -> U8:
     return np.frombuffer(b"".join(each), np.uint8).reshape(len(bounds) - 1, _BYTES)
 
 
-def _column(digests: U8, missing: npt.NDArray[np.bool_]) -> Column:
+def _column(digests: U8, missing: Bools) -> Column:
     text = np.empty((len(digests), 2 * _BYTES), np.uint8)
     text[:, 0::2], text[:, 1::2] = _SIGNS[digests >> 4], _SIGNS[digests & 15]
     lengths = np.where(missing, 0, 2 * _BYTES)
-    offsets = np.zeros(len(digests) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths)
     return of_texts(text[~missing].reshape(-1), offsets, missing)

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.column_join import join_pieces
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
@@ -16,13 +15,13 @@ from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.reader import Reader
 from bushel._reader.selection import Remaining
 from bushel._reader.shards import Listing, OpenShard, kinds, union_of_fields
+from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.near_names import did_you_mean
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
 __all__ = ["column_names", "looked_at", "masked", "names_in_any", "part_of"]
 
-I64 = npt.NDArray[np.int64]
 
 _HINT = "run `bushel index --force` on the dataset"
 
@@ -192,7 +191,6 @@ def _sizes(column: FieldExtents, rows: slice | I64, *, elements: bool) -> Piece:
     if elements:
         sizes = np.diff(starts)
     else:
-        ends = np.zeros(column.rows + 1, np.int64)
-        np.cumsum(np.maximum(length, 0), out=ends[1:])
+        ends = offsets_of(np.maximum(length, 0))
         sizes = ends[starts[1:]] - ends[starts[:-1]]
     return Piece(sizes[rows], None if column.absent is None else column.absent[rows])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bushel._index.seek_lookup import warn_of_refused
 from bushel._index.table import FieldExtents
 from bushel._reader.reader import Reader
+from bushel._runtime.arrays import I64, U64
 from bushel.codecs.base import codec_error
 from bushel.codecs.image import image_reading
 from bushel.errors import CodecError
@@ -20,8 +21,6 @@ from bushel.spec import KEY
 from bushel.storage import Extents, File, read_many
 
 __all__ = ["read_crop_of"]
-
-I64 = npt.NDArray[np.int64]
 
 
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDArray[Any]:
@@ -91,9 +90,7 @@ def _of_tiles(file: File, column: FieldExtents, row: int, segments: I64, box: Bo
     return read_crop(tiles, box, lambda ranges: _ranges(file, start, ranges))
 
 
-def _of_states(
-    file: File, column: FieldExtents, row: int, table: npt.NDArray[np.uint64], box: Box
-) -> npt.NDArray[Any] | None:
+def _of_states(file: File, column: FieldExtents, row: int, table: U64, box: Box) -> npt.NDArray[Any] | None:
     start, length = int(column.offset[row]), int(column.length[row])
     if not len(table):
         return None

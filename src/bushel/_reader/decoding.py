@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, Group, ReadPlan
 from bushel._reader.shards import OpenShard
+from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
@@ -35,7 +35,6 @@ __all__ = [
 Sample = dict[str, Any]
 """A training example: its key under `__key__`, and the value of each field that it has."""
 
-I64 = npt.NDArray[np.int64]
 
 KNOWN_TYPES = (int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""

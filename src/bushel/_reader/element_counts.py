@@ -5,17 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.reader import Reader
+from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_clip, holds_elements
 from bushel.errors import CodecError, FormatError
 
 __all__ = ["check_has_elements", "element_counts"]
 
-I64 = npt.NDArray[np.int64]
 
 _UNKNOWN = -2
 

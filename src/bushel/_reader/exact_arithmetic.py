@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import Bools
 
 __all__ = ["Binary", "compare", "compute", "is_text", "negative"]
 
 Binary = Callable[[Any, Any], Any]
 """A function of the module `operator`."""
 
-Bools = npt.NDArray[np.bool_]
 
 _INT64 = range(-(1 << 63), 1 << 63)
 _FLOATS = range(-(1 << 53), (1 << 53) + 1)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.read_plan import Group
+from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 
 if TYPE_CHECKING:
     from bushel._reader.reader import Reader
 
 __all__ = ["FieldList", "field_lists", "stored_size"]
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

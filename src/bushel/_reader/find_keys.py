@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import Keys
 from bushel._reader.key_file import stored_lookup
 from bushel._reader.shards import ShardRows
+from bushel._runtime.arrays import I64, U64
 from bushel.errors import FormatError
 
 __all__ = ["positions_of_keys"]
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
 
 
 def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[str]]:

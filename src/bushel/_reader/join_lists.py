@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.joined_blocks import JoinedBlocks
 from bushel._index.name_stems import hashes_of_stems, text_of
@@ -20,17 +19,13 @@ from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._reader.join_names import Names
 from bushel._reader.labels import labels_of
 from bushel._reader.shards import OpenShard, promises_checksums
+from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.errors import SpecError, UnsupportedError
 from bushel.kernels import crc32, decode_keys, hash_keys
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
 __all__ = ["ListedNames", "lists_of_values"]
-
-Bools = npt.NDArray[np.bool_]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
-U64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,7 @@ class ListedNames:
             TypeError: A value is not a list of texts or whole numbers.
         """
         lists = list(names.lists())
-        starts = np.zeros(len(lists) + 1, np.int64)
-        np.cumsum([len(own or ()) for own in lists], out=starts[1:])
+        starts = offsets_of(len(own or ()) for own in lists)
         text, offsets = text_of([name for own in lists for name in own or ()])
         return cls(names.on, starts, np.array([own is not None for own in lists], np.bool_), text, offsets)
 
@@ -170,8 +164,7 @@ def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: 
             "need one way, so write it as one dataset with `bushel convert`"
         )
     # a list has a value for each name, or is missing
-    short = np.zeros(count + 1, np.int64)
-    np.cumsum(length == MISSING, out=short[1:])
+    short = offsets_of(length == MISSING)
     absent = short[starts[1:]] > short[starts[:-1]]
     counts = np.where(absent, 0, np.diff(starts))
     kept = np.repeat(~absent, np.diff(starts))

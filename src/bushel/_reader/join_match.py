@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.key_pairs import LookedUp
 from bushel._index.name_stems import stem
 from bushel._reader.join_names import Names
+from bushel._runtime.arrays import I64, U64, Bools
 from bushel.spec import KEY
 
 __all__ = ["Wanted", "match"]
 
-Bools = npt.NDArray[np.bool_]
-I64 = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 16
 
@@ -28,7 +26,7 @@ class Wanted(Protocol):
         """The field or column that has the names; `__key__` for the keys."""
         ...
 
-    def hashes(self, *, stems: bool = False) -> tuple[npt.NDArray[np.uint64], Bools]:
+    def hashes(self, *, stems: bool = False) -> tuple[U64, Bools]:
         """Return the hash of each name, or of its stem; and whether it is a name."""
         ...
 

@@ -19,16 +19,13 @@ from bushel._reader.columns import column_names, part_of
 from bushel._reader.known_values import exact_kind
 from bushel._reader.reader import Reader
 from bushel._reader.selection import Selection
+from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.codecs import get_codec
 from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY
 
 __all__ = ["Names", "can_name"]
 
-Bools = npt.NDArray[np.bool_]
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-U8 = npt.NDArray[np.uint8]
 
 _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
 _AT_ONCE = 1 << 16
@@ -184,8 +181,7 @@ def _text_of_numbers(values: npt.NDArray[Any]) -> tuple[U8, I64]:
     """Return whole numbers as Python writes them, as text and offsets."""
     fixed = np.ascontiguousarray(values.astype("S21")).view(np.uint8).reshape(len(values), 21)
     used = fixed != 0
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(used.sum(axis=1), out=offsets[1:])
+    offsets = offsets_of(used.sum(axis=1))
     return fixed[used], offsets
 
 

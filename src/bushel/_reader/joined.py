@@ -12,21 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.read_plan import Elements, Group
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.shard_fields import only, renamed_shard
 from bushel._reader.shards import OpenShard, ShardRows
 from bushel._reader.sides import Joined, Rows, Side
+from bushel._runtime.arrays import I64
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
 
 __all__ = ["JoinedReader", "joined_in_turn", "joined_readers"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class JoinedReader(Reader):

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from bushel._discovery.completeness import listed_names, manifest_path
 from bushel._index.key_lookup import IndexedShard, KeyLookup, KeyTable, Lookup, StoredKeyTable
 from bushel._index.sidecar import ALWAYS_CHECKED
-from bushel._index.table import I64, U64
 from bushel._reader.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
+from bushel._runtime.arrays import I64, U32, U64
 from bushel._runtime.log import log_warning
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
@@ -46,7 +46,6 @@ __all__ = [
 NAME = "keys.safetensors"
 """Name of the file in the folder of the manifest."""
 
-U32 = npt.NDArray[np.uint32]
 
 _VERSION = 2
 _MEMORY = 1 << 28

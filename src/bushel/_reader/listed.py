@@ -32,6 +32,7 @@ from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import Shard
 from bushel._reader.labels import labels_in, labels_of
 from bushel._reader.shards import Listing, OpenShard, samples_of
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_object
@@ -167,8 +168,7 @@ def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) ->
     settled = max(state.folder_ns, state.manifest_ns) < time.time_ns() - _SETTLED_NS
     if len(shards) <= _MANY or not isinstance(root, Path) or not settled or not _are_listed(root, shards):
         return
-    starts = np.zeros(len(shards) + 1, np.int64)
-    np.cumsum([len(each.stamps) for each in shards], out=starts[1:])
+    starts = offsets_of(len(each.stamps) for each in shards)
     stamps = [stamp for each in shards for stamp in each.stamps]
     table = ShardList(
         shards[0].container,

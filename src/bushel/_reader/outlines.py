@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges, at_place
 from bushel._index.part_plan import Forms
 from bushel._index.read_plan import Group
 from bushel._reader import row_forms
+from bushel._runtime.arrays import I64
 from bushel.codecs.base import Outline
 from bushel.errors import BushelError
 from bushel.kernels import ExtentError
@@ -23,7 +23,6 @@ _LEAST = 64 << 10  # bytes of a value; smaller ones are read whole
 _KEPT = 1024  # outlines
 _MOST_ROUNDS = 70  # of looking; a codec that asks for more is not asked again
 
-I64 = npt.NDArray[np.int64]
 
 Place = tuple[int, str, int]
 """The number of a shard, a field, and the row of a value."""

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, plan_kernel, plan_read
 from bushel._index.table import MISSING
 from bushel._reader.decoding import Sample, samples_of
 from bushel._reader.shards import Listing, OpenShard, ShardRows, Verification
+from bushel._runtime.arrays import I64, U8, joined
 from bushel.codecs import get_codec
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, crc32, read_samples
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "Sample"]
 
-I64 = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -234,15 +233,12 @@ class Reader(ShardRows):
                     values[part.row(number)] = value
         return values
 
-    def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
+    def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
         plan = self.plan(self.readable(positions, [name]), len(positions), {name: None}, parts=False)
         if len(plan.batches) == 1 and (found := self._call(gather, plan, plan.batches[0], positions)) is not None:
             return found
-        parts = [value or b"" for value in self.stored(plan, positions)]
-        offsets = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(part) for part in parts], out=offsets[1:])
-        return np.frombuffer(b"".join(parts), np.uint8), offsets
+        return joined([value or b"" for value in self.stored(plan, positions)])
 
     def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
         """Ask for readahead of a batch that will be read soon, decoded or not."""

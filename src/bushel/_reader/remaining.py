@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.removed_rows import RemovedRows
 from bushel._index.table import Shard
 from bushel._reader.selection import Call, Remaining
 from bushel._reader.shards import Listing, OpenShard
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.containers.removed import Lists, lists_of, rows_of
 
 __all__ = ["remaining_in"]
-
-I64 = npt.NDArray[np.int64]
 
 
 def remaining_in(shards: Sequence[OpenShard]) -> Remaining | None:
@@ -65,8 +63,7 @@ def _listed(shards: Listing, lists: Lists) -> Iterator[tuple[Shard, int]]:
     """Yield the shards of a list of shards that have removed samples, and those between them as one."""
     named = {name for _, removed in lists.values() for name in removed.shards}
     table, start = shards.listed, 0
-    ends = np.zeros(len(table) + 1, np.int64)
-    np.cumsum(table.samples, out=ends[1:])
+    ends = offsets_of(table.samples)
     first = shards[0].shard
     for number in [number for number, name in enumerate(table.names.tolist()) if name in named]:
         yield Shard(first.root, "\0", ()), int(ends[number] - start)

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges
+from bushel._runtime.arrays import I64, U32, Bools
 from bushel._runtime.structs import Struct
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 
 __all__ = ["Call", "Given", "Mask", "Positions", "Remaining", "Selection", "joined"]
 
-I64 = npt.NDArray[np.int64]
 
 Given = Iterable[int] | npt.NDArray[Any]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
@@ -48,12 +48,12 @@ class Remaining(Struct, frozen=True, eq=False):
 
     total: int
     removed: I64
-    calls: npt.NDArray[np.uint32]
+    calls: U32
     by: tuple[Call, ...]
     before: I64
 
     @classmethod
-    def of(cls, total: int, removed: I64, calls: npt.NDArray[np.uint32], by: tuple[Call, ...]) -> Remaining:
+    def of(cls, total: int, removed: I64, calls: U32, by: tuple[Call, ...]) -> Remaining:
         """Return the selection without these samples."""
         return cls(total, removed, calls, by, removed - np.arange(len(removed), dtype=np.int64))
 
@@ -86,7 +86,7 @@ class Remaining(Struct, frozen=True, eq=False):
         place = int(np.searchsorted(self.removed, position))
         return None if place < len(self.removed) and self.removed[place] == position else position - place
 
-    def kept(self) -> npt.NDArray[np.bool_]:
+    def kept(self) -> Bools:
         """Return bool[total]: whether each sample remains."""
         kept = np.ones(self.total, np.bool_)
         kept[self.removed] = False
@@ -117,7 +117,7 @@ def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
     )
 
 
-Positions = range | npt.NDArray[np.int64] | Remaining
+Positions = range | I64 | Remaining
 """The samples of a view, in order, as positions in the whole dataset."""
 
 
@@ -146,7 +146,7 @@ class Selection(Struct, frozen=True):
         """
         return int(self.positions[self._checked(position)])
 
-    def all_of(self, given: Given) -> npt.NDArray[np.int64]:
+    def all_of(self, given: Given) -> I64:
         """Return positions in the view as positions in the whole dataset.
 
         Raises:
@@ -155,7 +155,7 @@ class Selection(Struct, frozen=True):
         """
         return self.absolute(self.numbers(given))
 
-    def absolute(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def absolute(self, numbers: I64) -> I64:
         """Return int64[n], positions in the view, as positions in the whole dataset.
 
         Raises:
@@ -175,7 +175,7 @@ class Selection(Struct, frozen=True):
             return numbers * self.positions.step + self.positions.start
         return numbers
 
-    def numbers(self, given: Given) -> npt.NDArray[np.int64]:
+    def numbers(self, given: Given) -> I64:
         """Return the positions that a caller gives as int64[n]. They may be negative.
 
         Raises:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import field
 
 from bushel._discovery.asked import AS_FILES_SAY, Asked
@@ -16,6 +15,7 @@ from bushel._index.class_names import Labels
 from bushel._index.read_plan import Group
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.abilities import PromisesChecksums
@@ -42,7 +42,6 @@ __all__ = [
     "union_of_fields",
 ]
 
-I64 = npt.NDArray[np.int64]
 
 _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""

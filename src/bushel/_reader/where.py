@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.class_names import Labels
 from bushel._index.columns import Part
 from bushel._reader.exact_arithmetic import Binary, compare, compute, is_text, negative
+from bushel._runtime.arrays import Bools
 from bushel._runtime.near_names import did_you_mean
 
 __all__ = ["choose"]
@@ -29,7 +29,6 @@ _LONGEST = 10_000
 _DEEPEST = 50
 """Levels of nesting."""
 
-Bools = npt.NDArray[np.bool_]
 _Value = tuple[Any, Bools | None]
 """An array or a constant, and which of its elements are missing."""
 

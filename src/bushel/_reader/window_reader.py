@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges
 from bushel._index.read_plan import Group
 from bushel._reader.element_counts import element_counts
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.windows import Windows, WindowShape
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs.frames import choose
 from bushel.spec import KEY, Field
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
 __all__ = ["WindowReader"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class WindowReader(Reader):
@@ -142,7 +140,7 @@ class WindowReader(Reader):
         """Read elements of the sample of a window, and all bytes of the value for that."""
         return super().read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0]
 
-    def gather(self, positions: I64, name: str) -> tuple[npt.NDArray[np.uint8], I64]:
+    def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer.
 
         Raises:

@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 
 __all__ = ["PAD", "Windows", "WindowShape", "window_counts"]
 
-I64 = npt.NDArray[np.int64]
 
 PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""

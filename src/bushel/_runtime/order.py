@@ -8,10 +8,10 @@ never changes under a version number: a change needs another `ORDER_VERSION`.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import field
 
 from bushel import kernels
+from bushel._runtime.arrays import F64, I64, U32
 from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash, random_words
 from bushel._runtime.public import public
@@ -36,8 +36,6 @@ __all__ = [
     "check_positions",
 ]
 
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
 
 ORDER_VERSION = 1
 
@@ -326,7 +324,7 @@ class Weighted(Struct, frozen=True, eq=False):
         guides: Where to look for a number in the sums, when that was needed.
     """
 
-    sums: npt.NDArray[np.float64]
+    sums: F64
     seed: int = 0
     guides: list[I64] = field(default_factory=list)
 
@@ -371,7 +369,7 @@ class Weighted(Struct, frozen=True, eq=False):
         parts = map_all(found, range(0, self.samples, _AT_A_TIME), workers=cpu_count())
         return [int(position) for part in parts for position in part]
 
-    def _drawn(self, epoch: int, positions: I64) -> npt.NDArray[np.float64]:
+    def _drawn(self, epoch: int, positions: I64) -> F64:
         """Return the numbers that are drawn, from 0 to the sum of all weights."""
         words = random_words(self._key(epoch), positions) >> np.uint64(11)
         return words.astype(np.float64) * 2.0**-53 * self.sums[-1:]

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I64, U32, U64
 from bushel._runtime.structs import Struct
 
 __all__ = ["LIMIT", "Permutation", "derive", "fold_hash", "hash_words", "random_words"]
 
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
 
 LIMIT = 1 << 48
 """The largest number of samples in an order."""
@@ -58,7 +56,7 @@ def fold_hash(values: I64, key: int) -> U32:
     return folded
 
 
-def hash_words(values: I64, key: int) -> npt.NDArray[np.uint64]:
+def hash_words(values: I64, key: int) -> U64:
     """Hash non-negative int64 values with a 64-bit key into uint64: mix64(key + (value + 1) * the golden ratio)."""
     words = (values.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(key)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -68,7 +66,7 @@ def hash_words(values: I64, key: int) -> npt.NDArray[np.uint64]:
     return words
 
 
-def random_words(key: int, positions: I64) -> npt.NDArray[np.uint64]:
+def random_words(key: int, positions: I64) -> U64:
     """Return the words that splitmix64 draws at non-negative positions, if it starts from a 64-bit key."""
     words = np.uint64(key) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import F64, I64, U32
 from bushel._runtime.order import (
     ORDER_VERSION,
     PART,
@@ -31,8 +31,6 @@ from bushel._runtime.permutation import LIMIT, Permutation, derive
 
 __all__ = ["BLOCK", "Point", "SampleOrder", "Scheduled", "evenly", "look_up", "parting", "scheduled_of", "share_block"]
 
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
 
 BLOCK = 4096
 """Number of draws of a block."""
@@ -44,7 +42,7 @@ Point = tuple[int, tuple[float, ...]]
 """A number of draws, and the weights of the sets from there on."""
 
 
-def share_block(weights: npt.NDArray[np.float64], block: int = BLOCK) -> I64:
+def share_block(weights: F64, block: int = BLOCK) -> I64:
     """Divide blocks by weight into whole numbers, each within 1 of its exact share, and 0 for the weight 0.
 
     Args:

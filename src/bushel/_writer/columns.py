@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.table import I64
+from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.structs import Struct
 from bushel._writer.sample_values import SampleEncoder
 from bushel.codecs import get_codec
@@ -205,13 +205,7 @@ def _joined(values: Sequence[Any]) -> StoredColumn:
         values = [bytes(value) for value in values]
         data = b"".join(values)
     lengths = np.fromiter((len(v) if type(v) is bytes else memoryview(v).nbytes for v in values), np.int64, len(values))
-    return StoredColumn(np.frombuffer(data, np.uint8), _offsets(lengths))
-
-
-def _offsets(lengths: Any) -> Any:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+    return StoredColumn(np.frombuffer(data, np.uint8), offsets_of(lengths))
 
 
 def _values(column: Any) -> Sequence[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bushel._index.key_lookup import KeyTable
 from bushel._reader.shards import OpenShard
+from bushel._runtime.arrays import joined
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
 
@@ -67,10 +68,7 @@ def key_column(keys: Sequence[str]) -> StoredColumn:
     """Return keys as text and offsets."""
     if isinstance(keys, NumberedKeys):
         return keys.column()
-    encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
-    return StoredColumn(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+    return StoredColumn(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
 
 
 class KeyCheck:

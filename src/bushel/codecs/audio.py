@@ -15,18 +15,18 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import F32, I64
 from bushel.codecs.base import Buffer, Codec, Factory, Outline, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.flac_parts import FlacOutline
-from bushel.codecs.frames import I64, choose
+from bushel.codecs.frames import choose
 from bushel.codecs.video import MAX_DECODED, pyav, reason
 from bushel.codecs.wav_parts import WavOutline
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["FACTORIES", "decode_sound", "sample_rate"]
 
-Sound = npt.NDArray[np.float32]
+Sound = F32
 
 _BY_PACKET = ("mp3", "mp3float", "vorbis")
 """FFmpeg's decoders whose frames depend on a few packets before only, so that decoding may start at any packet."""

@@ -12,11 +12,11 @@ from typing import Any, Self
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
-from bushel.codecs.frames import I64, FrameTable, choose
+from bushel.codecs.frames import FrameTable, choose
 from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 
@@ -77,7 +77,7 @@ class ClipPackets(Struct, frozen=True):
     offsets: I64
     lengths: I64
     times: I64
-    flags: npt.NDArray[np.uint8]
+    flags: U8
 
     def part(self, elements: slice | I64) -> ClipPart | None:
         """Return the plan to decode some frames, without the bytes of packets; None if the packets do not list frames.
@@ -122,7 +122,7 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
         """Return the part with the bytes of its packets."""
         return replace(self, data=tuple(data))
 
-    def decode(self, codec: str) -> npt.NDArray[np.uint8] | None:
+    def decode(self, codec: str) -> U8 | None:
         """Decode the frames.
 
         Args:

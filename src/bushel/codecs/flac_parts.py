@@ -13,9 +13,9 @@ from functools import cache
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import F32, I64
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer
 from bushel.codecs.frames import choose
@@ -24,7 +24,6 @@ from bushel.errors import CodecError
 
 __all__ = ["FlacOutline", "FlacPart"]
 
-I64 = npt.NDArray[np.int64]
 
 _HEAD = 8192  # bytes in which the next blocks of metadata are looked for
 _NEAR = 48 << 10  # bytes between two known frames that are read rather than looked at
@@ -35,7 +34,7 @@ _STREAMINFO, _SEEKTABLE, _INVALID = 0, 3, 127
 _POINT = np.dtype([("sample", ">u8"), ("offset", ">u8"), ("count", ">u2")])
 _PLACEHOLDER = (1 << 64) - 1
 
-Decode = Callable[[str, str, Buffer], npt.NDArray[np.float32]]
+Decode = Callable[[str, str, Buffer], F32]
 
 
 class _Header(NamedTuple):
@@ -313,11 +312,11 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
         """Return the part with its bytes."""
         return replace(self, data=tuple(data))
 
-    def decode(self, codec: str) -> npt.NDArray[np.float32] | None:
+    def decode(self, codec: str) -> F32 | None:
         """Return the requested frames, float32[frames, channels]; None if the bytes are not the expected frames."""
         info = _info(self.info)
         assert info is not None
-        channels, found = (self.info[12] >> 1 & 7) + 1, list[npt.NDArray[np.float32]]()
+        channels, found = (self.info[12] >> 1 & 7) + 1, list[F32]()
         for (first, stop), data in zip(self.spans.tolist(), self.data, strict=True):
             header = _header(bytes(data[:32]) + bytes(32), 0, info) if data[:1] == b"\xff" else None
             if header is None or header.first != first:
@@ -335,5 +334,5 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
         lengths = self.spans[:, 1] - self.spans[:, 0]
         run = np.searchsorted(self.spans[:, 0], self.numbers, side="right") - 1
         places = self.numbers - self.spans[run, 0] + (np.cumsum(lengths) - lengths)[run]
-        chosen: npt.NDArray[np.float32] = (found[0] if len(found) == 1 else np.concatenate(found))[places]
+        chosen: F32 = (found[0] if len(found) == 1 else np.concatenate(found))[places]
         return chosen

@@ -8,13 +8,11 @@ after it (in an open group of pictures) needs the keyframe before that one.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.structs import Struct
 
 __all__ = ["FrameTable", "choose"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class FrameTable(Struct, frozen=True):
@@ -31,7 +29,7 @@ class FrameTable(Struct, frozen=True):
     starts: I64
 
     @classmethod
-    def of(cls, times: I64, shown: npt.NDArray[np.bool_], keys: npt.NDArray[np.bool_]) -> FrameTable | None:
+    def of(cls, times: I64, shown: Bools, keys: Bools) -> FrameTable | None:
         """Return the table of a clip.
 
         Args:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import ArrayLayout, Ranged
 from bushel.errors import CodecError
@@ -32,8 +33,6 @@ __all__ = [
     "joined_parts",
     "row_runs",
 ]
-
-I64 = npt.NDArray[np.int64]
 
 
 class Part:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import U8
 from bushel.codecs.base import Buffer
 from bushel.kernels import colour_png, unfilter_png
 
@@ -26,7 +27,6 @@ __all__ = ["PngHeader", "decode_png", "may_be_turned", "png_header", "png_size"]
 
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 
-U8 = npt.NDArray[np.uint8]
 
 _HEADER = struct.Struct(">I4sIIBBBBBI")
 _GREY, _RGB, _PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6

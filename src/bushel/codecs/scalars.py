@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import offsets_of
 from bushel.codecs.base import (
     Buffer,
     Codec,
@@ -89,7 +90,7 @@ def _encode_ints(array: npt.NDArray[Any]) -> Encoded | None:
     for size in range(1, 8):
         lengths += magnitude >= np.uint64(1 << (8 * size - 1))
     used = np.arange(8) < lengths[:, None]
-    return numbers.view(np.uint8).reshape(-1, 8)[used], np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return numbers.view(np.uint8).reshape(-1, 8)[used], offsets_of(lengths)
 
 
 def _encode_fixed_numbers(dtype: str, array: npt.NDArray[Any]) -> Encoded | None:

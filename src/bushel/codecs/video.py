@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.large_memory import room_for
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
-from bushel.codecs.frames import I64, FrameTable, choose
+from bushel.codecs.frames import FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""
 
-Pixels = npt.NDArray[np.uint8]
+Pixels = U8
 
 _KEPT = 32 << 20  # the C library returns larger memory to the system, and does not use it for the next clip
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I

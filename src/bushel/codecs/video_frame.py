@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.clip_parts import DECODERS, SHOWN, ClipPackets, clip_config, new_decoder
-from bushel.codecs.frames import I64
 from bushel.codecs.video import decode_last, pyav, reason
 from bushel.errors import CodecError, SpecError
 
@@ -28,7 +27,7 @@ __all__ = ["FACTORIES", "PACKET"]
 PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
 """The entry of a packet in the table."""
 
-Pixels = npt.NDArray[np.uint8]
+Pixels = U8
 
 
 def _packets(codec: str, data: Buffer) -> ClipPackets:

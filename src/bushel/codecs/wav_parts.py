@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import F32, I32, I64
 from bushel._runtime.structs import Struct
 from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 
 __all__ = ["WavOutline", "WavPart"]
 
-I64 = npt.NDArray[np.int64]
 
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16
@@ -28,7 +28,7 @@ _SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")  # what follows the t
 _UNKNOWN = 0xFFFFFFFF  # the size of the data of a stream
 
 
-def _of_24_bits(raw: bytes) -> npt.NDArray[np.int32]:
+def _of_24_bits(raw: bytes) -> I32:
     wide = np.zeros((len(raw) // 3, 4), np.uint8)
     wide[:, 1:] = np.frombuffer(raw, np.uint8).reshape(-1, 3)
     return wide.view("<i4").reshape(-1)
@@ -159,8 +159,8 @@ class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
         """Return the part with the bytes of its frames."""
         return replace(self, data=tuple(data))
 
-    def decode(self, codec: str) -> npt.NDArray[np.float32]:
+    def decode(self, codec: str) -> F32:
         """Return the requested frames: float32[frames, channels]."""
         raw = b"".join(self.data)
-        found: npt.NDArray[np.float32] = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
+        found: F32 = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
         return found if self.rows is None else found[self.rows]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bushel._runtime.arrays import joined
 from bushel.storage import Blocks, Side
 
 __all__ = ["BlockList"]
@@ -36,8 +37,8 @@ class BlockList:
         names = tuple(dict.fromkeys(self.filters))
         side = None
         if any(self.sides):
-            ends = np.cumsum([0, *map(len, self.sides)])
-            side = Side(ends.astype(np.int64), np.frombuffer(b"".join(self.sides), np.uint8))
+            data, ends = joined(self.sides)
+            side = Side(ends, data)
         return Blocks(
             np.array(self.starts, np.int64),
             np.zeros(len(self.offsets), np.int32),

@@ -9,7 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._index.table import MISSING, U32, ShardIndex
+from bushel._index.table import MISSING, ShardIndex
+from bushel._runtime.arrays import U32
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import Extents, File, read_many

@@ -18,7 +18,8 @@ import numpy as np
 from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.held_blocks import blocks_in_table
-from bushel._index.table import I64, MISSING, U8, FieldExtents, Keys, Shard, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.log import log_warning
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.containers.base import ReadOptions

@@ -17,7 +17,8 @@ import numpy as np
 
 from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
-from bushel._index.table import I64, MISSING, U8
+from bushel._index.table import MISSING
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
 from bushel.storage import AnyPath, below, leads_out, read_whole

@@ -22,8 +22,9 @@ from bushel._index.file_stamps import FileStamps
 from bushel._index.named_arrays import body_crc32, parse
 from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
-from bushel._index.table import U8, FileStamp, ShardIndex
+from bushel._index.table import FileStamp, ShardIndex
 from bushel._index.table_cache import cache_of_tables
+from bushel._runtime.arrays import U8, offsets_of
 from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import Blocks
@@ -149,7 +150,7 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
 def blocks_of(stamps: FileStamps) -> Blocks:
     """Return the block file of all files, one after another."""
     count = len(stamps)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(stamps.sizes)])
+    start = offsets_of(stamps.sizes)
     zero = np.zeros(count, np.int64)
     return Blocks(start, np.arange(count, dtype=np.int32), zero, stamps.sizes, np.zeros(count, np.uint8), ("stored",))
 

@@ -10,9 +10,9 @@ import struct
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.errors import FormatError, SpecError
@@ -25,7 +25,6 @@ _MAGIC = b"MMIDIDX\0\0"
 _HEADER = struct.Struct("<9sQBQQ")
 _DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float64", 7: "float32", 8: "uint16"}
 _FIELD = "tokens"
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,7 @@ def _documents(table: _Table, file: File) -> tuple[I64, I64]:
             offset=_HEADER.size + 4 * len(table.length) + 8 * row,
             hint="spec={'tokens': 'array(" + table.dtype + ",-1)[]'} reads the sequences of a document as a list",
         )
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(table.length)])[table.first]
+    ends = offsets_of(table.length)[table.first]
     length = np.diff(ends)
     start = np.append(table.offset, 0)[np.minimum(table.first[:-1], len(table.offset))]
     return np.where(length > 0, start, 0), length

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, Keys
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.structs import Struct
 from bushel.containers.packed_map import locate
 from bushel.errors import CorruptError, FormatError
@@ -164,8 +165,7 @@ class _Rows:
         offset, length = np.array(self.offset, np.int64), np.array(self.length, np.int64)
         crc32 = np.array(self.crc32, np.uint32) if checksums else None
         if self.sequence:
-            starts = np.zeros(samples + 1, np.int64)
-            np.cumsum(np.bincount(rows, minlength=samples), out=starts[1:])
+            starts = offsets_of(np.bincount(rows, minlength=samples))
             absent = np.ones(samples, np.bool_)
             absent[np.array(self.having, np.int64)] = False
             codec, lacking = field.codec, absent if absent.any() else None

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import I64, FieldExtents, Keys, ShardIndex
+from bushel._index.table import FieldExtents, Keys, ShardIndex
+from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.errors import FormatError
 
 __all__ = ["Fault", "Recovered", "looks_complete", "sound_ranges", "trusted", "with_gaps"]
 
-Bools = npt.NDArray[np.bool_]
 Fault = Callable[[FormatError], None]
 """Called with an error for everything that is left out."""
 
@@ -71,13 +70,13 @@ def _taken(column: FieldExtents, samples: I64) -> FieldExtents:
         offset=column.offset[rows],
         length=column.length[rows],
         crc32=None if column.crc32 is None else column.crc32[rows],
-        starts=None if column.starts is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        starts=None if column.starts is None else offsets_of(counts),
         absent=None if column.absent is None else column.absent[samples],
         segments=None,
     )
 
 
-def trusted(values: npt.NDArray[np.uint64], limit: int) -> tuple[Bools, Bools]:
+def trusted(values: U64, limit: int) -> tuple[Bools, Bools]:
     """Find the wrong entries of a table that should ascend.
 
     The entries to distrust are the fewest whose removal makes the rest ascend. If there are several ways to choose

@@ -14,6 +14,7 @@ import numpy as np
 
 from bushel._index.opening import opener
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, is_url
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import map_all
 from bushel.codecs import get_codec
 from bushel.codecs.registry import content_codec
@@ -83,7 +84,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
     files, count = len(index.files), len(stamps)
     length = np.array([stamp.size for stamp in stamps], np.int64)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    start = offsets_of(length)
     homes = files + np.arange(count, dtype=np.int32)
     zero = np.zeros(count, np.int64)
     blocks = Blocks(start, homes, zero, length, np.zeros(count, np.uint8), ("stored",))

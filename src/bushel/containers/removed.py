@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.removed_rows import RemovedRows, load_removed
 from bushel._index.table import Shard
+from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
@@ -16,7 +16,6 @@ from bushel.storage import AnyPath
 
 __all__ = ["Lists", "RemovedInShard", "lists_of", "removed_in", "rows_of"]
 
-I64 = npt.NDArray[np.int64]
 Lists = dict[str, tuple[AnyPath, RemovedRows]]
 """Lists of removed samples, by their paths."""
 
@@ -58,7 +57,7 @@ class RemovedInShard(Struct, frozen=True):
     """
 
     shard: Shard
-    rows: npt.NDArray[np.bool_]
+    rows: Bools
     place: AnyPath
 
     def has(self, row: int) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError
 from bushel.storage import Extents, File, gather
 
 __all__ = ["check_ends", "elements_of", "offset_table", "values_of"]
 
-I64 = npt.NDArray[np.int64]
 
 _HINT = "the file is damaged or does not belong to its index.json: fetch or write both again"
 
@@ -121,8 +120,8 @@ def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> t
     if not wrong.any():
         data, _ = gather([file], Extents(0, offset + head, 4 * counts))
         sizes = data.view("<u4").astype(np.int64)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        starts = offsets_of(counts)
+        before = offsets_of(sizes)
         own = before[starts]
         wrong = np.diff(own) != length - head - 4 * counts
         if not wrong.any():

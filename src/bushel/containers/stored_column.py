@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bushel._index.table import I64, U8
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
 
 __all__ = ["StoredColumn", "fitting", "key_rows"]

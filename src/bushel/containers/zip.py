@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import FileStamp, ShardIndex
+from bushel._runtime.arrays import I64, joined, offsets_of
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.tar.names import split_name
 from bushel.containers.tar.samples import Members, tabulate
@@ -23,7 +23,6 @@ from bushel.storage import AnyPath, Blocks, Extents, File, Seekable, gather, ope
 
 __all__ = ["CONTAINER"]
 
-I64 = npt.NDArray[np.int64]
 
 _HINT = "the archive is damaged or incomplete: write or download it again"
 _FILTERS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflate", 93: "zstd"}
@@ -51,11 +50,10 @@ class _Zip:
         offsets, lengths = _data_of(file, entries)
         sizes = np.array([entry.file_size for entry in entries], np.int64)
         stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        starts = offsets_of(sizes)
         text = [entry.filename.encode("utf-8", "surrogateescape") for entry in entries]
         members = Members(
-            np.frombuffer(b"".join(text), np.uint8),
-            np.cumsum([0, *map(len, text)], dtype=np.int64),
+            *joined(text),
             offsets if stored else starts[:-1],
             sizes,
             np.array([entry.header_offset for entry in entries], np.int64),

@@ -19,7 +19,7 @@ from bushel._discovery.claiming import claim_run
 from bushel._discovery.completeness import marker_path
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.sidecar import Manifest
-from bushel._index.table import U64
+from bushel._runtime.arrays import U64
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.tasks.numbers import format_numbers

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import U64, Keys
+from bushel._index.table import Keys
+from bushel._runtime.arrays import U64
 from bushel._runtime.structs import Struct
 from bushel.storage import AnyPath, open_file, write_whole
 
@@ -50,7 +50,7 @@ class RepeatedTask(Struct, frozen=True):
         pieces = [np.zeros(0, np.uint64)]
         for path in self.paths:
             file = open_file(path)
-            starts: npt.NDArray[np.uint64] = np.frombuffer(file.read(0, _HEAD), "<u8")
+            starts: U64 = np.frombuffer(file.read(0, _HEAD), "<u8")
             first, last = int(starts[own.start]), int(starts[own.stop])
             if first < last:
                 pieces.append(np.frombuffer(file.read(_HEAD + 8 * first, 8 * (last - first)), "<u8"))

@@ -14,7 +14,8 @@ import numpy as np
 
 from bushel._index.class_names import Labels
 from bushel._index.sidecar import ManifestShard, load_index
-from bushel._index.table import U64, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.arrays import U64
 from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 from bushel.ingest.commit import publish

@@ -15,6 +15,7 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._index.class_names import holds_numbers
+from bushel._runtime.arrays import offsets_of
 from bushel.errors import SpecError, needed_by
 from bushel.sources.base import Sample
 from bushel.sources.samples import infer_spec
@@ -179,7 +180,7 @@ class ArrowSource:
             raise SpecError(f"unknown column {missing[0]!r}; the columns are {', '.join(names)}")
         self._names = [name for name in (spec or names) if name != self._key]
         self._pieces = _pieces(data)
-        self._starts = np.cumsum([0, *(rows for _, rows in self._pieces)])
+        self._starts = offsets_of(rows for _, rows in self._pieces)
         if spec is None and not len(self):
             raise SpecError("fields cannot be inferred without rows: pass spec=")
         self.spec: Mapping[str, str] = dict(spec) if spec is not None else infer_spec(self[0])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bushel._index.removed_rows import BEGUN, ERASED
-from bushel._index.table import I64, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.arrays import I64
 from bushel.containers import Container
 from bushel.containers.erasing import Erases
 from bushel.containers.removed import lists_of

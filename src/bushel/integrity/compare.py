@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._runtime.arrays import I64
 
 __all__ = ["Difference", "differences"]
 
-I64 = npt.NDArray[np.int64]
 _CHUNK = 4096
 
 

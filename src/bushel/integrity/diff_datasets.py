@@ -17,13 +17,12 @@ from bushel._index.column_names import SHA256
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._reader.columns import part_of
+from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 
 __all__ = ["Diff", "FieldDiff", "diff", "keys_of", "same_value"]
 
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 64
@@ -163,7 +162,7 @@ def _keys(dataset: Dataset, positions: I64) -> list[str]:
     return reader_of(dataset).keys(whole_positions(dataset, positions))
 
 
-def _hashes(dataset: Dataset) -> npt.NDArray[np.uint64]:
+def _hashes(dataset: Dataset) -> U64:
     """Return the hash of the key of each sample."""
     reader = reader_of(dataset)
     hashes = np.empty(int(reader.starts[-1]), np.uint64)
@@ -219,9 +218,7 @@ class _Values:
     @cached_property
     def starts(self) -> I64:
         """int64[samples + 2]: where the extents of each sample begin in `elements`."""
-        starts = np.zeros(len(self.counts) + 1, np.int64)
-        np.cumsum(np.maximum(self.counts, 0), out=starts[1:])
-        return starts
+        return offsets_of(np.maximum(self.counts, 0))
 
     @cached_property
     def has_digests(self) -> bool:
@@ -235,7 +232,7 @@ class _Values:
         return values, np.zeros(len(positions), np.bool_) if missing is None else missing
 
     @cached_property
-    def elements(self) -> tuple[I64, npt.NDArray[np.uint32]]:
+    def elements(self) -> tuple[I64, U32]:
         """Length and checksum (0 if it is unknown) of all extents, in order."""
         lengths, sums = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)]
         for _, own in self.parts:

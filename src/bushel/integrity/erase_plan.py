@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import I64, ShardIndex
+from bushel._index.table import ShardIndex
+from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.storage import IN_TABLE, plan_blocks
 
 __all__ = ["EraseTargets", "erase_targets"]
@@ -46,7 +46,7 @@ class EraseTargets:
     def __len__(self) -> int:
         return len(self.field)
 
-    def whole(self, samples: int) -> npt.NDArray[np.bool_]:
+    def whole(self, samples: int) -> Bools:
         """Return bool[samples], whether every value of each sample is overwritten."""
         found = np.ones(samples, np.bool_)
         found[self.spoilt] = False
@@ -110,8 +110,7 @@ def erase_targets(index: ShardIndex, samples: I64, kept_files: Mapping[int, str]
     )
     used = ~bad[own.value]
     number = np.cumsum(~bad) - 1
-    starts = np.zeros(int((~bad).sum()) + 1, np.int64)
-    np.cumsum(np.bincount(number[own.value[used]], minlength=len(starts) - 1), out=starts[1:])
+    starts = offsets_of(np.bincount(number[own.value[used]], minlength=np.count_nonzero(~bad)))
     return EraseTargets(
         own.field[~bad],
         own.row[~bad],
@@ -144,7 +143,7 @@ def _pieces(index: ShardIndex, samples: I64) -> _Pieces:
     return _Pieces(*(np.concatenate(each) for each in zip(*columns, strict=True)))
 
 
-def _shared(own: _Pieces, others: _Pieces) -> npt.NDArray[np.bool_]:
+def _shared(own: _Pieces, others: _Pieces) -> Bools:
     """Return bool[pieces], whether a piece has bytes of the samples that were not removed."""
     found = np.zeros(len(own.file), np.bool_)
     for file in np.unique(own.file[own.file >= 0]).tolist():

@@ -15,15 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-import numpy.typing as npt
-
 from bushel import kernels
 from bushel._discovery.tables import StoredTable, build_table, stamp_of, stamps_of, stored_table
 from bushel._index.blanking import blanked
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
-from bushel._index.table import I64, FileStamp, Shard, ShardIndex
+from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._runtime.arrays import I64, Bools
 from bushel.containers import Container, ReadOptions
 from bushel.containers.erasing import Eraser
 from bushel.errors import FormatError
@@ -47,7 +45,7 @@ class ErasedShard:
 
     shard: Shard
     index: ShardIndex
-    whole: npt.NDArray[np.bool_]
+    whole: Bools
     bytes: int
     left: Counter[str]
 

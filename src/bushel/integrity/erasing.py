@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import listed_names, manifest_path
@@ -20,7 +19,8 @@ from bushel._discovery.index_place import index_place, indexed_in, refuse_index_
 from bushel._index.removed_rows import BEGUN, ERASED, NONE, PARTLY, RemovedRows, load_removed, save_removed
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import ManifestShard, find_manifest
-from bushel._index.table import U8, Shard
+from bushel._index.table import Shard
+from bushel._runtime.arrays import U8, Bools
 from bushel._runtime.public import public
 from bushel.containers import Container, get_container
 from bushel.containers.erasing import Erases
@@ -125,7 +125,7 @@ def _check(container: Container, shards: Sequence[Shard], source: str) -> None:
         raise UnsupportedError(f"Bushel does not write {container.name}, so it cannot erase samples there: {instead}")
 
 
-def _rounds(known: RemovedRows, call: int | None) -> Iterator[npt.NDArray[np.bool_]]:
+def _rounds(known: RemovedRows, call: int | None) -> Iterator[Bools]:
     """Yield which entries are erased together: what a killed process has begun comes first."""
     begun = known.erased == BEGUN
     if begun.any():

@@ -24,13 +24,12 @@ from bushel._index.table import REMOVED, Shard
 from bushel._reader.find_keys import positions_of_keys
 from bushel._reader.reader import Reader
 from bushel._reader.shards import Listing
+from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object, sync_whole
 
 __all__ = ["Removal", "list_of", "removals", "remove", "restore"]
-
-I64 = npt.NDArray[np.int64]
 
 
 @public()
@@ -248,8 +247,7 @@ def _with_rows(known: RemovedRows, place: AnyPath, reader: Reader, positions: I6
     first = np.ones(len(order), np.bool_)
     first[1:] = (np.diff(own[order]) != 0) | (np.diff(rows[order]) != 0)
     kept = order[first]
-    starts = np.zeros(len(names) + 1, np.int64)
-    np.cumsum(np.bincount(own[kept], minlength=len(names)), out=starts[1:])
+    starts = offsets_of(np.bincount(own[kept], minlength=len(names)))
     calls = np.concatenate([known.calls, np.full(len(positions), len(known.reasons), np.uint32)])
     erased = np.concatenate([known.erased, np.zeros(len(positions), np.uint8)])
     return RemovedRows(
@@ -268,8 +266,7 @@ def _without_call(known: RemovedRows, number: int) -> RemovedRows:
     kept = known.calls != number
     counts = np.bincount(known.numbers[kept], minlength=len(known.shards))
     there = counts > 0
-    starts = np.zeros(int(there.sum()) + 1, np.int64)
-    np.cumsum(counts[there], out=starts[1:])
+    starts = offsets_of(counts[there])
     calls = known.calls[kept]
     return replace(
         known,

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._index.table import I64, Keys
+from bushel._index.table import Keys
 from bushel._reader.shards import OpenShard
+from bushel._runtime.arrays import I64
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public

@@ -15,15 +15,15 @@ from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.matching import checked as checked_table
 from bushel._index.matching import compare_values
 from bushel._index.sidecar import load_index
-from bushel._index.table import I64, MISSING, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FileStamp, Keys, ShardIndex
 from bushel._reader.labels import labels_beside
 from bushel._reader.shards import OpenShard
+from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.containers.abilities import ReportsFaults
 from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
-from bushel.containers.recovery import Bools
 from bushel.containers.removed import RemovedInShard, removed_in
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.integrity.compare import differences

@@ -7,8 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel.filters import FilterError, expand
 from bushel.storage.base import ExtentError, File, extent_error, filter_error
 from bushel.storage.blocks import EXPANDED, IN_TABLE, Blocks, plan_blocks
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockFile"]
 
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 _TOKENS = count()
 

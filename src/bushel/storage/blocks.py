@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I32, I64, U8, U64, Bools
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
 
 __all__ = ["EXPANDED", "IN_TABLE", "BlockPlan", "Blocks", "Side", "plan_blocks"]
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 IN_TABLE = -1
 """Number of the file of blocks that lie in the table itself (`Blocks.held`)."""
@@ -42,7 +39,7 @@ class Side(Struct, frozen=True):
         data: uint8[total].
     """
 
-    offsets: npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+    offsets: I64 | U64
     data: U8
 
     def of(self, block: int) -> memoryview | None:
@@ -90,9 +87,9 @@ class Blocks(Struct, frozen=True):
         sizes: I64 = np.diff(self.start)
         return sizes
 
-    def is_stored(self, block: I64) -> npt.NDArray[np.bool_]:
+    def is_stored(self, block: I64) -> Bools:
         """Return bool[n], which of these blocks are kept as they are; `block` is int64[n], their numbers."""
-        kept: npt.NDArray[np.bool_] = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
+        kept: Bools = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
         return kept
 
     def place(self, position: int) -> tuple[int, int] | None:

@@ -10,17 +10,15 @@ import os
 import threading
 from collections.abc import Hashable, Iterable
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import field
 
+from bushel._runtime.arrays import U8
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result
 from bushel.storage.notation import parse_bytes
 
 __all__ = ["Claim", "ExpansionCache", "expansion_cache"]
 
-U8 = npt.NDArray[np.uint8]
 
 _DEFAULT = "256MB"
 _VARIABLE = "BUSHEL_BLOCK_CACHE"

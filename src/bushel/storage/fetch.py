@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I32, I64, U8, Bools
 from bushel._runtime.large_memory import room_for
 from bushel._runtime.parallel import map_all
 from bushel._runtime.system import keep_freed_memory
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "Held", "asked_ahead", "asked_of", "fetch", "mapped_extents"]
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 _WORTH_THREADS = 1 << 20
 """From this number of bytes on, several threads expand: starting them takes as long as expanding some 100 KB."""
@@ -40,7 +37,7 @@ _WORTH_THREADS = 1 << 20
 class Held(Protocol):
     """Bytes of remote files that were requested before they are needed."""
 
-    def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
+    def covers(self, files: Sequence[File], extents: Extents) -> Bools | None:
         """Return bool[n], which of these extents it has, or None if it has none."""
 
     def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
@@ -108,7 +105,7 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
 
 def asked_ahead(
     files: Sequence[File], extents: Extents, seen: set[Hashable]
-) -> tuple[list[File], Extents, npt.NDArray[np.bool_]] | None:
+) -> tuple[list[File], Extents, Bools] | None:
     """Return the real files and extents that reading a batch takes from a `Held`.
 
     Args:
@@ -169,7 +166,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     return dict(zip(asked.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
-def _read(files: Sequence[File], asked: Asked, needed: npt.NDArray[np.bool_], held: Held | None) -> list[Buffer | None]:
+def _read(files: Sequence[File], asked: Asked, needed: Bools, held: Held | None) -> list[Buffer | None]:
     """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
     keep_freed_memory()
     extents = asked.extents

@@ -6,17 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I32, I64, U8
 from bushel.storage.base import Extents, File, extent_error
 from bushel.storage.block_file import BlockFile
 from bushel.storage.blocks import EXPANDED, IN_TABLE, plan_blocks
 
 __all__ = ["PackedBlock", "Pieces", "check_inside", "pieces_of"]
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I32, I64, U8, U32
 from bushel._runtime.structs import Struct
 from bushel.kernels import MappedFile
 from bushel.storage.base import ExtentError, Extents, File, extent_error
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["gather", "read_many"]
 
 T = TypeVar("T")
-U8 = npt.NDArray[np.uint8]
 
 
 def read_many(files: Sequence[File], extents: Extents, held: Held | None = None) -> list[bytes | None]:
@@ -65,7 +64,7 @@ def _read_closed(file: File, extents: Extents) -> list[bytes | None] | None:
     return cast("list[bytes | None] | None", file.read_closed(extents.offset, extents.length))
 
 
-def gather(files: Sequence[File], extents: Extents, held: Held | None = None) -> tuple[U8, npt.NDArray[np.int64]]:
+def gather(files: Sequence[File], extents: Extents, held: Held | None = None) -> tuple[U8, I64]:
     """Read a batch of extents into one buffer.
 
     Returns:
@@ -115,9 +114,7 @@ class _Batch(Struct, frozen=True):
             row: self.far[number] for row, number in zip(rows[alone].tolist(), numbers[alone].tolist(), strict=True)
         }
 
-    def arguments(
-        self, length: npt.NDArray[np.int64], crc32: npt.NDArray[np.uint32] | None, without: Collection[int]
-    ) -> tuple[Any, ...]:
+    def arguments(self, length: I64, crc32: U32 | None, without: Collection[int]) -> tuple[Any, ...]:
         """Return the arguments of the kernels, for all values but some rows."""
         pieces, source, offset = self.pieces, self.pieces.source.copy(), self.pieces.offset.copy()
         far = np.fromiter(self.far, np.int64, len(self.far))
@@ -145,7 +142,7 @@ def _named(files: Sequence[File], extents: Extents, read: Callable[[], T]) -> T:
         raise
 
 
-def _numbers(extents: Extents) -> npt.NDArray[np.int32]:
+def _numbers(extents: Extents) -> I32:
     if isinstance(extents.file, int):
         return np.full(len(extents.offset), extents.file, np.int32)
     return extents.file

@@ -11,6 +11,7 @@ from zlib import adler32
 
 import numpy as np
 
+from bushel._runtime.arrays import offsets_of
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters.deflate import deflate_side
 from bushel.kernels import Inflater, crc32
@@ -120,8 +121,7 @@ class _Table:
 
     def blocks(self) -> Blocks:
         count = len(self.offset)
-        side = np.zeros(count + 1, np.int64)
-        np.cumsum([len(one) for one in self.sides], out=side[1:])
+        side = offsets_of(map(len, self.sides))
         return Blocks(
             np.array(self.start, np.int64),
             np.zeros(count, np.int32),

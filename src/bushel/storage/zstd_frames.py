@@ -9,8 +9,8 @@ import struct
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import MAX_BLOCK
 from bushel.kernels import MappedFile
@@ -19,7 +19,6 @@ from bushel.storage.blocks import Blocks
 
 __all__ = ["begins_zstd", "frames_between", "zstd_blocks"]
 
-I64 = npt.NDArray[np.int64]
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
@@ -60,8 +59,7 @@ def zstd_blocks(file: File) -> Blocks:
                 " part: recompress the file with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
             )
     offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
-    start = np.zeros(len(frames) + 1, np.int64)
-    np.cumsum(sizes, out=start[1:])
+    start = offsets_of(sizes)
     count = len(frames)
     blocks = Blocks(
         start,
@@ -92,7 +90,7 @@ def frames_between(file: File, ends: I64) -> Blocks:
         sizes.append(size)
     count = len(sizes)
     return Blocks(
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]),
+        offsets_of(sizes),
         np.zeros(count, np.int32),
         ends[:-1].copy(),
         np.diff(ends),

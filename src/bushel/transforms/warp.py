@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import F64
 from bushel._runtime.structs import Struct
 from bushel.transforms.spatial import Image, check_image
 
@@ -36,8 +37,6 @@ Fill = int | tuple[int, ...]
 
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 """The contents of padding, as in `numpy.pad`."""
-
-F64 = npt.NDArray[np.float64]
 
 
 class Warp(Struct, frozen=True):

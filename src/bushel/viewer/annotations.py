@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import F64, Bools
 
 __all__ = ["FORMS", "Form", "Shape", "box_numbers", "guessed_form", "shapes_of"]
 
-F64 = npt.NDArray[np.float64]
 
 FORMS = ("xyxy", "xywh", "cxcywh")
 """The meanings of the four numbers of a box, in the words of `bushel.transforms.Boxes`."""
@@ -211,7 +211,7 @@ def _points(value: Any) -> list[F64] | None:
 
 
 def _seen(points: F64) -> list[bool]:
-    placed: npt.NDArray[np.bool_] = np.all(np.isfinite(points), axis=1)
+    placed: Bools = np.all(np.isfinite(points), axis=1)
     return [bool(each) for each in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)]
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel.errors import BushelError
 from bushel.spec import KEY
 from bushel.viewer.differences import Difference, difference_of
@@ -34,8 +34,6 @@ SHOWN: Mapping[str, str] = {
 
 _DECODED = 32 << 20
 """Size in bytes up to which values are decoded to compare them."""
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.inside import reader_of, whole_positions
+from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel.viewer.extents import stored_values
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
@@ -21,8 +21,6 @@ _TILES = 12
 _CHUNK = 1 << 18
 _COMPARED = 32 << 20
 """Size in bytes up to which values are compared byte by byte."""
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Groups:
         return len(self.lengths)
 
 
-def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknown: int = 0) -> Groups:
+def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Groups:
     """Group values with the same length and checksum. Nothing is read.
 
     Args:
@@ -83,14 +81,13 @@ def groups_of(crc32: npt.NDArray[np.uint32], length: I64, positions: I64, unknow
     counts = np.diff(borders)
     large = np.flatnonzero(counts > 1)
     ranked = large[np.lexsort((borders[large], -counts[large]))]
-    starts = np.zeros(len(ranked) + 1, np.int64)
-    np.cumsum(counts[ranked], out=starts[1:])
+    starts = offsets_of(counts[ranked])
     members = np.repeat(borders[ranked] - starts[:-1], counts[ranked])
     members += np.arange(len(members))
     return Groups(positions[order[members]], starts, sizes[borders[ranked]], known, unknown)
 
 
-def _repeated(crc32: npt.NDArray[np.uint32]) -> I64:
+def _repeated(crc32: U32) -> I64:
     """Return the rows whose checksum another row has, too: the others, often nearly all, need no further sorting."""
     ascending = np.sort(crc32)
     repeated = ascending[1:][ascending[1:] == ascending[:-1]]
@@ -103,7 +100,7 @@ def _repeated(crc32: npt.NDArray[np.uint32]) -> I64:
     return np.concatenate(parts)
 
 
-def checksums_of(shown: Shown, name: str) -> tuple[npt.NDArray[np.uint32], I64, I64, int]:
+def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     """Return checksums, lengths and positions of the values of a plain field, and the number without a checksum.
 
     Samples without the field are left out. Only the index is read.

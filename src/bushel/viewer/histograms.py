@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.columns import drawable
+from bushel._runtime.arrays import I64, Bools
 
 __all__ = ["Asked", "Bin", "Histogram", "bins_of", "condition_name", "histogram_of"]
 
@@ -30,8 +31,6 @@ _FAR = 4
 _SAMPLED = 200_000
 _COUNTED = 1 << 18
 """Number of values that are counted at a time."""
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, 
 
 
 def _of_classes(
-    name: str, known: tuple[npt.NDArray[Any], npt.NDArray[np.int64]], own: npt.NDArray[Any], lost: int, asked: Asked
+    name: str, known: tuple[npt.NDArray[Any], I64], own: npt.NDArray[Any], lost: int, asked: Asked
 ) -> Histogram:
     counted = dict(zip(*(part.tolist() for part in _counted(own)), strict=True))
     unique = Counter(asked.labels)
@@ -172,7 +171,7 @@ def _of_classes(
     return Histogram("classes", bins, lost, more)
 
 
-def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.int64]]:
+def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArray[Any] | None, I64]:
     """Return the different values and their counts; None if they are numbers rather than classes."""
     none = None, np.zeros(0, np.int64)
     least, greatest = int(values.min()), int(values.max())
@@ -186,7 +185,7 @@ def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArr
     return (classes, counts) if named or len(classes) <= _CLASSES or few_gaps else none
 
 
-def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], I64]:
     """Return the different values, ascending, and how many there are of each."""
     least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, -1)
     if values.dtype.kind == "b" or not 0 <= greatest - least < _MANY_CLASSES:

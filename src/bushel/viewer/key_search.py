@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import Keys
+from bushel._runtime.arrays import I64, U8
 
 __all__ = ["keys_with"]
 
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 _CHUNK = 1 << 20
 """Bytes of keys that are searched at a time."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import F32, U8
+
 __all__ = [
     "MEASURES",
     "array_measures",
@@ -59,10 +61,8 @@ _WORDS = 5_000
 _LEAST_WORDS = 8
 """Texts with fewer words have no hash: too many of them are alike by chance."""
 
-F32 = npt.NDArray[np.float32]
 
-
-def picture_measures(pixels: npt.NDArray[np.uint8]) -> dict[str, float]:
+def picture_measures(pixels: U8) -> dict[str, float]:
     """Return the measures of a picture.
 
     Args:
@@ -83,7 +83,7 @@ def picture_measures(pixels: npt.NDArray[np.uint8]) -> dict[str, float]:
     }
 
 
-def picture_hash(pixels: npt.NDArray[np.uint8]) -> int:
+def picture_hash(pixels: U8) -> int:
     """Return 64 bits that are the same, except a few, in pictures that look the same, at any size and encoding.
 
     Each bit is set if one of 9 x 8 cells is brighter than the cell to its right.
@@ -93,7 +93,7 @@ def picture_hash(pixels: npt.NDArray[np.uint8]) -> int:
     return int(np.packbits(bits).view(">u8")[0])
 
 
-def _grey(pixels: npt.NDArray[np.uint8]) -> F32:
+def _grey(pixels: U8) -> F32:
     grey: F32 = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
     return grey
 

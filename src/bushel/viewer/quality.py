@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import F32, I64, U64, Bools
 from bushel.viewer.measures import MEASURES
 
 __all__ = ["HASH", "Fences", "Measures", "fences_of", "near_duplicates"]
@@ -21,8 +22,6 @@ _NEAR = _BANDS - 1
 """Bits in which the hashes of near-duplicates differ at most: then one of four bands is equal."""
 _CROWD = 200
 """Hashes with one band in common are compared with each other up to this number."""
-
-F32 = npt.NDArray[np.float32]
 
 
 @dataclass
@@ -42,8 +41,8 @@ class Measures:
     field: str
     kind: str
     values: dict[str, F32]
-    hashes: npt.NDArray[np.uint64]
-    hashed: npt.NDArray[np.bool_]
+    hashes: U64
+    hashed: Bools
     done: int = 0
     failed: int = 0
 
@@ -65,7 +64,7 @@ class Measures:
         if hash_ is not None and measures.get("entropy", _FLAT) >= _FLAT:
             self.hashes[position], self.hashed[position] = hash_, True
 
-    def column(self, name: str) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
+    def column(self, name: str) -> tuple[npt.NDArray[np.generic], Bools]:
         """Return the values of a measure, or the hashes, and which of them are missing.
 
         Raises:
@@ -96,7 +95,7 @@ class Fences:
     above: int
 
 
-def fences_of(values: npt.NDArray[np.generic], missing: npt.NDArray[np.bool_] | None) -> Fences | None:
+def fences_of(values: npt.NDArray[np.generic], missing: Bools | None) -> Fences | None:
     """Return the fences of a column; None if it has no numbers, or if half of them are the same.
 
     Args:
@@ -116,7 +115,7 @@ def fences_of(values: npt.NDArray[np.generic], missing: npt.NDArray[np.bool_] | 
     return Fences(low, high, int((numbers < low).sum()), int((numbers > high).sum()))
 
 
-def near_duplicates(hashes: Sequence[int] | npt.NDArray[np.uint64]) -> list[list[int]]:
+def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:
     """Return groups of hashes that differ in at most three bits from another one of their group, largest first.
 
     Args:
@@ -150,7 +149,7 @@ def near_duplicates(hashes: Sequence[int] | npt.NDArray[np.uint64]) -> list[list
     return sorted((group for group in groups.values() if len(group) > 1), key=len, reverse=True)
 
 
-def _bits(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def _bits(values: U64) -> I64:
     """Return the number of bits that are set in each value."""
-    counts: npt.NDArray[np.int64] = np.unpackbits(values.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)
+    counts: I64 = np.unpackbits(values.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)
     return counts

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from bushel._dataset.inside import is_whole, reader_of
 from bushel._reader.where import choose
+from bushel._runtime.arrays import I64, Bools
 from bushel.viewer.key_search import keys_with
 from bushel.viewer.shelf import Shelf, Shown
 
 __all__ = ["Query", "Selection", "select"]
 
-Bools = npt.NDArray[np.bool_]
 
 _CHUNK = 1 << 14
 _PARAMETERS = ("q", "where", "sort", "tag")
@@ -100,14 +100,14 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
     return Selection(len(positions), positions)
 
 
-def _compact(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.signedinteger[Any]]:
+def _compact(positions: I64) -> npt.NDArray[np.signedinteger[Any]]:
     small = not len(positions) or int(positions.max()) < 1 << 31
     return positions.astype(np.int32) if small else positions
 
 
-def _positions(shelf: Shelf, shown: Shown, query: Query) -> npt.NDArray[np.int64]:
+def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     dataset, tags = shown.dataset, shelf.tags[shown.number]
-    found: npt.NDArray[np.int64] | None = None
+    found: I64 | None = None
     if query.where:
         column = partial(shelf.column, shown)
         found = np.flatnonzero(choose(query.where, len(dataset), column, lambda: dataset.labels))
@@ -123,9 +123,7 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> npt.NDArray[np.int64
     return np.zeros(0, np.int64) if found is None else found
 
 
-def _sorted(
-    values: npt.NDArray[Any], missing: Bools | None, rows: npt.NDArray[np.int64] | None, *, reverse: bool
-) -> npt.NDArray[np.int64]:
+def _sorted(values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool) -> I64:
     """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
     own = values if rows is None else values[rows]
     lost = missing if missing is None or rows is None else missing[rows]
@@ -144,7 +142,7 @@ def _sorted(
     return order if rows is None else rows[order]
 
 
-def _with_key(shown: Shown, text: str, *, prefix: bool) -> npt.NDArray[np.int64]:
+def _with_key(shown: Shown, text: str, *, prefix: bool) -> I64:
     dataset = shown.dataset
     shards = reader_of(dataset).counted
     if is_whole(dataset) and all(shard.keyed for shard in shards):

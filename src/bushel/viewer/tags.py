@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
+from bushel._runtime.arrays import I64, Bools
 from bushel.storage.whole import write_whole
 
 __all__ = ["TagFile", "Tags", "checked_name"]
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
 _VERSION = 1
-
-Bools = npt.NDArray[np.bool_]
 
 
 def checked_name(name: str) -> str:
@@ -66,13 +65,13 @@ class Tags:
             found = {name: chosen[rows] for name, chosen in sorted(self._chosen.items())}
         return [[name for name, chosen in found.items() if chosen[number]] for number in range(len(positions))]
 
-    def positions(self, name: str) -> npt.NDArray[np.int64]:
+    def positions(self, name: str) -> I64:
         """Return the samples of a tag, ascending; none for an unknown one."""
         with self._lock:
             chosen = self._chosen.get(name)
             return np.zeros(0, np.int64) if chosen is None else np.flatnonzero(chosen)
 
-    def untagged(self) -> npt.NDArray[np.int64]:
+    def untagged(self) -> I64:
         """Return the samples without any tag, ascending."""
         with self._lock:
             chosen = np.zeros(len(self.dataset), np.bool_)

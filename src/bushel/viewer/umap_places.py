@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import F32
 from bushel._runtime.processes import WorkerDiedError, WorkerProcess
 
 __all__ = ["Placing", "has_umap", "serve"]
-
-F32 = npt.NDArray[np.float32]
 
 
 def has_umap() -> bool:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
+from bushel._runtime.arrays import F32, F64, I64, Bools
 from bushel.errors import BushelError
 from bushel.viewer.umap_places import Placing, has_umap
 
 __all__ = ["Vectors", "inside", "main_directions", "read_more", "similarities", "vectors_of_field", "vectors_of_file"]
 
-F32 = npt.NDArray[np.float32]
 
 _BYTES = 256 << 20
 """Memory that the vectors of one field may use; of more samples, every k-th is read."""
@@ -45,7 +45,7 @@ class Vectors:
     """
 
     name: str
-    rows: npt.NDArray[np.int64]
+    rows: I64
     values: F32
     done: int = 0
     places: dict[str, F32] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Vectors:
                 self.places[method] = _fitted(made, known)
             return self.places[method]
 
-    def _made(self, method: str, known: npt.NDArray[np.bool_]) -> F32 | None:
+    def _made(self, method: str, known: Bools) -> F32 | None:
         """Return the places of the known vectors as a method makes them."""
         if self.values.shape[1] == 2 or not known.any():
             return self.values[known][:, :2]
@@ -102,7 +102,7 @@ class Vectors:
                 self._placing = None
 
 
-def _fitted(made: F32, known: npt.NDArray[np.bool_]) -> F32:
+def _fitted(made: F32, known: Bools) -> F32:
     """Return places of all vectors on the map, from -1 to 1, given the places of the known ones."""
     places = np.full((len(known), 2), np.nan, np.float32)
     places[known] = made
@@ -205,7 +205,7 @@ def main_directions(values: F32) -> tuple[F32, float]:
     return placed, float(own / whole) if whole > 0 else 0.0
 
 
-def _iterated(values: F32, mean: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], float, float]:
+def _iterated(values: F32, mean: F64) -> tuple[F64, float, float]:
     """Return the two main directions of long vectors by subspace iteration, their variance, and the total variance."""
     count, size = values.shape
     rng = np.random.default_rng(0)
@@ -224,7 +224,7 @@ def _iterated(values: F32, mean: npt.NDArray[np.float64]) -> tuple[npt.NDArray[n
     return directions, float(powers[::-1][:2].sum()), whole
 
 
-def inside(points: F32, polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def inside(points: F32, polygon: F64) -> Bools:
     """Return which points are inside a polygon (corners, 2), by the even-odd rule. NaN is outside."""
     x, y = points[:, 0].astype(np.float64), points[:, 1].astype(np.float64)
     found = np.zeros(len(points), np.bool_)
@@ -236,9 +236,9 @@ def inside(points: F32, polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool
     return found & np.isfinite(x) & np.isfinite(y)
 
 
-def similarities(values: F32, number: int) -> npt.NDArray[np.float64]:
+def similarities(values: F32, number: int) -> F64:
     """Return the cosine between one vector and each; NaN for missing vectors, and for vectors of length 0."""
     lengths = np.sqrt(np.einsum("ij,ij->i", values, values, dtype=np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: npt.NDArray[np.float64] = (values @ values[number]) / (lengths * lengths[number])
+        found: F64 = (values @ values[number]) / (lengths * lengths[number])
     return found

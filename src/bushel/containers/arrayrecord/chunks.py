@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel.errors import FormatError
 from bushel.filters.riegeli import BLOCK, HEADER, KINDS, read_number
 from bushel.kernels import MappedFile, scan_riegeli
@@ -19,7 +19,6 @@ from bushel.storage import ExtentError, File
 
 __all__ = ["HINT", "ROOM", "Chunks", "Reader", "chunks_of", "damaged", "place_of", "places_of"]
 
-I64 = npt.NDArray[np.int64]
 
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"
 READ_AHEAD = 64
@@ -95,7 +94,7 @@ class Chunks(NamedTuple):
     expanded: I64
     sizes: I64
     values: I64
-    compression: npt.NDArray[np.uint8]
+    compression: U8
 
 
 class _Chunk(NamedTuple):

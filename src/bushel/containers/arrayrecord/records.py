@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel.containers.arrayrecord.chunks import ROOM, Chunks, Reader, damaged, places_of
 from bushel.containers.growing import GrowingArrays
 from bushel.filters import FilterError, expand
@@ -13,8 +13,6 @@ from bushel.kernels import decode_varints
 from bushel.storage import Blocks, Side
 
 __all__ = ["Records"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class Records:
@@ -58,7 +56,7 @@ class Records:
         self._add_blocks(begin, end, chunks.compression[chunk], chunks.expanded[chunk])
         self._arrays.share = int(last[-1]) / self._reader.size
 
-    def _add_blocks(self, begin: I64, end: I64, compression: npt.NDArray[np.uint8], expanded: I64) -> None:
+    def _add_blocks(self, begin: I64, end: I64, compression: U8, expanded: I64) -> None:
         """Add blocks that lie between these positions."""
         compressed = compression > 0
         offset = places_of(begin)

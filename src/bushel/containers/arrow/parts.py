@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Bools
 from bushel.containers.arrow.messages import Batch, Column, Type
 from bushel.containers.block_list import BlockList
 from bushel.filters import expand
@@ -15,8 +16,6 @@ from bushel.storage import File
 
 __all__ = ["DTYPES", "Part", "bytes_of", "dtype_of", "elements_of", "numbers_of", "parts_of"]
 
-I64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
 _FLOATS = ("<f2", "<f4", "<f8")

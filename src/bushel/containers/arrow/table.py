@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Bools
 from bushel.containers.arrow.messages import Batch, Column, Schema, Type
 from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, elements_of, numbers_of, parts_of
 from bushel.containers.block_list import BlockList
@@ -21,7 +22,6 @@ from bushel.storage import BlockFile, File, Seekable
 
 __all__ = ["Table"]
 
-I64 = npt.NDArray[np.int64]
 
 _TEXTS = (Type.UTF8, Type.LARGE_UTF8)
 _BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, *_TEXTS)
@@ -71,7 +71,7 @@ class _Growing:
     offset: list[I64] = field(default_factory=list)
     length: list[I64] = field(default_factory=list)
     counts: list[I64] = field(default_factory=list)
-    absent: list[npt.NDArray[np.bool_]] = field(default_factory=list)
+    absent: list[Bools] = field(default_factory=list)
     numbers: list[npt.NDArray[np.generic]] = field(default_factory=list)
     known: tuple[tuple[Part, ...], tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None] | None = None
 

@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import I64, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
@@ -301,8 +302,7 @@ def sample_keys(column: FieldExtents, file: File) -> Keys:
     """Return the keys that a field of type `utf8` holds."""
     if not gapless(column.offset, column.length):
         return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
-    offsets = np.zeros(column.rows + 1, np.int64)
-    np.cumsum(column.length, out=offsets[1:])
+    offsets = offsets_of(column.length)
     return Keys.build(np.frombuffer(file.read(0, int(offsets[-1])), np.uint8), offsets)
 
 
@@ -380,8 +380,7 @@ def column_of_records(field: Field, codec: str, number: int, table: Table, ref: 
             file=path,
             hint="one of the two files is damaged or comes from another dataset",
         )
-    starts = np.zeros(len(count) + 1, np.int64)
-    np.cumsum(count, out=starts[1:])
+    starts = offsets_of(count)
     total = int(starts[-1])
     if ref.count is not None and total > table.records:
         raise FormatError(f"samples share records of {field.name}.bag, which sequence fields never do", file=path)

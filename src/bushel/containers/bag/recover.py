@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import I64, FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.bag.container import (
     column_of_records,
     extents,
@@ -23,7 +23,7 @@ from bushel.containers.bag.container import (
 from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
 from bushel.containers.bag.writer import stored_codec
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.recovery import Bools, Fault, Recovered, looks_complete, sound_ranges, trusted
+from bushel.containers.recovery import Fault, Recovered, looks_complete, sound_ranges, trusted
 from bushel.errors import FormatError
 from bushel.spec import KEY, Field
 from bushel.storage import File
@@ -222,7 +222,7 @@ def _places(file: File, records: int | None) -> Iterator[tuple[int, int]]:
             yield size - 8 * entries, size
 
 
-def _loosen(boundaries: npt.NDArray[np.uint64], file: File, limit: int, complete: Complete, generation: str) -> _Loose:
+def _loosen(boundaries: U64, file: File, limit: int, complete: Complete, generation: str) -> _Loose:
     """Return a table of valid extents, and which of its records can be trusted."""
     sure, possible = trusted(boundaries, limit)
     whole = sure[:-1] & sure[1:]
@@ -330,8 +330,7 @@ def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
         own = first[rows] == rows.astype(np.uint64)
         taken = ~own & np.isin(first[rows], first[rows[own]])
         rows, start, end = rows[~taken], start[~taken], end[~taken]
-    wrong = np.zeros(records + 1, np.int64)
-    np.cumsum(~loose.whole, out=wrong[1:])
+    wrong = offsets_of(~loose.whole)
     usable = np.zeros(len(whole), np.bool_)
     usable[rows[wrong[end] == wrong[start]]] = True
     return usable

@@ -11,9 +11,8 @@ from itertools import pairwise
 
 import msgpack
 import numpy as np
-import numpy.typing as npt
 
-from bushel._index.table import I64
+from bushel._runtime.arrays import I64, U8, U64, Bools
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import File
@@ -57,8 +56,8 @@ class Refs(Struct, frozen=True):
         count: uint64[samples], number of records of each list; None for a plain field.
     """
 
-    first: npt.NDArray[np.uint64]
-    count: npt.NDArray[np.uint64] | None = None
+    first: U64
+    count: U64 | None = None
 
 
 def inline_table(file: File) -> Table:
@@ -108,7 +107,7 @@ def separate_table(table: File, data: File) -> Table:
     return Table(offsets, "C")
 
 
-def _ascending(entries: npt.NDArray[np.uint64], missing: int, path: str, offset: int, limit: int | None = None) -> I64:
+def _ascending(entries: U64, missing: int, path: str, offset: int, limit: int | None = None) -> I64:
     """Check a table of `entries` at `offset`, and return it with the `missing` 0 in front."""
     offsets = np.zeros(len(entries) + missing, np.uint64)
     offsets[missing:] = entries
@@ -153,7 +152,7 @@ class _Cursors:
         self._data[: len(data)] = np.frombuffer(data, np.uint8)
         self._at, self._ends, self._path = offsets[:-1].copy(), offsets[1:], path
 
-    def fail(self, wrong: npt.NDArray[np.bool_], rows: I64 | slice, expected: str) -> None:
+    def fail(self, wrong: Bools, rows: I64 | slice, expected: str) -> None:
         """Raise for the first wrong row of `rows`, if there is one."""
         if wrong.any():
             sample = int(np.arange(len(self._at))[rows][int(wrong.argmax())])
@@ -161,7 +160,7 @@ class _Cursors:
                 f"sample {sample}: expected {expected}", file=self._path, offset=int(self._at[sample]), hint=_HINT
             )
 
-    def byte(self, rows: I64 | slice, expected: str) -> npt.NDArray[np.uint8]:
+    def byte(self, rows: I64 | slice, expected: str) -> U8:
         """Read the next byte of these records."""
         at = self._at[rows]
         self.fail(at >= self._ends[rows], rows, f"{expected}, found the end of the record")
@@ -169,7 +168,7 @@ class _Cursors:
         self._at[rows] += 1  # `at` may be a view of it
         return found
 
-    def integer(self, rows: I64 | slice) -> npt.NDArray[np.uint64]:
+    def integer(self, rows: I64 | slice) -> U64:
         """Read the next unsigned integer of these records."""
         first = self.byte(rows, "the number of a record")
         extra = _EXTRA[first]

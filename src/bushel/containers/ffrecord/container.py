@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FFRecord", "empty_folders", "folder_keys", "index_all_records", "only_field"]
 
-I64 = npt.NDArray[np.int64]
 
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
@@ -54,7 +53,7 @@ class _Header(Struct, frozen=True):
 
     offset: I64
     length: I64
-    crc32: npt.NDArray[np.uint32]
+    crc32: U32
     form: Form
 
 
@@ -322,7 +321,7 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
     rows = np.array([sample for sample, _ in packed.damaged], np.int64)
     offset = np.array([0, *(record.offset for _, record in packed.damaged)], np.int64)
     length = np.array([stamp.size, *(record.length for _, record in packed.damaged)], np.int64)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.maximum(length, 1))])
+    start = offsets_of(np.maximum(length, 1))
     kind = (np.arange(len(offset)) > 0).astype(np.uint8)
     blocks = Blocks(start, np.zeros(len(offset), np.int32), offset, length, kind, ("stored", "damaged"))
     fields = {}

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
-from bushel._index.table import I64, FieldExtents, FileStamp, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, ShardIndex
+from bushel._runtime.arrays import I64, U32, Bools
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.ffrecord.container import folder_keys, only_field
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
@@ -22,7 +22,7 @@ from bushel.storage import File, open_file
 __all__ = ["recover"]
 
 _LARGEST_TABLE = 1 << 26
-_Tables = tuple[npt.NDArray[np.uint32], I64, I64]
+_Tables = tuple[U32, I64, I64]
 
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
@@ -100,7 +100,7 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
             )
 
 
-def _matching(file: File, tables: _Tables) -> npt.NDArray[np.bool_]:
+def _matching(file: File, tables: _Tables) -> Bools:
     """Return which records match their CRC-32.
 
     The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, as of no bytes, only a whole

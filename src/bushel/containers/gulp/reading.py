@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.table import I64, MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns
 from bushel.errors import FormatError, SpecError
@@ -28,8 +29,7 @@ DATA, TABLE = 0, 1
 def frames_of(parsed: Gmeta) -> tuple[I64, I64]:
     """Return offset, padding and length of all frames, int64[frames, 3], and int64[items + 1], where items start."""
     counts = np.fromiter((len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items))
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
+    starts = offsets_of(counts)
     numbers = chain.from_iterable(chain.from_iterable(item.frame_info for item in parsed.items.values()))
     return np.fromiter(numbers, np.int64, 3 * int(starts[-1])).reshape(-1, 3), starts
 

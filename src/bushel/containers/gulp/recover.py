@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from bushel._index.table import I64
+from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.gulp.gmeta import Gmeta, parse_entries, parse_gmeta
 from bushel.containers.gulp.reading import frames_of, index_items
-from bushel.containers.recovery import Bools, Fault, Recovered, sound_ranges
+from bushel.containers.recovery import Fault, Recovered, sound_ranges
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -55,8 +55,7 @@ def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
     rows = np.flatnonzero(inside)
     sound = np.zeros(len(frames), np.bool_)
     sound[rows[sound_ranges(offset[rows], offset[rows] + length[rows], data.size)]] = True
-    wrong = np.zeros(len(frames) + 1, np.int64)
-    np.cumsum(~sound, out=wrong[1:])
+    wrong = offsets_of(~sound)
     whole: Bools = wrong[starts[1:]] == wrong[starts[:-1]]
     names = list(parsed.items)
     for number in np.flatnonzero(~whole).tolist():

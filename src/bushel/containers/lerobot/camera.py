@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.clip_frames import ClipFrames
+from bushel._runtime.arrays import F64, I64, U8, joined, offsets_of
 from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipPackets, clip_config
 from bushel.codecs.frames import FrameTable
 from bushel.codecs.video_frame import PACKET
 from bushel.storage import IN_TABLE, Blocks
 
 __all__ = ["Regions", "Shots", "Video", "shots_of"]
-
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Video:
         frames = FrameTable.of(packets.times, (flags & SHOWN) != 0, (flags & KEYFRAME) != 0)
         return None if frames is None else cls(file, size, packets, frames, config.time_base[1])
 
-    def nearest(self, seconds: npt.NDArray[np.float64]) -> tuple[I64, npt.NDArray[np.float64]]:
+    def nearest(self, seconds: F64) -> tuple[I64, F64]:
         """Return the frame that is shown nearest to each time, and how many seconds it is away."""
         times = self.frames.times / self.scale
         after = np.minimum(times.searchsorted(seconds), len(times) - 1)
@@ -75,10 +72,10 @@ class Shots:
     videos: Sequence[Video]
     packet: I64
     start: I64
-    away: npt.NDArray[np.float64]
+    away: F64
 
 
-def shots_of(videos: Sequence[Video], number: I64, seconds: npt.NDArray[np.float64], most: float) -> Shots:
+def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) -> Shots:
     """Return the frames of a camera that are shown nearest to some times.
 
     Args:
@@ -127,7 +124,7 @@ class Regions:
 
     @cached_property
     def _video(self) -> I64:
-        base = np.cumsum([0, *(len(one.packets.offsets) for one in self.videos)])
+        base = offsets_of(len(one.packets.offsets) for one in self.videos)
         return base.searchsorted(self.first, "right") - 1
 
     @cached_property
@@ -229,6 +226,5 @@ class Regions:
             self._of_packets("times"),
             self._flags.astype(np.uint8),
             self._video.astype(np.uint32),
-            np.frombuffer(b"".join(self._configs), np.uint8),
-            np.cumsum([0, *map(len, self._configs)], dtype=np.int64),
+            *joined(self._configs),
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, Shard, ShardIndex
+from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
 from bushel.containers.base import ReadOptions
@@ -27,7 +27,6 @@ from bushel.storage import AnyPath
 
 __all__ = ["CONTAINER"]
 
-I64 = npt.NDArray[np.int64]
 
 _ONCE = ("episode_index", "task")
 """Fields that have one value for an episode: the value of its first row."""
@@ -81,7 +80,7 @@ class _Episodes:
 CONTAINER = _Episodes()
 
 
-def _table(rows: Rows) -> tuple[ShardIndex, npt.NDArray[np.bool_]]:
+def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
     """Return the table with a row for each episode, and bool[episodes], which ones have all of their frames.
 
     Raises:
@@ -114,7 +113,7 @@ def _table(rows: Rows) -> tuple[ShardIndex, npt.NDArray[np.bool_]]:
     return index.check(path), whole
 
 
-def _regions(rows: Rows, camera: str, starts: I64, whole: npt.NDArray[np.bool_]) -> tuple[Regions, I64]:
+def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Regions, I64]:
     """Return the packets of the episodes that have all of their frames, and the numbers of these episodes."""
     shots, there = rows.cameras[camera], np.flatnonzero(whole)
     chosen = np.repeat(whole, np.diff(starts))

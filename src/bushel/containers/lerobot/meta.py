@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import F64, I64
 from bushel.containers.parquet.footer import Footer, Node, read_footer
 from bushel.containers.parquet.leaves import OtherEncoding, places_of, scalars_of
 from bushel.errors import FormatError
@@ -20,7 +21,6 @@ from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, ga
 
 __all__ = ["HINT", "INFO", "Episodes", "Meta", "load_meta", "number_column"]
 
-I64 = npt.NDArray[np.int64]
 
 INFO, _TASKS, _EPISODES = "meta/info.json", "meta/tasks.parquet", "meta/episodes"
 HINT = "the dataset is incomplete or damaged: download or write it again"
@@ -62,7 +62,7 @@ class Episodes:
     length: I64
     data: I64
     videos: Mapping[str, I64]
-    begin: Mapping[str, npt.NDArray[np.float64]]
+    begin: Mapping[str, F64]
 
     def take(self, chosen: I64) -> Episodes:
         """Return the episodes of these numbers in the table."""

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U32
 from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipConfig, ClipPackets
 from bushel.errors import FormatError
 from bushel.storage import ExtentError, File
 
 __all__ = ["read_packets"]
 
-I64 = npt.NDArray[np.int64]
 
 _HINT = "the file is incomplete or damaged: download or write it again"
 _HEAD = 4096
@@ -73,7 +72,7 @@ class _Box:
         own = self.find(*kinds)
         return self.fail(f"the box {b'/'.join(kinds)!r} is missing") if own is None else own
 
-    def table(self, width: int, skip: int = 4) -> npt.NDArray[np.uint32]:
+    def table(self, width: int, skip: int = 4) -> U32:
         """Return uint32[n, width], the entries of a table, whose number follows `skip` bytes."""
         count = int.from_bytes(self.data[skip : skip + 4])
         if len(self.data) < skip + 4 + 4 * width * count:

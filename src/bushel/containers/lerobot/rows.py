@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._runtime.arrays import F64, I64, Bools, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import ReadOptions
 from bushel.containers.lerobot.camera import Shots, Video, shots_of
@@ -26,7 +27,6 @@ from bushel.storage import IN_TABLE, Blocks, open_file
 
 __all__ = ["Rows", "numbers_of", "rows_of"]
 
-I64 = npt.NDArray[np.int64]
 
 _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"
@@ -55,7 +55,7 @@ class Rows:
     errors: list[FormatError]
 
     @property
-    def lost(self) -> npt.NDArray[np.bool_]:
+    def lost(self) -> Bools:
         """bool[rows], the rows for which a camera has no frame."""
         lost = np.zeros(len(self.episode), np.bool_)
         for shots in self.cameras.values():
@@ -131,7 +131,7 @@ def _shots(
     episodes: Episodes,
     camera: str,
     episode: I64,
-    seconds: npt.NDArray[np.float64],
+    seconds: F64,
     errors: list[FormatError],
 ) -> Shots:
     """Return the frames of a camera, and add an error for each video that lacks some."""
@@ -180,8 +180,7 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         message = f"row {row} has the task {own[row]}, which meta/tasks.parquet does not list"
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
     texts = [meta.tasks[each] for each in known.tolist()]
-    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    held = np.frombuffer(b"".join(texts), np.uint8)
+    held, ends = joined(texts)
     one, zero = ends[-1:], np.zeros(1, np.int64)
     blocks = Blocks(
         np.append(zero, one), np.full(1, IN_TABLE, np.int32), zero, one, np.zeros(1, np.uint8), ("stored",), None, held

@@ -11,9 +11,9 @@ import struct
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.containers.base import ReadOptions
@@ -28,7 +28,6 @@ from bushel.storage.packed import packed_blocks
 
 __all__ = ["CONTAINER"]
 
-I64 = npt.NDArray[np.int64]
 
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype([("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")])
@@ -136,7 +135,7 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     table = np.frombuffer(file.read(head, frames * _FRAME.itemsize), _FRAME)
     if (table["offset"] > file.size).any():
         raise FormatError("a frame is not inside the file", file=file.path, offset=head, hint=HINT)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(table["size"], dtype=np.int64)])
+    start = offsets_of(table["size"])
     offset, length = table["offset"].astype(np.int64), table["stored"].astype(np.int64)
     none = np.zeros(frames, np.int32)
     blocks = Blocks(start, none, offset, length, none.astype(np.uint8), ("zstd",)).check(file.path, [file.size])

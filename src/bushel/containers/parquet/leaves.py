@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8, Bools
 from bushel.containers.block_list import BlockList
 from bushel.containers.parquet.footer import Chunk, Footer, Node
 from bushel.filters.parquet import side_of
@@ -28,7 +29,6 @@ from bushel.storage import Blocks, File
 
 __all__ = ["Bytes", "Lists", "OtherEncoding", "lists_of", "places_of", "scalars_of"]
 
-I64 = npt.NDArray[np.int64]
 
 DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
 """NumPy's types of the physical types INT32, INT64, FLOAT and DOUBLE."""
@@ -57,7 +57,7 @@ class Bytes:
     offset: I64
     length: I64
     starts: I64 | None
-    absent: npt.NDArray[np.bool_] | None
+    absent: Bools | None
     blocks: Blocks | None
 
 
@@ -81,8 +81,8 @@ class _Rows:
     """
 
     counts: I64
-    absent: npt.NDArray[np.bool_]
-    present: npt.NDArray[np.bool_]
+    absent: Bools
+    present: Bools
 
 
 def _chunks(footer: Footer, node: Node) -> Iterator[tuple[int, Chunk]]:
@@ -239,7 +239,7 @@ def _rows(levels: list[Payload], node: Node, group: Node, rows: int) -> _Rows:
     return _Rows(counts, definition[first] < group.definition, (definition == node.definition)[elements])
 
 
-def _or_zeros(levels: npt.NDArray[np.uint8] | None) -> npt.NDArray[np.uint8]:
+def _or_zeros(levels: U8 | None) -> U8:
     if levels is None:
         raise ValueError("a list has no levels")
     return levels
@@ -289,7 +289,7 @@ def lists_of(file: File, footer: Footer, node: Node, group: Node) -> Lists:
     return Lists(offset[kept], length[kept], made.blocks())
 
 
-def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
+def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.generic], Bools]:
     """Return the numbers of a leaf that does not repeat, and bool[rows], which of them are null and 0 here.
 
     Raises:

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel.containers.parquet.footer import Chunk, Part, RowGroup
 from bushel.errors import FormatError
 from bushel.filters.thrift import ThriftError, read_struct
 
 __all__ = ["PageStarts", "cut", "has_index", "read_starts"]
 
-I64 = npt.NDArray[np.int64]
 
 _HINT = "the page index is damaged: write or download the file again, or run `bushel index`, which does not read it"
 _MOST_INDEX = 8 << 20

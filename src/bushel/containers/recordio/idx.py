@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import Keys
+from bushel._runtime.arrays import I64, U8, Bools, offsets_of
 from bushel._runtime.structs import Struct
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError
@@ -14,8 +14,6 @@ __all__ = ["Table", "check_key", "check_keys", "format_idx", "idx_name", "parse_
 
 _TAB, _LF, _ZERO = b"\t\n0"
 _DIGITS = 18
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 
 class Table(Struct, frozen=True):
@@ -58,8 +56,7 @@ def parse_idx(text: bytes, file: str) -> Table:
     if bad.any():
         raise _malformed(file, starts, int(bad.argmax()), text)
     lengths = tabs - starts
-    borders = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=borders[1:])
+    borders = offsets_of(lengths)
     is_key = np.zeros(len(data) + 1, np.int8)
     is_key[starts] = 1
     is_key[tabs] -= 1
@@ -99,7 +96,7 @@ def _lone(key: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in key)
 
 
-def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, Bools]:
     """Return the decimal numbers in these ranges, and a mask of the invalid ones."""
     width = ends - starts
     bad = (width < 1) | (width > _DIGITS)

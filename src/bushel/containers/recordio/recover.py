@@ -7,7 +7,8 @@ import re
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import I64, Keys
+from bushel._index.table import Keys
+from bushel._runtime.arrays import I64
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_map import locate
 from bushel.containers.recordio.idx import parse_idx

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I64, U8, Bools
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
@@ -40,8 +40,6 @@ _ROWS = 1 << 16
 _WINDOW = 1 << 24
 _LENGTH = (1 << 29) - 1
 _SIGNATURE = 12
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 Report = Callable[[int], None] | None
 
 
@@ -246,8 +244,8 @@ def find_images(payloads: Payloads, *, any_image: bool) -> Images | None:
 def _kinds(head: U8) -> U8:
     """Return 1 for JPEG, 2 for PNG, 3 for WebP, 4 for GIF, BMP and TIFF, 0 for others; from the first 12 bytes."""
 
-    def begins(signature: bytes, at: int = 0) -> npt.NDArray[np.bool_]:
-        same: npt.NDArray[np.bool_] = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
+    def begins(signature: bytes, at: int = 0) -> Bools:
+        same: Bools = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
         return same
 
     others = [begins(b"GIF8"), begins(b"BM"), begins(b"II*\0"), begins(b"MM\0*")]

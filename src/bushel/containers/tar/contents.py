@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.table import I64
+from bushel._runtime.arrays import I64
 from bushel.containers.tar.members import ForwardReader, members
 from bushel.containers.tar.names import extensions
 from bushel.containers.tar.samples import Members

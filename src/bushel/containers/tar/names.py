@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from bushel._index.table import I64, U8
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
 from bushel.codecs import codec_of_extension, tar_storage
 from bushel.errors import SpecError

@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import I64, MISSING, FieldExtents, FileStamp
+from bushel._index.table import MISSING, FieldExtents, FileStamp
+from bushel._runtime.arrays import I64, Bools
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.recovery import Bools, Fault, Recovered
+from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate
 from bushel.containers.tar.scan import fields_and_names, joined, only_regular, sparse_file

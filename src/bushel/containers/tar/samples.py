@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import I64, MISSING, U8, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.structs import Struct
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name, split_names
 from bushel.errors import FormatError
@@ -113,11 +114,10 @@ def tabulate(
             file=path,
             hint="rename the members, or declare sequences with spec=",
         )
-    text = np.frombuffer(b"".join(groups.keys), np.uint8)
-    offsets = np.zeros(samples + 1, np.int64)
-    np.cumsum([len(key) for key in groups.keys], out=offsets[1:])
     return Table(
-        samples, Keys.build(text, offsets), dict(_columns(members, groups, places, list(fields), spec, path, repeated))
+        samples,
+        Keys.build(*joined(groups.keys)),
+        dict(_columns(members, groups, places, list(fields), spec, path, repeated)),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from bushel import kernels
 from bushel._index.class_names import Labels
+from bushel._runtime.arrays import offsets_of
 from bushel.containers.tar.samples import Members
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
@@ -194,6 +195,5 @@ def only_regular(found: TarMembers) -> Members:
     kept = np.zeros(len(found), np.bool_)
     kept[rows] = True
     text = found.names[np.repeat(kept, length)]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(length[rows], out=offsets[1:])
+    offsets = offsets_of(length[rows])
     return Members(text, offsets, found.offset[rows], found.size[rows], found.header[rows])

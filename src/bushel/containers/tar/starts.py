@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bushel._index.table import I64
+from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel.containers.tar.names import META
 from bushel.containers.tar.samples import Members

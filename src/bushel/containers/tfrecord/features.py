@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import Column
 from bushel._index.held_blocks import blocks_in_table
+from bushel._runtime.arrays import I64, U8, offsets_of
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField
 from bushel.errors import FormatError, SpecError
@@ -19,7 +19,6 @@ from bushel.storage import IN_TABLE, Blocks, File
 
 __all__ = ["Feature", "FeatureTable", "check_density", "features_of"]
 
-I64 = npt.NDArray[np.int64]
 
 _BYTES, _FLOAT, _INT = 1, 2, 3
 _FLOATS, _INTS = "array(float32,-1)", "array(int64,-1)"
@@ -113,7 +112,7 @@ class FeatureTable:
         absent[feature.record] = False
         if many:
             counts = _dense(feature.record, feature.counts, samples, 0)
-            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+            starts = offsets_of(counts)
             place = PlainField(f"{codec}[]", feature.value_offset, feature.value_length, starts, None, self.number)
             self.fields[feature.name] = place._replace(absent=absent)
             return
@@ -189,7 +188,7 @@ def _unsuitable(feature: Feature, declared: Field | None, what: str) -> SpecErro
     return SpecError(f"feature {feature.name!r} cannot be read {shown}: {what}")
 
 
-def _with_held(file: File, blocks: Blocks | None, held: npt.NDArray[np.uint8]) -> Blocks:
+def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
     """Return a block file of the bytes of a file, followed by bytes that the table holds."""
     if blocks is None:
         one, zero = np.array([file.size], np.int64), np.zeros(1, np.int64)

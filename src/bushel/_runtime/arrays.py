@@ -1,0 +1,33 @@
+"""Types of arrays, and values that follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["F32", "F64", "I32", "I64", "U8", "U32", "U64", "Bools", "joined", "offsets_of"]
+
+Bools = npt.NDArray[np.bool_]
+F32 = npt.NDArray[np.float32]
+F64 = npt.NDArray[np.float64]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+
+
+def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:
+    """Return the offset of each of some values that follow one another, and the end of the last one: int64[n + 1]."""
+    sizes = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def joined(values: Sequence[bytes]) -> tuple[U8, I64]:
+    """Return the bytes of values one after another, and their offsets: int64[n + 1]."""
+    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    return np.frombuffer(b"".join(values), np.uint8), offsets_of(lengths)
