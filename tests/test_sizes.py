@@ -21,7 +21,7 @@ PUBLIC = {
     "_runtime/parallel.py:parallel_map",
     "_writer/writer.py:Writer.__init__",
     "cards/describing.py:card",
-    "ingest/converting.py:convert",
+    "ingest/packing.py:convert",
     "ingest/packing.py:pack",
     "ingest/reshape.py:split",
     "integrity/repair_dataset.py:repair",

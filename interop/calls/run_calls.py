@@ -147,8 +147,7 @@ class Side:
             finally:
                 sys.argv = before
             return 0
-        from bushel.cli.app import exit_code_of
-        from bushel.cli.originals import ORIGINALS
+        from bushel.cli.app import ORIGINALS, exit_code_of
 
         code = 0
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.held_blocks import blocks_in_table
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest
 from bushel._index.split_records import blocks_without
@@ -54,7 +53,7 @@ def blocks_table(samples: int = 4) -> ShardIndex:
         ("stored", "deflate"),
         Side(np.array([0, 0, 0, 3], np.uint64), np.array([1, 2, 3], np.uint8)),
     )
-    held = blocks_in_table(np.arange(9, dtype=np.uint8))
+    held = Blocks.in_table(np.arange(9, dtype=np.uint8))
     fields = {
         "meta": FieldExtents(Field("meta", "json"), "json", 3, i64, i64 * 0),
         "data": FieldExtents(Field("data", "bytes"), "bytes", 2, i64, i64),

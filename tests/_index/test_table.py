@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.held_blocks import blocks_in_table
 from bushel._index.split_records import blocks_without, words_of
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Place, Shard, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
+from bushel.storage.blocks import Blocks
 
 FILES = (FileStamp("a.bin", 10**6), FileStamp("b.bin", 10**6))
 Extent: TypeAlias = tuple[int, int, int]
@@ -180,17 +180,17 @@ def table(column: FieldExtents, samples: int = 2, **options: Any) -> ShardIndex:
 def test_check_of_extents_in_blocks() -> None:
     two = np.array([0, 3], np.int64)
     column = FieldExtents(Field("meta", "json"), "json", 2, two, two)
-    good = table(column, blocks=(blocks_in_table(np.zeros(6, np.uint8)),))
+    good = table(column, blocks=(Blocks.in_table(np.zeros(6, np.uint8)),))
     assert good.check("x") is good
     with pytest.raises(FormatError, match="field 'meta', row 1"):
-        table(column, blocks=(blocks_in_table(np.zeros(5, np.uint8)),)).check("x")
+        table(column, blocks=(Blocks.in_table(np.zeros(5, np.uint8)),)).check("x")
     outside = replace(blocks_without(6, []), length=np.array([10**7]), start=np.array([0, 10**7]))
     with pytest.raises(FormatError, match="block 0 is not inside its file"):
         table(column, blocks=(outside,)).check("x")
 
 
 def test_where_bytes_are() -> None:
-    blocks = (blocks_without(100, [20, 60]), blocks_in_table(np.zeros(6, np.uint8)))
+    blocks = (blocks_without(100, [20, 60]), Blocks.in_table(np.zeros(6, np.uint8)))
     index = ShardIndex(0, FILES, {}, "recordio", blocks=blocks)
     assert index.place(1, 7) == Place(1, 7)
     assert [index.place(2, at) for at in (0, 19, 20, 55, 56, 91)] == [Place(0, at) for at in (0, 19, 24, 59, 64, 99)]
@@ -235,7 +235,7 @@ def test_journals_of_older_versions() -> None:
 
 
 def test_only_words_can_be_left_out_of_a_shard_that_grows() -> None:
-    index = ShardIndex(0, FILES, {}, "gulp", blocks=(blocks_in_table(np.zeros(6, np.uint8)),))
+    index = ShardIndex(0, FILES, {}, "gulp", blocks=(Blocks.in_table(np.zeros(6, np.uint8)),))
     with pytest.raises(FormatError, match="cannot append"):
         builder().load(index)
 

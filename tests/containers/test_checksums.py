@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.held_blocks import blocks_in_table
 from bushel._index.split_records import blocks_without, length_words
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel.containers import checksums
@@ -78,7 +77,7 @@ def test_checksums_that_are_there_stay(tmp_path: Path) -> None:
 
 
 def test_extents_in_the_index_itself(tmp_path: Path) -> None:
-    held = blocks_in_table(np.frombuffer(b"{}[12]", np.uint8))
+    held = Blocks.in_table(np.frombuffer(b"{}[12]", np.uint8))
     index = index_of(column("meta", 2, [(0, 2), (0, MISSING), (2, 4)]), column("a", 0, [(1, 2)] * 3), blocks=(held,))
     found = with_checksums(index, files_in(tmp_path, mapped=True)).fields
     assert found["meta"].crc32 is not None

@@ -122,7 +122,7 @@ def test_many_small_files_are_read_without_an_object_for_each(tmp_path: Path, mo
         made.append(path)
         return SmallFile(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("bushel._index.closed_files.SmallFile", recorded)
+    monkeypatch.setattr("bushel.storage.small_file.SmallFile", recorded)
     positions = np.random.default_rng(0).integers(0, 300, 500)
     assert [each["image"] for each in ds.read(positions, ["image"], decode=False)] == [wanted[at] for at in positions]
     assert made == []

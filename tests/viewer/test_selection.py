@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.viewer.serving import client_of, write
 
 import bushel
+from bushel._index.table import Keys
+from bushel.viewer import selection
+from bushel.viewer.selection import keys_with
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +110,23 @@ def test_samples_without_a_value_come_last(tmp_path: Path) -> None:
     with client_of(tmp_path / "data") as client:
         assert positions(client, sort="meta.a") == [2, 4, 0, 1, 3]
         assert positions(client, sort="-meta.a") == [0, 4, 2, 1, 3]
+
+
+def lower(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape").lower()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 22])
+@given(
+    keys=st.lists(st.text("abAB/é", max_size=6), max_size=30),
+    text=st.text("abAB/é", max_size=4),
+    prefix=st.booleans(),
+)
+def test_the_same_keys_as_one_by_one(chunk: int, keys: list[str], text: str, prefix: bool) -> None:
+    before, selection._KEY_BYTES = selection._KEY_BYTES, chunk
+    try:
+        found = keys_with(Keys.of(keys), text, prefix=prefix).tolist()
+    finally:
+        selection._KEY_BYTES = before
+    test = bytes.startswith if prefix else bytes.__contains__
+    assert found == [row for row, key in enumerate(keys) if test(lower(key), lower(text))]

@@ -14,7 +14,6 @@ from bushel._dataset.inside import refuse_windows
 from bushel._dataset.partners import with_partners
 from bushel._dataset.samples import Samples
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
-from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._reader.shards import OpenShard
 from bushel._reader.sides import Joined
@@ -24,6 +23,7 @@ from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import Field, parse_spec
+from bushel.storage.blocks import Blocks
 
 __all__ = ["with_values"]
 
@@ -96,7 +96,7 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
             column = numbers(_KINDS[rows.dtype.kind], rows, missing)
     length = np.where(missing, MISSING, np.diff(offsets)).astype(np.int64)
     extents = FieldExtents(field, field.codec, 0, np.ascontiguousarray(offsets[:-1]), length)
-    table = ShardIndex(len(length), (), {name: extents}, "npy", blocks=(blocks_in_table(data),))
+    table = ShardIndex(len(length), (), {name: extents}, "npy", blocks=(Blocks.in_table(data),))
     columns: dict[str, Column] = {} if column is None else {name: column}
     table = ShardIndex(table.samples, (), table.fields, "npy", columns=columns, blocks=table.blocks)
     # what the values are is a part of the name, and so of the fingerprint

@@ -19,8 +19,7 @@ from bushel._reader.reader import Reader
 from bushel._reader.sides import Joined
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_info, log_warning
-from bushel._runtime.near_names import did_you_mean
-from bushel._runtime.public import public
+from bushel._runtime.public import did_you_mean, public
 from bushel.spec import KEY
 
 __all__ = ["join", "samples_in"]

@@ -133,7 +133,7 @@ class Samples(Chosen):
             raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
         position = self._find(key)
         if position is None:
-            from bushel._reader.wrong_items import unknown_key
+            from bushel._reader.read_errors import unknown_key
 
             raise KeyError(unknown_key(key, len(self), self._selection.fields))
         return position
@@ -184,7 +184,7 @@ class Samples(Chosen):
             sample.origin = self._reader, position
             return sample
         if not isinstance(item, Iterable | slice):
-            from bushel._reader.wrong_items import wrong_position
+            from bushel._reader.read_errors import wrong_position
 
             raise TypeError(wrong_position(item))
         if mask is not None:

@@ -24,8 +24,7 @@ from bushel._index.sidecar import FOLDER
 from bushel._reader.find_keys import positions_of_keys
 from bushel._reader.shards import Listing
 from bushel._runtime.arrays import I64
-from bushel._runtime.near_names import did_you_mean
-from bushel._runtime.public import public
+from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.storage import AnyPath, below, list_names, read_whole, remove, write_whole
 

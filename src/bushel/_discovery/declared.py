@@ -80,7 +80,7 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
     for name in spec:
         if any((own := index.fields.get(name)) is not None and has_values(own) for index in tables):
             continue
-        from bushel._runtime.near_names import did_you_mean
+        from bushel._runtime.public import did_you_mean
 
         there = {each: None for index in tables for each, own in index.fields.items() if has_values(own)}
         meant = did_you_mean(name, list(there))

@@ -159,7 +159,7 @@ def _similar(path: AnyPath) -> str:
     except OSError:
         there = next(each for each in path.parents if each.exists())
         return f": {there.absolute()} has no {path.relative_to(there).parts[0]}"
-    from bushel._runtime.near_names import did_you_mean
+    from bushel._runtime.public import did_you_mean
 
     meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
     return f": {meant}" if meant else ""

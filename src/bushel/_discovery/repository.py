@@ -15,7 +15,7 @@ from bushel._discovery.card_features import features_of_card, features_of_info
 from bushel._discovery.data_files import Configuration, configurations, front_matter, splits_of
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.log import log_warning
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file
 from bushel.containers.parquet.features import Feature

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import did_you_mean
 from bushel._runtime.structs import Struct
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.errors import SpecError

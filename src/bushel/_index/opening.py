@@ -2,14 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
-from bushel._index.table import Shard, ShardIndex
+import numpy as np
+
+from bushel import kernels
+from bushel._index.file_stamps import FileStamps
+from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._runtime.arrays import I64
 from bushel.storage import AnyPath, File, open_file
 from bushel.storage.block_file import BlockFile
 
-__all__ = ["block_file", "block_files", "opener"]
+__all__ = ["SMALL", "ClosedFiles", "block_file", "block_files", "opener"]
+
+SMALL = 1 << 20
+"""Bytes of the largest file that is closed between reads."""
+
+
+class ClosedFiles:
+    """The files of a shard in a local folder. Small ones are closed between reads.
+
+    Args:
+        shard: The shard.
+        stamps: The facts that its table records of its files.
+        file_of: Returns the open file of a number, for a file that is large, or whose time is unknown.
+    """
+
+    __slots__ = ("_file_of", "_shard", "_stamps")
+
+    def __init__(self, shard: Shard, stamps: Sequence[FileStamp], file_of: Callable[[int], File]) -> None:
+        self._shard, self._stamps, self._file_of = shard, stamps, file_of
+
+    def files(self, numbers: Sequence[int]) -> Sequence[File]:
+        """Return the files of these numbers.
+
+        Raises:
+            OSError: One cannot be opened.
+        """
+        from bushel.storage.small_file import SmallFile
+
+        sizes, times = (facts.tolist() for facts in self._facts(np.array(numbers, np.int64)))
+        forget = self._stamps.forget if isinstance(self._stamps, FileStamps) else None
+        return [
+            SmallFile(path, size, time, forget) if time and size <= SMALL else self._file_of(number)
+            for number, path, size, time in zip(numbers, self._shard.path_texts(numbers), sizes, times, strict=True)
+        ]
+
+    def read(self, numbers: I64, offset: I64, length: I64) -> list[bytes] | None:
+        """Read an extent of each of these files, without an object for each file.
+
+        Args:
+            numbers: int64[n], the numbers of the files.
+            offset: int64[n], bytes.
+            length: int64[n], bytes.
+
+        Returns:
+            The bytes of each; None if one has to be read in another way, which also raises its error.
+        """
+        size, time = self._facts(numbers)
+        if not ((time != 0) & (size <= SMALL) & (offset >= 0) & (length >= 0) & (offset <= size - length)).all():
+            return None
+        names = self._stamps.names if isinstance(self._stamps, FileStamps) else self._shard.files
+        paths = [names[number] for number in numbers.tolist()]
+        found = kernels.read_small_files(paths, size, time, offset, length, folder=str(self._shard.root))
+        return None if None in found else found  # type: ignore[return-value]
+
+    def _facts(self, numbers: I64) -> tuple[I64, I64]:
+        """Return the sizes and the times of files."""
+        stamps = self._stamps
+        if isinstance(stamps, FileStamps):
+            return stamps.sizes[numbers], stamps.times[numbers]
+        own = [stamps[number] for number in numbers.tolist()]
+        return np.array([each.size for each in own], np.int64), np.array([each.mtime_ns for each in own], np.int64)
 
 
 def block_file(
@@ -32,8 +97,6 @@ def block_file(
     home = index.place(number, 0).file
     closed = None
     if many is not None:
-        from bushel._index.closed_files import ClosedFiles
-
         closed = ClosedFiles(many, index.files, file_of)
     return BlockFile(path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, closed)
 

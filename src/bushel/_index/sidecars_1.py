@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.held_blocks import blocks_in_table
 from bushel._index.split_records import blocks_without, length_words, position_of
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, ExtentError, open_file
+from bushel.storage.blocks import Blocks
 
 __all__ = ["FRAGMENTS", "INLINE", "with_blocks"]
 
@@ -45,7 +45,7 @@ def with_blocks(index: ShardIndex, arrays: Mapping[str, npt.NDArray[Any]], sidec
             raise _error(sidecar, f"array {INLINE!r} is not uint8[n]")
         number = len(index.files) + len(index.blocks)
         fields = {name: replace(own, file=number) if own.file < 0 else own for name, own in index.fields.items()}
-        index = replace(index, fields=fields, blocks=(*index.blocks, blocks_in_table(data)))
+        index = replace(index, fields=fields, blocks=(*index.blocks, Blocks.in_table(data)))
     split = {name: own for name in index.fields if (own := _fragments(arrays, name, index, sidecar)) is not None}
     return _with_whole_records(index, split, sidecar) if split else index
 

@@ -16,7 +16,7 @@ from bushel._reader.reader import Reader
 from bushel._reader.selection import Remaining
 from bushel._reader.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._runtime.arrays import I64, offsets_of
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import did_you_mean
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.kernels import ExtentError
 
-__all__ = ["corrupt", "differs", "outside", "undecodable", "unreadable"]
+__all__ = [
+    "corrupt",
+    "differs",
+    "outside",
+    "texts_as_positions",
+    "undecodable",
+    "unknown_key",
+    "unreadable",
+    "wrong_position",
+]
 
 
 def differs(expected: int, found: int) -> str:
@@ -54,3 +65,43 @@ def unreadable(error: ExtentError, key: str, field: str, file: str, offset: int)
     if error.reason == "filter":
         return corrupt(f"is in a block that cannot be expanded: {error.what}", key, field, file, offset)
     return outside(error, f"sample {key!r}, field {field!r}", file, offset)
+
+
+_SHOWN = 3
+
+
+def unknown_key(key: str, samples: int, fields: Collection[str]) -> str:
+    """Return the message about a key that no sample has.
+
+    Args:
+        key: The key.
+        samples: Number of samples of the dataset.
+        fields: Names of its fields: a user may have meant one of them, not a key.
+    """
+    message = f"no sample has the key {key!r}; the dataset has {samples} samples"
+    if key not in fields:
+        return message
+    return (
+        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample, ds.fields([{key!r}]) is a view "
+        f"with this field only, and ds.column({key!r}) is an array of its values in the index"
+    )
+
+
+def texts_as_positions(texts: Sequence[str], fields: Collection[str]) -> str:
+    """Return the message about a list of texts where positions are expected.
+
+    Args:
+        texts: The texts.
+        fields: Names of the fields of the dataset.
+    """
+    shown = str(list(texts[:_SHOWN]))[:-1] + (", …]" if len(texts) > _SHOWN else "]")
+    by_key, by_name = f"ds.select({shown}) is a view of the samples with these keys", f"ds.fields({shown}) is a view"
+    meant = f"{by_name} with these fields" if all(text in fields for text in texts) else by_key
+    return f"positions are integers, not texts: {meant}"
+
+
+def wrong_position(item: object) -> str:
+    """Return the message about an object that is not a position."""
+    message = f"a position must be an integer, not {item!r}"
+    whole = isinstance(item, float) and item.is_integer()
+    return f"{message}: use ds[{item:.0f}]" if whole else f"{message}; a key is a str, and a list gives a view"

@@ -20,7 +20,7 @@ from bushel._index.class_names import Labels
 from bushel._index.columns import Part
 from bushel._reader.exact_arithmetic import Binary, compare, compute, is_text, negative
 from bushel._runtime.arrays import Bools
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import did_you_mean
 
 __all__ = ["choose"]
 

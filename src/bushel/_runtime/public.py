@@ -7,13 +7,13 @@ pickle of today is read after its file has moved.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["check_flags", "check_names", "lazy_names", "names_near", "public"]
+__all__ = ["check_flags", "check_names", "did_you_mean", "lazy_names", "names_near", "public"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,8 +73,6 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
     names = list(known)
     for name in given:
         if name not in names:
-            from bushel._runtime.near_names import did_you_mean
-
             question = did_you_mean(name, [each for each in names if each not in given])
             hint = f": {question}" if question else ""
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
@@ -135,3 +133,11 @@ class _Definition:
         if isinstance(init, FunctionType):
             kept["__init__"] = init
         return type(self._of.__name__, (), {**kept, "__module__": self._module, "__qualname__": self._of.__qualname__})
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return a question that names what may be meant, or nothing."""
+    import difflib  # for mistakes only
+
+    near = difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -17,7 +17,6 @@ import numpy as np
 
 from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
-from bushel._index.held_blocks import blocks_in_table
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.log import log_warning
@@ -96,7 +95,7 @@ class _Folder:
             field = Field(_LABEL, "int")
             columns[_LABEL] = FieldExtents(field, "int", len(stamps) + 1, *places)
             known[_LABEL] = numbers("int", classes)
-            blocks.append(blocks_in_table(values))
+            blocks.append(Blocks.in_table(values))
         table = ShardIndex(
             len(keys),
             stamps,
@@ -140,7 +139,7 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
         if name == kind:
             raise FormatError(f"the metadata have a column {name!r}, as the files", file=place)
         own = values_of(name, rows, place)
-        blocks.append(blocks_in_table(own.data))
+        blocks.append(Blocks.in_table(own.data))
         number = len(stamps) + len(blocks) - 1
         columns[name] = FieldExtents(Field(name, own.codec), own.codec, number, own.offset, own.length)
         if own.column is not None:

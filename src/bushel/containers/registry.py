@@ -174,7 +174,7 @@ def get_container(name: str) -> Container:
     """
     if name not in _registered:
         if not has_plugin(_GROUP, name):
-            from bushel._runtime.near_names import did_you_mean
+            from bushel._runtime.public import did_you_mean
 
             known = container_names()
             advice = did_you_mean(name, known) or f"use one of {', '.join(known)}"

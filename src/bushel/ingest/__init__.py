@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from bushel._runtime.public import lazy_names
 
 if TYPE_CHECKING:
-    from bushel.ingest.converting import convert
-    from bushel.ingest.packing import pack
+    from bushel.ingest.packing import convert, pack
     from bushel.ingest.reshape import merge, reshard, split
     from bushel.ingest.run_folder import part_path
     from bushel.ingest.side_files import error_log_path, labels_path, load_labels
@@ -38,8 +37,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ingest.converting": ("convert",),
-    "ingest.packing": ("pack",),
+    "ingest.packing": ("convert", "pack"),
     "ingest.reshape": ("merge", "reshard", "split"),
     "ingest.run_folder": ("part_path",),
     "ingest.side_files": ("error_log_path", "labels_path", "load_labels"),

@@ -21,7 +21,7 @@ from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
-from bushel.ingest.converting import convert
+from bushel.ingest.packing import convert
 from bushel.ingest.write_dataset import PackResult
 from bushel.storage import AnyPath, as_path
 from bushel.storage.names import below

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from bushel._dataset.stream import StreamDataset
-from bushel._runtime.near_names import did_you_mean
-from bushel._runtime.public import check_flags
+from bushel._runtime.public import check_flags, did_you_mean
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.bad_samples import OnError
 from bushel.loader.collate import Padded, Ragged

@@ -16,10 +16,9 @@ from bushel._dataset.inside import reader_of, whole_positions, windows_of
 from bushel._index.elements import Ranges
 from bushel._reader.element_counts import check_has_elements, element_counts
 from bushel._reader.windows import PAD
-from bushel._runtime.near_names import did_you_mean
 from bushel._runtime.order import WINDOWS
 from bushel._runtime.permutation import derive, hash_words
-from bushel._runtime.public import public
+from bushel._runtime.public import did_you_mean, public
 from bushel.errors import SpecError
 from bushel.loader.checks import check_count
 

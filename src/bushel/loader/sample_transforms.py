@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import did_you_mean
 from bushel._runtime.structs import Struct
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading

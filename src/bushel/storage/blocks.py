@@ -73,6 +73,13 @@ class Blocks(Struct, frozen=True):
     side: Side | None = None
     held: U8 | None = None
 
+    @classmethod
+    def in_table(cls, data: U8) -> Blocks:
+        """Return the block file of bytes that a table holds itself: values in memory, which lie in no file."""
+        one, zero = np.array([len(data)], np.int64), np.zeros(1, np.int64)
+        start = np.concatenate([zero, one])
+        return cls(start, np.full(1, IN_TABLE, np.int32), zero, one, np.zeros(1, np.uint8), (STORED,), held=data)
+
     def __len__(self) -> int:
         return len(self.file)
 

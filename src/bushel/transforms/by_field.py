@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bushel._runtime.near_names import did_you_mean
+from bushel._runtime.public import did_you_mean
 from bushel.codecs import holds_image
 from bushel.errors import SpecError
 from bushel.transforms.together import Follower, names_of

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from bushel.viewer.batch_pages import BatchPages
-from bushel.viewer.column_pages import ColumnPages
 from bushel.viewer.compare import ComparePages
 from bushel.viewer.confusion import ConfusionPages
 from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import App, Door, Guard
+from bushel.viewer.histograms import ColumnPages
 from bushel.viewer.map_pages import MapPages
 from bushel.viewer.overlay_pages import OverlayPages
-from bushel.viewer.play_pages import PlayPages
 from bushel.viewer.quality_pages import QualityPages
 from bushel.viewer.samples import SamplePages
 from bushel.viewer.shards import ShardPages
 from bushel.viewer.shelf import Shelf
 from bushel.viewer.site import Site, redirect
 from bushel.viewer.tag_pages import TagPages
+from bushel.viewer.tracks import PlayPages
 from bushel.viewer.training import TrainingPages
 
 __all__ = ["make_app", "make_pages"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,11 @@ import numpy.typing as npt
 
 from bushel._index.columns import drawable
 from bushel._runtime.arrays import I64, Bools
+from bushel.viewer.selection import Query, select
+from bushel.viewer.shelf import plain_text
+from bushel.viewer.site import Handler, Pages, as_json_answer
 
-__all__ = ["Asked", "Bin", "Histogram", "bins_of", "condition_name", "histogram_of"]
+__all__ = ["Asked", "Bin", "ColumnPages", "Histogram", "bins_of", "condition_name", "histogram_of"]
 
 _CLASSES = 100
 """Largest number of different whole numbers that are classes, though they have no names and leave gaps."""
@@ -268,3 +271,49 @@ def _even(begin: Any, end: Any, *, whole: bool) -> list[Any]:
         return [begin + width * number for number in range(-(-(end - begin + 1) // width) + 1)]
     edges: list[Any] = np.unique(np.linspace(begin, end, _BINS + 1)).tolist()
     return edges
+
+
+_SIZES = frozenset(("bytes", "width", "height", "length", "frames", "duration", "channels", "hash"))
+"""Last parts of the names of columns that hold sizes or hashes: they are never classes."""
+_LARGEST = 20_000_000
+"""Number of samples up to which histograms are made."""
+
+
+class ColumnPages(Pages):
+    """The handler of histograms."""
+
+    def routes(self) -> dict[str, Handler]:
+        """Return the handlers by path."""
+        return {"/api/{d:int}/histogram": self.histogram}
+
+    def histogram(self, request: Any) -> Any:
+        """The histogram of a column, of the selected samples and of all."""
+        shown, parameters = self._site.shown(request), request.query_params
+        name = parameters.get("column", "")
+        if len(shown.dataset) > _LARGEST:
+            raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
+        selection = select(self._site.shelf, shown, Query.of(parameters))
+        values, missing = self._site.shelf.column(shown, name)
+        asked = Asked(
+            labels=shown.labels.get(name, ()),
+            size=name not in shown.dataset.spec and _is_size(name),
+            logarithmic=parameters.get("scale") == "log",
+            find=parameters.get("find", ""),
+        )
+        found = histogram_of(name, values, missing, selection.positions, asked)
+        bins = [{**asdict(each), "label": plain_text(each.label)} for each in found.bins]
+        return as_json_answer(
+            {
+                "column": name,
+                "name": condition_name(name),
+                "kind": found.kind,
+                "bins": bins,
+                "missing": found.missing,
+                "more": found.more,
+            }
+        )
+
+
+def _is_size(name: str) -> bool:
+    """Return whether a column holds a size, such as `image.width`."""
+    return name.rpartition(".")[2] in _SIZES

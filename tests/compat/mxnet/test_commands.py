@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.sources.folders import image_folder, jpeg
 
-from bushel.cli.originals import ORIGINALS
+from bushel.cli.app import ORIGINALS
 from bushel.compat.mxnet import commands, recordio
 from bushel.errors import FormatError
 

@@ -22,10 +22,9 @@ from bushel.compat.granular.base import (
     WrongTypeError,
     WrongUseError,
 )
-from bushel.compat.granular.kept_records import kept_records
 from bushel.compat.granular.paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
-from bushel.containers import FieldExtents, ReadOptions, get_container
-from bushel.containers.bag import encode_table
+from bushel.containers import FieldExtents, ReadOptions, RemovedInShard, Shard, get_container, removed_in
+from bushel.containers.bag import encode_table, read_refs, read_spec
 from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
 
 MOST_RECORDS = (1 << 32) - 1
@@ -254,3 +253,47 @@ def checked_index(index: Any) -> int:
         return operator.index(index)
     except TypeError:
         raise WrongIndexError(f"an index is an integer, a slice or a range, not {type(index).__name__}") from None
+
+
+def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
+    """Return the numbers of the records of a local bag that were not removed, ascending; None if none was.
+
+    A bag of a dataset loses the records that only removed samples refer to; a bag that is a dataset of its own loses
+    those that were removed from it.
+
+    Raises:
+        FormatError: A list of removed samples is damaged or of another bag, or the dataset is damaged.
+    """
+    if not isinstance(path, Path):
+        return None
+    gone = np.zeros(records, np.bool_)
+    if (alone := removed_in(Shard(path.parent, path.name, (path.name,)))) is not None:
+        alone.check(records)
+        gone |= alone.rows
+    if (inside := removed_in(Shard(path.parent, "", (path.name,)))) is not None:
+        gone |= _of_removed_samples(path, records, inside)
+    return np.flatnonzero(~gone) if gone.any() else None
+
+
+def _of_removed_samples(path: Path, records: int, removed: RemovedInShard) -> npt.NDArray[np.bool_]:
+    """Return which records of a bag of a dataset belong to removed samples only."""
+    refs_path = path.with_name("refs.bag")
+    if path == refs_path or not refs_path.exists():  # generation C: record i of every bag is of sample i
+        removed.check(records)
+        return removed.rows
+    entries, refs = read_refs(read_spec(open_file(path.with_name("spec.json"))), open_file(refs_path))
+    removed.check(entries.records)
+    if (own := refs.get(path.stem)) is None:  # a file that is not of the dataset
+        return np.zeros(records, np.bool_)
+    first = own.first.astype(np.int64)
+    count = np.ones(len(first), np.int64) if own.count is None else own.count.astype(np.int64)
+    lost, kept = (_referred(first[rows], count[rows], records) for rows in (removed.rows, ~removed.rows))
+    return lost & ~kept
+
+
+def _referred(first: npt.NDArray[np.int64], count: npt.NDArray[np.int64], records: int) -> npt.NDArray[np.bool_]:
+    """Return which records some samples refer to, given the first record of each sample and how many they are."""
+    steps = np.zeros(records + 1, np.int64)
+    np.add.at(steps, np.clip(first, 0, records), 1)
+    np.add.at(steps, np.clip(first + count, 0, records), -1)
+    return np.cumsum(steps[:-1]) > 0

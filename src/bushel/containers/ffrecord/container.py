@@ -18,12 +18,11 @@ from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
 from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
-from bushel.containers.shard_names import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole

@@ -60,9 +60,9 @@ def index_items(
     others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
     blocks: tuple[Blocks, ...] = ()
     if parsed.inline is not None:
-        from bushel._index.held_blocks import blocks_in_table
+        from bushel.storage.blocks import Blocks
 
-        blocks = (blocks_in_table(np.frombuffer(parsed.inline, np.uint8)),)
+        blocks = (Blocks.in_table(np.frombuffer(parsed.inline, np.uint8)),)
     index = ShardIndex(
         samples=len(parsed.items),
         files=tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)),

@@ -8,13 +8,13 @@ kept in the table. See docs/format-parquet.md for the types. The row groups of a
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.parquet.check_index import index_faults
-from bushel.containers.parquet.chunk_reader import ChunkReader
 from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.groups import Groups, narrowed, sections_of
@@ -27,7 +27,7 @@ from bushel.filters import FilterError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
-__all__ = ["CONTAINER"]
+__all__ = ["CONTAINER", "ChunkReader"]
 
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
@@ -145,3 +145,32 @@ def _check_one_split(names: list[str], folder: str) -> None:
 def _offset_of(node: Node, footer: Footer) -> int | None:
     leaf = next(node.leaves(), None)
     return footer.groups[0].chunks[leaf.leaf].offset if leaf is not None and footer.groups else None
+
+
+class ChunkReader:
+    """Reads a remote file. A read inside a column chunk fetches the chunk, which is kept until another one is read.
+
+    Args:
+        file: The file.
+        footer: Its footer, or the footer of a run of rows, of whose chunks only the pages that have them are fetched.
+    """
+
+    def __init__(self, file: File, footer: Footer) -> None:
+        self._file = file
+        self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
+        spans = sorted(span for group in footer.groups for chunk in group.chunks for span in chunk.spans)
+        self._starts = [start for start, _ in spans]
+        self._stops = [stop for _, stop in spans]
+        self._held: tuple[int, bytes] = (0, b"")
+
+    def read(self, offset: int, length: int, /) -> bytes:
+        """Return the bytes of one extent: see `File.read`."""
+        start, data = self._held
+        if not start <= offset <= offset + length <= start + len(data):
+            number = bisect_right(self._starts, offset) - 1
+            if number < 0 or offset + length > self._stops[number]:
+                return self._file.read(offset, length)
+            start = self._starts[number]
+            data = self._file.read(start, self._stops[number] - start)
+            self._held = start, data
+        return data[offset - start : offset - start + length]

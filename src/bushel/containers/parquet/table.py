@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bushel.containers.parquet.by_pyarrow import decoded
+from bushel.containers.by_pyarrow import as_json
 from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Footer, Node
 from bushel.containers.parquet.leaves import DTYPES, OtherEncoding, lists_of, places_of, scalars_of
 from bushel.containers.parquet.types import BYTE_ARRAYS, UNSIGNED, element_of
 from bushel.containers.row_table import RowTable
+from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
-from bushel.storage import File
+from bushel.storage import File, Seekable
 
-__all__ = ["Table"]
+__all__ = ["Table", "decoded"]
 
 
 class Table(RowTable):
@@ -82,3 +83,23 @@ class Table(RowTable):
         values = decoded(self.file, name, range(self.first, self.first + len(groups)))
         first = groups[0].first if groups else 0
         self.put_values(name, values[first : first + self.footer.rows])
+
+
+def decoded(file: File, name: str, groups: Sequence[int]) -> list[bytes | None]:
+    """Return the values of a column in some row groups as JSON (`as_json`); None for a null.
+
+    Raises:
+        MissingPackageError: pyarrow is not installed.
+        FormatError: pyarrow cannot read the column, or its values take more than 256 MiB.
+    """
+    with needed_by(f"{file.path}: column {name!r}, which is nested or has an unusual encoding,", "bushel[arrow]"):
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    try:
+        with ParquetFile(Seekable(file)) as opened:
+            batches = opened.iter_batches(batch_size=1024, row_groups=list(groups), columns=[name])
+            return as_json((batch.column(0) for batch in batches), name, file.path)
+    except (ArrowException, OSError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"column {name!r}: {error}", file=file.path) from error

@@ -15,7 +15,7 @@ import numpy as np
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
     Records,
@@ -25,7 +25,6 @@ from bushel.containers.recordio.scan import (
     scan_records,
 )
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
-from bushel.containers.shard_names import next_name
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_whole, open_file, write_whole

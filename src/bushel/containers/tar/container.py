@@ -116,7 +116,7 @@ class _Tar(Struct, frozen=True):
     def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
         if name is None:
-            from bushel.containers.shard_names import next_name
+            from bushel.containers.base import next_name
 
             name = next_name([shard.name for shard in before], suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bushel._index.columns import Column
-from bushel._index.held_blocks import blocks_in_table
 from bushel._runtime.arrays import I64, U8, offsets_of
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField
@@ -169,7 +168,7 @@ class FeatureTable:
                 self.fields[name] = place._replace(offset=moved, file=len(self.blocks))
         if self._numbers:
             data = np.concatenate([each.astype("<i8") for each in self._numbers]).view(np.uint8)
-            self.blocks.append(blocks_in_table(data))
+            self.blocks.append(Blocks.in_table(data))
             for name, place in self.fields.items():
                 if place.file < 0:
                     self.fields[name] = place._replace(file=len(self.blocks))
