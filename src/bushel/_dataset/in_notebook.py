@@ -25,11 +25,7 @@ _SHOWN, _MEASURED = 6, 1000
 
 
 def dataset_html(dataset: Any) -> str:
-    """Return the description of a dataset with the pictures of its first samples.
-
-    Args:
-        dataset: A `Dataset`.
-    """
+    """Return the description of a dataset with the pictures of its first samples."""
     info: Info = dataset.info
     samples = len(dataset)
     count = f"{samples:,}" if samples == info.samples else f"{samples:,} of {info.samples:,}"

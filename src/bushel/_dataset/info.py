@@ -154,12 +154,7 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
 
 
 def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
-    """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest.
-
-    Args:
-        path: The path that was opened.
-        shards: The shards that are read.
-    """
+    """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest."""
     folder = as_path(path) if isinstance(path, str) else None
     if not isinstance(folder, Path) or not folder.is_dir() or not shards or str(shards[0].shard.root) != str(folder):
         return []

@@ -175,16 +175,7 @@ def _joined(
 def _with_lists(
     first: Dataset, own: Names, their: Names, how: str, names: list[str], others: Mapping[str, str]
 ) -> Dataset:
-    """Return a dataset whose samples have lists of values of another one, whose samples they name in lists.
-
-    Args:
-        first: The dataset.
-        own: The samples of the first dataset, and the field that holds the lists.
-        their: The names of the samples of the other one.
-        how: As for `join`.
-        names: The fields of the first dataset that the view has.
-        others: The fields of the other dataset that it has, with their new names.
-    """
+    """Return a dataset whose samples have lists of values of another one, whose samples they name in lists."""
     listed = ListedNames.of(own)
     found = match(listed, their)
     lacking = offsets_of(found < 0)

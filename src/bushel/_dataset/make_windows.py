@@ -65,10 +65,6 @@ def view_of(dataset: S, windows: Windows) -> S:
 def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     """Return views of windows as one, one after another.
 
-    Args:
-        views: The views.
-        join: Joins the datasets whose windows they are.
-
     Raises:
         UnsupportedError: One of them has other windows, or none.
     """

@@ -326,14 +326,6 @@ def open_shards(
 ) -> list[OpenShard]:
     """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
 
-    Args:
-        container: Name of the container.
-        shards: The shards of the dataset.
-        options: The user's declarations about them.
-        policy: What to do about a missing or stale index.
-        recover: Whether to read what can be read of a shard with a damaged structure.
-        manifest: The manifest that lists all of these shards, if there is one.
-
     Raises:
         FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
             index and `policy` is `require`.

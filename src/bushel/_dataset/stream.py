@@ -341,12 +341,7 @@ def check_again(stream: StreamDataset) -> None:
 
 
 def _removed_of(source: _Source, known: dict[str, Lists]) -> RemovedInShard | None:
-    """Return the removed samples of an archive. For commands and open files they are not known.
-
-    Args:
-        source: The archive.
-        known: The lists in each folder. The lists of its own folder are added.
-    """
+    """Return the removed samples of an archive. For commands and open files they are not known."""
     if isinstance(source, str | _Handle) or (above := getattr(source, "parent", None)) is None:
         return None
     shard, folder = Shard(above, source.name, (source.name,)), str(above)

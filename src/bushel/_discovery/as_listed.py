@@ -69,11 +69,6 @@ def warn_unlisted(path: AnyPath, names: Sequence[str]) -> None:
 def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: bool) -> None:
     """Check that a folder holds what its manifest lists, before a writer continues it.
 
-    Args:
-        path: The folder.
-        shards: The shards that are there.
-        unlisted_too: Whether to refuse shards that are not listed.
-
     Raises:
         FormatError: It holds something else.
     """

@@ -120,12 +120,7 @@ AS_FILES_SAY = Asked()
 
 
 def warn_withheld(fields: Iterable[Field], path: str) -> None:
-    """Warn the caller of `bushel.open` if files name codecs that run code, which were not asked for.
-
-    Args:
-        fields: The fields of the dataset as they are read.
-        path: The dataset, for the message.
-    """
+    """Warn the caller of `bushel.open` if files name codecs that run code, which were not asked for."""
     from bushel._index.file_spec import asked_for
 
     withheld = {each.name: asked_for(each.codec) for each in fields if is_withheld(each.codec)}

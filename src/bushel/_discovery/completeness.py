@@ -135,11 +135,6 @@ def incomplete_at(path: AnyPath, *, folder: bool, load: LoadManifest = find_mani
 
     A dataset without a manifest is complete, unless a writer has left unfinished files in its staging folder, or has
     died while it replaced one of two files.
-
-    Args:
-        path: Path of the dataset.
-        folder: Whether the dataset is a folder.
-        load: Loads its manifest.
     """
     root, name = (path, "") if folder else (path.parent, path.name)
     state = load(marker_path(root, name))
@@ -170,13 +165,7 @@ def interrupted_write(path: AnyPath) -> str | None:
 def find_incomplete(
     paths: Sequence[AnyPath], shards: Sequence[Shard], load: LoadManifest = find_manifest
 ) -> Incomplete | None:
-    """Return the state of the first incomplete one of some datasets.
-
-    Args:
-        paths: The datasets; several files may be the shards of one dataset.
-        shards: Their shards.
-        load: Loads manifests.
-    """
+    """Return the state of the first incomplete one of some datasets."""
     roots = {str(shard.root): shard.root for shard in shards}
     if len(paths) == 1 and str(paths[0]) not in roots and all(is_part(root.name) for root in roots.values()):
         return _incomplete_parts(paths[0], list(roots.values()), load)

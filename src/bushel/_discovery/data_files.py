@@ -53,9 +53,6 @@ def front_matter(readme: str) -> str | None:
 def configurations(card: Any) -> list[Configuration]:
     """Return the configurations that the front matter of a README.md lists; without a list, the one named `default`.
 
-    Args:
-        card: The parsed front matter.
-
     Raises:
         ValueError: `configs` is not as the Hub defines it.
     """
@@ -103,10 +100,6 @@ def _texts(described: Any, name: str) -> tuple[str, ...]:
 
 def splits_of(configuration: Configuration, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the files of each split of a configuration.
-
-    Args:
-        configuration: The configuration.
-        names: The names of all files of the repository, relative to it.
 
     Returns:
         Name of the split to names of files, in the order of patterns, and sorted in each.

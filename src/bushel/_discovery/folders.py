@@ -53,13 +53,7 @@ def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
 
 
 def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
-    """Return the files of a shard that a manifest lists.
-
-    Args:
-        root: The folder of the shard.
-        name: The name of the shard in it.
-        entry: The entry of the manifest.
-    """
+    """Return the files of a shard that a manifest lists."""
     files = tuple(file for file, _, _ in entry.files)
     own = name and all(file.startswith(f"{name}/") for file in files)
     return Shard(root, name, files, f"{name}/{FOLDER}" if own else FOLDER)
@@ -97,12 +91,7 @@ def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
 
 
 def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
-    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them. None without such folders.
-
-    Args:
-        path: A folder that is not a dataset itself.
-        names: The names in it.
-    """
+    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any."""
     if not isinstance(path, Path):
         return None
     inner = sorted(name for name in names if (path / name / FOLDER).is_dir())

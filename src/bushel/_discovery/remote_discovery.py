@@ -65,9 +65,6 @@ def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
     """Return a function that loads manifests, each once. Those that are certainly needed are requested now.
 
     So they are there when the folder has been listed.
-
-    Args:
-        paths: The paths that were opened.
     """
     first = paths[0]
     if len(paths) > 1:

@@ -37,9 +37,6 @@ def join_pieces(pieces: Sequence[Piece]) -> Part:
     holds Python's integers and floats. If one of the values is a text, all are: numbers as Python prints them, `true`
     and `false`. A piece without any value does not count.
 
-    Args:
-        pieces: At least one.
-
     Raises:
         ValueError: The types of a piece contradict its values.
     """

@@ -28,9 +28,6 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
 
     Every value is taken to expand the blocks that it lies in, except for the part of all blocks that is kept.
 
-    Args:
-        tables: The tables of some shards.
-
     Returns:
         0 if no block has to be expanded.
     """
@@ -153,12 +150,7 @@ class Expansion(Struct, frozen=True):
         return self.in_blocks(self.samples, 1)
 
     def in_blocks(self, size: int, window: int) -> float:
-        """Return the bytes that are expanded for each byte that is read, in an order of blocks.
-
-        Args:
-            size: Number of samples in a block of the order.
-            window: Number of blocks of the order that are mixed.
-        """
+        """Return the bytes that are expanded for each byte that is read, in an order of blocks."""
         share = self._share(size, window)
         touched = int(self.size.sum()) * share
         return _expanded(self._distinct(size) * share, touched) / (self.returned * share)
@@ -169,10 +161,6 @@ class Expansion(Struct, frozen=True):
         They are the usual ones unless blocks of files cost more than twice what they cost in stored order. Then a block
         of the order has the samples of one or more of those. A window needs at most half of the bytes that a process
         keeps expanded, which leaves as many for the next window, unless a single block needs more.
-
-        Args:
-            size: The usual size.
-            window: The usual window.
         """
         usual = self.in_blocks(size, window)
         if usual <= 2 * self.in_stored_order:

@@ -71,14 +71,6 @@ def structs_of(
 ) -> Any:
     """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field.
 
-    Args:
-        pa: The module pyarrow.
-        index: The table of a shard.
-        extents: The extents of a field in it.
-        uris: The URI of each file of the shard.
-        inline: Whether the structs have `inline`.
-        name: Name of the shard, for errors.
-
     Raises:
         UnsupportedError: A value lies in compressed blocks, or in several pieces, so that no offset and size name it.
     """

@@ -36,9 +36,6 @@ class JoinedBlocks:
     def add(self, index: ShardIndex) -> dict[str, int]:
         """Add the files that hold the values of the fields of a shard.
 
-        Args:
-            index: The table of the shard.
-
         Returns:
             For each field, where its file begins in the block file.
         """

@@ -13,10 +13,6 @@ __all__ = ["in_one_piece"]
 def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[I32, I64]:
     """Return where the values of a field lie that are one piece of a real file.
 
-    Args:
-        index: The table.
-        extents: The extents of a field in it.
-
     Returns:
         file: int32[rows], number of the file, -1 for other values.
         offset: int64[rows], bytes from its start; for other values as in `extents`.

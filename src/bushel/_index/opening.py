@@ -102,12 +102,7 @@ def block_file(
 
 
 def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[int], File]:
-    """Return a function that opens a file or block file of a shard, given its number.
-
-    Args:
-        index: The table of the shard.
-        path_of: Returns the path of a file of the shard, given its number.
-    """
+    """Return a function that opens a file or block file of a shard, given its number."""
     real = cache(lambda number: open_file(path_of(number)))
 
     def opened(number: int) -> File:

@@ -388,9 +388,6 @@ class ShardIndex(Struct, frozen=True):
     def check(self, path: str) -> ShardIndex:
         """Refuse a table whose extents are not inside its files. Code above relies on this check.
 
-        Args:
-            path: Name of the shard for error messages.
-
         Raises:
             FormatError: An array has the wrong length, or an extent is outside its file.
         """

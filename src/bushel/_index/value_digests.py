@@ -29,11 +29,6 @@ _SIGNS = np.frombuffer(b"0123456789abcdef", np.uint8)
 def digests_of(column: FieldExtents, file: File, workers: int) -> Column:
     """Return the SHA-256 of each sample's value, in 64 hexadecimal digits. All values are read.
 
-    Args:
-        column: The extents of a field.
-        file: The file or block file in which they lie.
-        workers: Number of threads.
-
     Raises:
         ExtentError: The file is shorter than an extent requires.
     """

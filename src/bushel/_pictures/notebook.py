@@ -126,12 +126,7 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
 
 
 def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | None = None) -> str:
-    """Return a batch as a table: shape and dtype of each field, and pictures or values of its first samples.
-
-    Args:
-        batch: The batch.
-        labels: Names of classes, by field.
-    """
+    """Return a batch as a table: shape and dtype of each field, and pictures or values of its first samples."""
     rows = []
     for name, values in batch.items():
         shape = getattr(values, "shape", None)
@@ -291,14 +286,7 @@ def _column_text(value: Any) -> str:
 
 
 def facts_html(title: str, facts: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], gallery: str = "") -> str:
-    """Return a description: a title, facts in a line, a table with a header, and a gallery.
-
-    Args:
-        title: The title.
-        facts: Names and values.
-        rows: The table, header first; may be empty.
-        gallery: HTML below the table.
-    """
+    """Return a description: a title, facts in a line, a table with a header, and a gallery."""
     line = " · ".join(f"{html.escape(name)} <b>{html.escape(value)}</b>" for name, value in facts)
     table = table_html(rows[1:], header=rows[0]) if rows else ""
     return f"<div><div><b>{html.escape(title)}</b></div><div>{line}</div>{table}{gallery}</div>"

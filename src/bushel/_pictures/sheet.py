@@ -23,14 +23,6 @@ def contact_sheet(
 
     What cannot be read or decoded is an empty frame with a red caption.
 
-    Args:
-        dataset: The dataset.
-        field: The field to draw.
-        captions: A caption for each sample, from the sample `first` on.
-        columns: Number of samples in a row.
-        side: Largest width and height of a sample in pixels.
-        first: Position of the first sample.
-
     Returns:
         A Pillow image, and the number of samples that could not be drawn.
     """

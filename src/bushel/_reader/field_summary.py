@@ -41,12 +41,7 @@ class FieldSummary:
 
 
 def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[FieldSummary]:
-    """Return the sizes of the fields. Only the index is read.
-
-    Args:
-        shards: Shards of the dataset.
-        spec: Fields to describe, and their types.
-    """
+    """Return the sizes of the fields. Only the index is read."""
     indexes = [shard.index for shard in shards]
     return [
         _summarise(name, kind, [index.fields[name] for index in indexes if name in index.fields])

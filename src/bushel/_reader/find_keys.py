@@ -18,10 +18,6 @@ __all__ = ["positions_of_keys"]
 def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[str]]:
     """Return the positions of all samples that have one of these keys, and the keys that no sample has.
 
-    Args:
-        rows: The shards of the whole dataset.
-        keys: The keys. The key of a sample without one is its position.
-
     Returns:
         int64[found], ascending; and the missing keys, in order.
     """

@@ -136,15 +136,7 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
 
 
 def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: int, starts: I64) -> FieldExtents:
-    """Return the extents of the lists of a field.
-
-    Args:
-        groups: The partners, by shard.
-        bases: Where the file with the values of each group begins in the block file.
-        field: The field.
-        number: Number of the block file.
-        starts: As for `lists_of_values`.
-    """
+    """Return the extents of the lists of a field."""
     count = int(starts[-1])
     offset, length, sums = np.zeros(count, np.int64), np.full(count, MISSING, np.int64), np.zeros(count, np.uint32)
     codecs, summed = set[str](), True

@@ -48,11 +48,6 @@ def _kinds_of(codec: str) -> tuple[str, tuple[Kind, ...]]:
 def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of fields with exact columns in all shards that have the field.
 
-    Args:
-        groups: The batch, divided by shard.
-        samples: Number of samples in it.
-        names: The fields.
-
     Returns:
         By field the value of each sample, without fields that have a value which must be read.
     """
@@ -153,13 +148,7 @@ def _fill(out: list[Any], group: Group, name: str) -> bool:
 def merged(
     samples: Sequence[dict[str, Any]], known: Mapping[str, list[Any]], names: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return samples with their known values, in the order of the fields.
-
-    Args:
-        samples: The samples, with their keys and the fields that were read.
-        known: The values that `known_values` found.
-        names: All fields, in order.
-    """
+    """Return samples with their known values, in the order of the fields."""
     last = list(names)[len(names) - len(known) :]
     if known.keys() == set(last) and all(map(complete, known.values())):  # they follow the fields that were read
         for name in last:

@@ -19,10 +19,6 @@ __all__ = ["labels_beside", "labels_in", "labels_of"]
 def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
     """Return the names of classes of a dataset with these shards.
 
-    Args:
-        shards: The shards.
-        fields: The fields of the dataset.
-
     Raises:
         SpecError: Two shards give different names to the same number.
     """

@@ -37,11 +37,6 @@ class Loadable(Protocol):
 def load_table(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> ShardIndex:
     """Return the table of a shard, if it and the files are as the manifest lists them.
 
-    Args:
-        shard: The shard.
-        stamps: Its files, as the manifest lists them.
-        samples: Number of samples, as the manifest lists it.
-
     Raises:
         FormatError: The sidecar is missing, damaged or of other files, or the files have changed.
     """

@@ -88,12 +88,7 @@ def unknown_key(key: str, samples: int, fields: Collection[str]) -> str:
 
 
 def texts_as_positions(texts: Sequence[str], fields: Collection[str]) -> str:
-    """Return the message about a list of texts where positions are expected.
-
-    Args:
-        texts: The texts.
-        fields: Names of the fields of the dataset.
-    """
+    """Return the message about a list of texts where positions are expected."""
     shown = str(list(texts[:_SHOWN]))[:-1] + (", …]" if len(texts) > _SHOWN else "]")
     by_key, by_name = f"ds.select({shown}) is a view of the samples with these keys", f"ds.fields({shown}) is a view"
     meant = f"{by_name} with these fields" if all(text in fields for text in texts) else by_key

@@ -177,12 +177,7 @@ class OpenShard(Struct):
         return self.shard.path(number)
 
     def locate(self, file: int, offset: int) -> tuple[str, int]:
-        """Return the path of the file that holds a byte, and the offset there.
-
-        Args:
-            file: Number of a file or block file.
-            offset: Offset in it.
-        """
+        """Return the path of the file that holds a byte, and the offset there."""
         return self.shard.locate(self.index.place(file, offset))
 
     def open(self, number: int, file_of: Callable[[int], File] | None = None) -> File:

@@ -71,11 +71,7 @@ ShowProgress = OnProgress | bool | None
 
 
 class ProgressReporter:
-    """Passes progress to a callback, at most ten times per second.
-
-    Args:
-        callback: The `progress=` argument.
-    """
+    """Passes progress to a callback, at most ten times per second."""
 
     def __init__(self, callback: OnProgress | None) -> None:
         self._callback = callback

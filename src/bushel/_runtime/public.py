@@ -24,9 +24,6 @@ def public(module: str = "bushel") -> Callable[[T], T]:
     """Return a decorator that names a class or a function by a public module, which must have it.
 
     `inspect.getsource` still finds the file that defines it, except for protocols.
-
-    Args:
-        module: The public module.
     """
 
     def name(thing: T) -> T:
@@ -42,12 +39,7 @@ def public(module: str = "bushel") -> Callable[[T], T]:
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names are imported when they are first used.
-
-    Args:
-        package: The package's `__name__`.
-        modules: Public names, and for each the module below `bushel` that defines it.
-    """
+    """Return the `__getattr__` of a package whose names are imported when they are first used."""
 
     def get(name: str) -> Any:
         if name not in modules:
@@ -61,11 +53,6 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
 
 def check_names(called: str, given: Collection[str], known: Iterable[str]) -> None:
     """Check the names of keyword arguments.
-
-    Args:
-        called: Name of the called function or class, for the message.
-        given: The names that it is called with.
-        known: The names of its parameters.
 
     Raises:
         TypeError: It has no such parameter. The message has the one that may be meant.

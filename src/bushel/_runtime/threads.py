@@ -163,10 +163,6 @@ class SpareThreads:
 
     Several threads of the program may take some at once: each gets its own, as many as if they were new. A forked
     process begins without any. The end of the program ends them.
-
-    Args:
-        count: Number of threads that are taken together.
-        name: Prefix of their names.
     """
 
     def __init__(self, count: int, name: str) -> None:

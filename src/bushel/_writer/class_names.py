@@ -51,13 +51,6 @@ def names_to_write(
 ) -> Labels:
     """Return the names for new shards: those in the dataset, followed by the given ones that are new.
 
-    Args:
-        given: The names that the user gives.
-        fields: The fields of the dataset.
-        target: Path of the dataset, for errors.
-        shards: The shards that exist.
-        unfinished: The names in the shard that a killed writer left.
-
     Raises:
         SpecError: The given names are invalid, or a field cannot have names.
         StateError: The given names number the classes in another way than the dataset.

@@ -125,13 +125,6 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
 def encode_columns(columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout) -> StoredBatch:
     """Encode columns whose names and lengths `length_of` has checked.
 
-    Args:
-        columns: Field to column.
-        samples: Number of samples.
-        fields: The writer's fields.
-        name: Name of the container.
-        layout: How it stores the fields.
-
     Raises:
         SpecError: A field is missing, or offsets are invalid.
         CodecError: A value cannot be encoded.

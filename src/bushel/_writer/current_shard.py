@@ -54,11 +54,7 @@ class CurrentShard:
         return samples
 
     def start(self, samples: int) -> ShardInProgress:
-        """Start a shard, or continue the last one if the dataset cannot have another one.
-
-        Args:
-            samples: Number of samples in the dataset.
-        """
+        """Start a shard, or continue the last one if the dataset cannot have another one."""
         written = self._written
         layout = self._plan.next_layout(written.shards, samples)
         if written.grows_in_place:

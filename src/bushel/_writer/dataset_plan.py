@@ -127,10 +127,6 @@ class DatasetPlan:
     def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
         """Return the layout, which is decided now if it is not known yet.
 
-        Args:
-            shards: The finished shards.
-            keyed: Whether the first sample has a key.
-
         Raises:
             SpecError: The container cannot hold the samples.
         """
@@ -180,9 +176,6 @@ class DatasetPlan:
 
     def check_usual(self, given: Collection[str]) -> None:
         """Check that samples that are appended to a dataset lack no field that all of its samples have.
-
-        Args:
-            given: Their fields.
 
         Raises:
             SpecError: They do.

@@ -50,10 +50,6 @@ class _Marker(msgspec.Struct, frozen=True):
 def claim_for_writing(path: AnyPath, options: WriterOptions) -> Claim:
     """Claim the target of a writer, and complete or undo an interrupted overwrite of it.
 
-    Args:
-        path: Path of the dataset.
-        options: How the dataset will be written.
-
     Raises:
         InUseError: Another writer is open for it.
         StateError: The mode is `resume`, and the interrupted overwrite was not complete.

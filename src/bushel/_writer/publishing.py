@@ -114,14 +114,7 @@ class Uploads:
 
 
 def complete_publishing(staging: Staging, kept: SavedShard, shard: Shard, container: str) -> OpenShard:
-    """Complete the renames or uploads that a killed writer had begun.
-
-    Args:
-        staging: The staged files that have no final name yet.
-        kept: The journal of the shard.
-        shard: The final files.
-        container: Name of the container.
-    """
+    """Complete the renames or uploads that a killed writer had begun."""
     with damage_of_journal(staging.place):
         *names, sidecar = map(str, kept.commit or [sidecar_name(shard)])
     if not staging.local:

@@ -48,12 +48,7 @@ class _FieldRecorder(Protocol):
 
 
 class Recorder:
-    """Records values of the samples of a new shard, from which its columns are made.
-
-    Args:
-        layout: How samples are stored.
-        request: The columns that the shard will have.
-    """
+    """Records values of the samples of a new shard, from which its columns are made."""
 
     __slots__ = ("_fields",)
 

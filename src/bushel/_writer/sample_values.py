@@ -16,12 +16,7 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 class SampleEncoder:
-    """Checks and encodes the samples of a dataset.
-
-    Args:
-        container: Name of the container.
-        layout: How it stores the fields.
-    """
+    """Checks and encodes the samples of a dataset."""
 
     __slots__ = ("_allowed", "_columns", "_container", "_sparse")
 

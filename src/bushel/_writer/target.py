@@ -236,12 +236,6 @@ def holds_dataset(container: Container, target: AnyPath) -> bool:
 def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, str], layout: Layout) -> None:
     """Check that new samples are stored like the existing ones.
 
-    Args:
-        target: Path of the dataset, for messages.
-        shards: The existing shards.
-        spec: The writer's spec.
-        layout: How the writer stores its fields.
-
     Raises:
         StateError: The fields differ.
     """

@@ -67,9 +67,6 @@ class UsualFields:
 def samples_before(folder: Path) -> int | None:
     """Return how many samples a dataset had before an append that was interrupted; None if it was not an append.
 
-    Args:
-        folder: The staging folder that the interrupted writer left.
-
     Raises:
         FormatError: The journal there is damaged.
     """

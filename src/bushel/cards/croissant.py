@@ -68,12 +68,6 @@ class Croissant:
 def croissant_of(splits: Sequence[Split], about: About, publisher: Publisher, tables: Sequence[Path]) -> Croissant:
     """Return the metadata of datasets.
 
-    Args:
-        splits: The datasets.
-        about: The description by the caller.
-        publisher: Where the files are for a consumer.
-        tables: The exported index of each split; empty without such files.
-
     Raises:
         UnsupportedError: A file has no SHA-256 on record and lies in an object store, or has no place for a consumer.
         OSError: A file cannot be read.

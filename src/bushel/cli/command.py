@@ -199,13 +199,7 @@ class _Command(click.Command):
 
 
 def _joined(args: list[str], needed: int, flags: Collection[str]) -> list[str]:
-    """Return the words of a command line with the first paths, if they are files of one kind or parts, as one word.
-
-    Args:
-        args: The words.
-        needed: Number of arguments that must follow the paths.
-        flags: The options without a value.
-    """
+    """Return the words of a command line with the first paths, if they are files of one kind or parts, as one word."""
     start = 0
     while start < len(args) and args[start].startswith("-"):
         start += 1 if args[start] in flags or "=" in args[start] else 2

@@ -52,13 +52,7 @@ def digest(data: bytes) -> dict[str, Any]:
 
 
 def readable(sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample], Sample]) -> dict[str, Any]:
-    """Return a stored sample as JSON: text and numbers decoded, other values as `digest`.
-
-    Args:
-        sample: A sample of `read(decode=False)`.
-        spec: Types of the fields.
-        decode: Decodes a sample that has some of the fields.
-    """
+    """Return a stored sample as JSON: text and numbers decoded, other values as `digest`."""
     shown = {name: value for name, value in sample.items() if name == KEY or is_readable(spec[name])}
     values = decode(shown)
     result: dict[str, Any] = {KEY: sample[KEY]}

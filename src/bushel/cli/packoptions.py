@@ -172,10 +172,6 @@ class VideoOptions(Struct, frozen=True):
     def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
         """Return how videos are read, or None for the default.
 
-        Args:
-            framed: Whether they are stored as frames.
-            images: The options for frames.
-
         Raises:
             BadParameter: `--resize` is not a number.
         """
@@ -207,11 +203,6 @@ def given_options(**groups: object) -> list[str]:
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
     """Check that every option has an effect on this source.
-
-    Args:
-        kind: A name of `bushel.sources.opening.KINDS`.
-        given: The options, such as `--root`.
-        framed: Whether videos are stored as frames.
 
     Raises:
         BadParameter: An option has no effect.

@@ -129,11 +129,6 @@ def command(
 def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
     """Check that the options go together.
 
-    Args:
-        given: The options that choose what to do.
-        call: The option `--call`.
-        erase: Whether `--erase` is given.
-
     Raises:
         BadParameter: They do not.
     """

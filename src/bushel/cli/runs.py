@@ -183,14 +183,7 @@ class RunOptions(Struct, frozen=True):
 
 
 def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: OutputOptions) -> None:
-    """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON.
-
-    Args:
-        target: Path of the dataset.
-        done: The result.
-        parts: The parts of the run.
-        shown: The choice of what the command prints.
-    """
+    """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON."""
     from dataclasses import asdict
 
     from bushel.cli.output import count, print_json, print_text, say, size

@@ -45,10 +45,6 @@ _LAYOUTS = {1: "mono", 2: "stereo"}
 def sample_rate(data: Buffer, codec: str = "audio") -> int:
     """Return the number of frames per second of an encoded sound.
 
-    Args:
-        data: The encoded sound: WAV, FLAC, MP3 or Ogg.
-        codec: Name of the codec in errors.
-
     Raises:
         CodecError: The bytes are not a sound.
         SpecError: PyAV is not installed.
@@ -158,11 +154,6 @@ class _Sound:
 
 def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
     """Decode a whole sound: float32[frames, channels].
-
-    Args:
-        codec: Name of the codec in errors.
-        container: FFmpeg's name of the format.
-        data: The encoded sound.
 
     Raises:
         CodecError: The bytes are not a sound of this format.

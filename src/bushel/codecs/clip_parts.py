@@ -125,9 +125,6 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
     def decode(self, codec: str) -> U8 | None:
         """Decode the frames.
 
-        Args:
-            codec: Name of the codec, for error messages.
-
         Returns:
             uint8 of shape TxHxWx3, the frames of the whole clip; None if the packets do not give them, so that the clip
             has to be read whole.

@@ -26,10 +26,6 @@ _LARGEST = 1 << 32
 def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
     """Find the video packets of a clip, without decoding them.
 
-    Args:
-        codec: Name of the codec of the field: `mp4` or `webm`, with its parameters.
-        data: The clip.
-
     Returns:
         None if the clip has to be read whole: it is not a clip, or is damaged; its codec is not among those that are
         documented; its packets are not stored as the decoder needs them, or need more than their bytes; or they do not

@@ -147,11 +147,6 @@ def _decode_png(codec: str, data: Buffer, rows: int | None = None) -> Array | No
 def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
     """Decode an image of any format that Bushel reads, as codec `image` does.
 
-    Args:
-        data: The image.
-        reading: How to decode it.
-        codec: The name in errors.
-
     Raises:
         CodecError: The bytes are not an image, or are damaged, or larger than Pillow allows.
     """
@@ -160,11 +155,6 @@ def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> A
 
 def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
     """Decode at least this many rows of an image, from the top; of a PNG that is not turned no more than these.
-
-    Args:
-        data: The image.
-        reading: How to decode it.
-        rows: Number of rows.
 
     Raises:
         CodecError: As by `decode_image`, but pixels that are not decoded are not checked.

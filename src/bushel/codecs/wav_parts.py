@@ -54,11 +54,7 @@ class _Format(NamedTuple):
 
 
 class WavOutline:
-    """Where the frames of a WAV file lie, as far as its first bytes were seen. Threads may share it.
-
-    Args:
-        size: Bytes of the file.
-    """
+    """Where the frames of a WAV file lie, as far as its first bytes were seen. Threads may share it."""
 
     def __init__(self, size: int) -> None:
         self._size, self._at, self._looks = size, 12, 0

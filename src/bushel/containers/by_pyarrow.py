@@ -23,11 +23,6 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
 
     Bytes become text in base64, times text of ISO 8601, and decimals text.
 
-    Args:
-        columns: The arrays of a column, of one batch after another.
-        name: Name of the column.
-        path: The file, for messages.
-
     Raises:
         FormatError: The values take more than 256 MiB.
     """

@@ -85,11 +85,7 @@ def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
 
 
 class Listing:
-    """The names of the files in a folder and its sub-folders. Each is listed once, when it is needed.
-
-    Args:
-        folder: The folder.
-    """
+    """The names of the files in a folder and its sub-folders. Each is listed once, when it is needed."""
 
     def __init__(self, folder: AnyPath) -> None:
         self._folder = folder

@@ -98,14 +98,7 @@ def _declared(fields: dict[str, PlainField], options: ReadOptions, file: File) -
 
 
 def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, int]:
-    """Return where the rows of one array lie, and how many there are.
-
-    Args:
-        file: The file.
-        name: Name of the array, for messages.
-        start: Where its header begins.
-        size: Bytes of header and rows together.
-    """
+    """Return where the rows of one array lie, and how many there are."""
 
     def refuse(message: str, hint: str | None = None) -> FormatError:
         return FormatError(f"array {name!r}: {message}", file=file.path, offset=start, hint=hint)

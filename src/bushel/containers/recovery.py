@@ -82,10 +82,6 @@ def trusted(values: U64, limit: int) -> tuple[Bools, Bools]:
     The entries to distrust are the fewest whose removal makes the rest ascend. If there are several ways to choose
     them, all of these are distrusted.
 
-    Args:
-        values: The entries.
-        limit: The largest possible entry.
-
     Returns:
         sure: bool[entries], the entries that every such choice keeps.
         possible: bool[entries], the entries that some choice keeps.

@@ -55,11 +55,6 @@ def _as_text(field: Field) -> Field:
 def with_references(index: ShardIndex, shard: Shard, spec: Spec | None) -> ShardIndex:
     """Return a table in which fields that name files have the bytes of these files.
 
-    Args:
-        index: The table of the shard, in which these fields are texts.
-        shard: The shard.
-        spec: The fields as the user declares them.
-
     Raises:
         FormatError: A file is missing, or its name leads out of the folder.
         SpecError: A field holds no texts.

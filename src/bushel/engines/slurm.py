@@ -34,14 +34,7 @@ def script(command: Sequence[str], *, first: int = 0) -> str:
 
 
 def finish_script(command: Sequence[str], target: str, *, sbatch: str, retries: int) -> str:
-    """Return the script of the job that joins the parts, and submits missing ones again.
-
-    Args:
-        command: The command of the whole run.
-        target: Its target.
-        sbatch: Options of sbatch.
-        retries: How often missing parts are submitted again.
-    """
+    """Return the script of the job that joins the parts, and submits missing ones again."""
     python = shlex.join(command[: command.index("bushel") + 1]) if "bushel" in command else "bushel"
     lines = ["#!/bin/bash", f"{python} finish {shlex.quote(target)}", "code=$?"]
     if retries > 0:

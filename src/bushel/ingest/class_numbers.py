@@ -40,11 +40,6 @@ def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> Class
 
     Shards whose numbers agree with the earlier shards keep theirs; in the others, classes are found by
     their names. The result is the same if the names of the result are known already, as when a run is resumed.
-
-    Args:
-        known: Names in the target, by fields of the source.
-        shards: Names in each shard of the source.
-        fields: Fields of the source.
     """
     labels: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in known.items() if each}
     changes = [_add(labels, own, fields) for own in shards]
@@ -72,12 +67,7 @@ def _add(labels: dict[str, tuple[str, ...]], own: Labels, fields: Spec) -> dict[
 
 
 def names_in_target(labels: Labels, targets: Mapping[str, Field]) -> Labels:
-    """Return names by the fields of the target, without fields that it lacks or stores as something else.
-
-    Args:
-        labels: Names by the fields of the source.
-        targets: Fields of the target by their names in the source.
-    """
+    """Return names by the fields of the target, without fields that it lacks or stores as something else."""
     return _renamed(labels, {name: each.name for name, each in targets.items()}, targets.values())
 
 
@@ -100,11 +90,6 @@ def _renamed(labels: Labels, names: Mapping[str, str], fields: Iterable[Field]) 
 
 def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
     """Return the new number of a class, or of each in a list, in the type of the value.
-
-    Args:
-        value: A number, or a list of numbers.
-        numbers: The new numbers.
-        what: The sample and field, for errors.
 
     Raises:
         SpecError: The value is not the number of a class that has a name.

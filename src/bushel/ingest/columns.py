@@ -62,11 +62,7 @@ class ColumnReader(Struct, frozen=True):
 
 
 def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
-    """Return a reader of the source's columns; None if samples have to be changed, checked or encoded in parallel.
-
-    Args:
-        encoder: The encoder of single samples. It has the source.
-    """
+    """Return a reader of the source's columns; None if samples have to be changed, checked or encoded in parallel."""
     source = encoder.source
     if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.rewriting:
         return None
@@ -91,15 +87,7 @@ def write_columns(
     take: Callable[[int, int], npt.NDArray[np.int64]],
     items: range,
 ) -> Generator[list[WrittenSamples | EncodedSample | BadItem]]:
-    """Write samples as columns. Where that fails, yield them to be written one by one, which finds the bad ones.
-
-    Args:
-        reader: The source.
-        writer: Takes the columns.
-        encode: Encodes samples one by one.
-        take: Returns the positions of the items in a range.
-        items: The items to write.
-    """
+    """Write samples as columns. Where that fails, yield them to be written one by one, which finds the bad ones."""
     count, at = _FIRST_SAMPLES, items.start
     while at < items.stop:
         positions = take(at, min(at + count, items.stop))

@@ -356,12 +356,7 @@ def _load_index(root: AnyPath, recorded: RecordedShard, container: str | None) -
 
 
 def remove_attempt(place: AnyPath, name: str) -> None:
-    """Remove what an attempt has written, on this machine and in the store.
-
-    Args:
-        place: The folder of the attempt.
-        name: Name of the part.
-    """
+    """Remove what an attempt has written, on this machine and in the store."""
     if isinstance(place, Path):
         remove_tree(place)
         return

@@ -49,14 +49,6 @@ def pack_whole(
 ) -> RunTotals:
     """Pack everything into one dataset.
 
-    Args:
-        prepared: The source.
-        target: Path of the dataset.
-        suffix: Suffix of the container's files; empty if a dataset is always a folder.
-        options: The arguments of `pack`.
-        claim: The claim of the target, if the caller has it.
-        progress: The progress callback.
-
     Raises:
         TooManyErrors: More items failed than are allowed.
     """

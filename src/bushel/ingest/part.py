@@ -139,14 +139,6 @@ def write_part(
 ) -> PartResult:
     """Pack a part into a writer, and close the writer.
 
-    Args:
-        part: The plan.
-        writer: Opened on the part's target in this mode.
-        log: The error log.
-        mode: See `bushel.Writer`.
-        limit: The treatment of errors.
-        config: Workers and progress callback.
-
     Raises:
         TooManyErrors: More items failed than are allowed. The samples before are an incomplete dataset.
         StateError: `resume` found something else than the beginning of this part.
@@ -281,13 +273,6 @@ def _item_name(bad: BadItem) -> str:
 
 def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode, before: int) -> bool:
     """End a run with too many errors: keep its samples for `mode="resume"`; without any, leave the existing dataset.
-
-    Args:
-        writer: The writer, which is closed.
-        log: The error log, which is published.
-        state: The state of the run, which is removed if nothing is there.
-        mode: See `bushel.Writer`.
-        before: Number of samples that are not of this run.
 
     Returns:
         Whether there is nothing to resume.

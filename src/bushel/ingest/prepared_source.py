@@ -141,14 +141,7 @@ def _numbers_at(path: AnyPath, container: WritableContainer) -> tuple[Labels, Ma
 def _with_numbers(
     source: Source | Stream, known: Labels, given: Labels, noted: Mapping[str, int]
 ) -> tuple[Source | Stream, Labels]:
-    """Return the source with the numbers of the dataset that it is added to, and its names of classes.
-
-    Args:
-        source: The source.
-        known: Names in the dataset.
-        given: Names that the user gives.
-        noted: Numbers of labels in the file of a dataset that an older version wrote.
-    """
+    """Return the source with the numbers of the dataset that it is added to, and its names of classes."""
     names = {**given, **known}
     if not isinstance(source, Labelled):
         return source, given or (check_labels(source.labels) if isinstance(source, Named) else {})

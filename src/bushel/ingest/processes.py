@@ -21,10 +21,6 @@ __all__ = ["WorkerPool", "serve"]
 class WorkerPool:
     """Worker processes that call a `SampleEncoder`, from any number of threads.
 
-    Args:
-        encoder: The encoder. It is pickled.
-        processes: Number of worker processes.
-
     Raises:
         TypeError: It cannot be pickled; the message names the reason.
     """

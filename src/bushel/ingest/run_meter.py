@@ -22,12 +22,6 @@ _STATUS_SECONDS = 5.0
 class RunMeter:
     """The totals of one call.
 
-    Args:
-        run: The files of the run.
-        plan: Its plan.
-        numbers: The parts that this call writes.
-        progress: The progress callback.
-
     Attributes:
         samples: Samples of the parts that this call has committed.
         bytes: Their stored bytes.

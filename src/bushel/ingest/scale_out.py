@@ -202,14 +202,6 @@ def run_parts(
 ) -> RunTotals:
     """Write the missing parts of a run and finish it; or write one part.
 
-    Args:
-        run: The files of the run.
-        plan: Its plan.
-        writer: Writes a part.
-        options: How the run is executed.
-        limit: The treatment of errors in the whole run.
-        progress: The progress callback.
-
     Raises:
         TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
     """

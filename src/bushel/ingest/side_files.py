@@ -185,9 +185,6 @@ class ErrorLog:
 class ErrorList:
     """The error log of a part of a run, kept in memory: the record of the part and the run's error log get its lines.
 
-    Args:
-        path: Path of the run's error log.
-
     Attributes:
         lines: The lines, as JSON in ASCII.
     """

@@ -75,14 +75,7 @@ class PackResult:
 
 
 def write_dataset(source: Any, target: AnyPath, options: PackOptions, progress: OnProgress | None) -> PackResult:
-    """Write a source as one dataset, or as the parts of one: the work of `pack` and `convert`, which see.
-
-    Args:
-        source: A source, or what one can be made of.
-        target: Path of the dataset.
-        options: The arguments.
-        progress: The progress callback.
-    """
+    """Write a source as one dataset, or as the parts of one: the work of `pack` and `convert`, which see."""
     if workplace(target) is None:
         raise UnsupportedError(f"cannot pack to {target}: expected a local path, or the URL of an object store")
     name = options.writer.container

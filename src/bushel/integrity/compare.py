@@ -45,10 +45,6 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     into the fields of the stored table (a gulp's meta dict holds several), its extents must at least lie within the
     extents of their sample. If the table made from the files has no extents (of JSON that strict parsers refuse),
     nothing is compared.
-
-    Args:
-        kept: The table of the sidecar, checked.
-        built: The table made from the files, checked.
     """
     if kept.samples != built.samples:
         yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")

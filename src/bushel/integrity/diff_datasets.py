@@ -245,14 +245,7 @@ class _Values:
 
 
 def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]) -> dict[str, FieldDiff]:
-    """Compare fields of samples of two datasets by their indexes.
-
-    Args:
-        left: The left dataset.
-        right: The right dataset.
-        pairs: Positions of the samples on the left and on the right.
-        names: The fields.
-    """
+    """Compare fields of samples of two datasets by their indexes."""
     positions = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
     found = {}
     for name in names:

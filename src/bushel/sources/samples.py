@@ -139,10 +139,6 @@ def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[s
     Pillow image or an array that looks like an image is stored as one, see `image_codec`; a truth value is `json`,
     which gives it back as one; a list is a sequence.
 
-    Args:
-        sample: The sample.
-        known: Types of fields whose values have no obvious type.
-
     Raises:
         SpecError: A value has no obvious type, and its field is not in `known`.
     """

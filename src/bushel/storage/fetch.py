@@ -133,10 +133,6 @@ def asked_ahead(
 def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], list[U8]]:
     """Return the bytes of the pieces that are not in mapped files.
 
-    Args:
-        pieces: The pieces of a batch.
-        held: Bytes that need not be requested.
-
     Returns:
         The bytes of the pieces in files that are not mapped, by their number; and the expanded blocks of
         `pieces.packed`.

@@ -76,10 +76,6 @@ def decompressed(handle: Readable, name: str) -> Readable:
 
     Reading the result raises `FormatError` if the data are damaged.
 
-    Args:
-        handle: The stream.
-        name: Its name in error messages.
-
     Raises:
         UnsupportedError: The stream is compressed with zstd.
     """

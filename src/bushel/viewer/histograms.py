@@ -209,12 +209,6 @@ def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logari
     """Return the intervals between the least and the greatest value.
 
     Outliers do not make the intervals of the others too wide: they have an interval of their own at each end.
-
-    Args:
-        name: The name of the column in conditions.
-        every: The values of all samples, finite.
-        own: The values of the selected samples.
-        logarithmic: Whether intervals grow by a factor, if no value is negative.
     """
     if not len(every):
         return []

@@ -32,13 +32,7 @@ _LARGEST = 1 << 22
 
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
-    """Return the annotations of a dataset's pictures; None without any.
-
-    Args:
-        site: Keeps the result.
-        shown: The dataset.
-        forms: Whether to read samples, so that all have a form.
-    """
+    """Return the annotations of a dataset's pictures; None without any."""
     kept = site.overlays
     key = (shown.number, forms)
     if key not in kept and forms:

@@ -30,14 +30,6 @@ def side_for(wanted: int) -> int:
 def picture_of(shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None) -> Picture:
     """Return the thumbnail of a value. It is made once and kept.
 
-    Args:
-        shelf: Keeps the thumbnails.
-        shown: The dataset.
-        position: Position of the sample.
-        name: The field.
-        side: Largest width and height in pixels, one of `SIDES`.
-        element: An element of a sequence, or a frame of a clip. By default, a tile of several.
-
     Raises:
         KeyError: The sample lacks the field.
         CodecError: The value cannot be decoded, or has no picture.

@@ -147,11 +147,7 @@ def prefix_of(request: Any) -> str:
 
 
 class Pages(ABC):
-    """The handlers of some pages.
-
-    Args:
-        site: Renders pages, and keeps what they share: selections, vectors, tags.
-    """
+    """The handlers of some pages."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

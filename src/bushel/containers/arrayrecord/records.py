@@ -16,11 +16,7 @@ __all__ = ["Records"]
 
 
 class Records:
-    """The records and the blocks of the chunks so far.
-
-    Args:
-        reader: Reads the file.
-    """
+    """The records and the blocks of the chunks so far."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader, self._arrays = reader, GrowingArrays()

@@ -77,13 +77,7 @@ class _Growing:
 
 
 class Table(RowTable):
-    """The table of a file.
-
-    Args:
-        file: The file.
-        schema: Its schema.
-        features: Hugging Face's metadata of columns.
-    """
+    """The table of a file."""
 
     __slots__ = ("_columns", "_compressed", "_dictionaries", "_features", "_file", "_schema", "rows")
 

@@ -236,14 +236,7 @@ def frames_field(spec: Spec) -> Field:
 
 
 def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> dict[str, FieldExtents]:
-    """Return the columns of fields that lie in the meta dicts.
-
-    Args:
-        parsed: The table.
-        text: The text that its offsets refer to.
-        file: Number of the file or block file that contains `text`.
-        fields: The fields; a single field `meta: json` is the dict itself.
-    """
+    """Return the columns of fields that lie in the meta dicts."""
     if [(field.type, field.name) for field in fields] == [("json", "meta")]:
         return {"meta": FieldExtents(fields[0], "json", file, parsed.offset, parsed.length)}
     from bushel._index.builders import FieldBuilder

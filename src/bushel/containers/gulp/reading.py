@@ -37,17 +37,7 @@ def frames_of(parsed: Gmeta) -> tuple[I64, I64]:
 def index_items(
     shard: Shard, files: list[File], text: bytes, parsed: Gmeta, frames: I64, starts: I64, options: ReadOptions
 ) -> ShardIndex:
-    """Return the table of checked items.
-
-    Args:
-        shard: The chunk.
-        files: Its two open files.
-        text: The content of the second one.
-        parsed: The items.
-        frames: Their frames, as `frames_of` returns them.
-        starts: Where the frames of each item start.
-        options: The user's declarations about them.
-    """
+    """Return the table of checked items."""
     table = files[TABLE]
     offset = np.ascontiguousarray(frames[:, 0])
     try:

@@ -88,12 +88,6 @@ def read_starts(
 def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -> PageStarts:
     """Return where the pages of a chunk begin.
 
-    Args:
-        data: Its offset index.
-        chunk: The chunk.
-        rows: Rows of its row group.
-        path: Path of the file, for errors.
-
     Raises:
         FormatError: The index is damaged, or does not fit the chunk.
     """

@@ -20,14 +20,7 @@ __all__ = ["Table", "decoded"]
 
 
 class Table(RowTable):
-    """The table of a file, or of some of its row groups.
-
-    Args:
-        file: The file.
-        footer: Its footer, with those row groups.
-        features: Hugging Face's metadata of columns.
-        first: Number of the first row group in the file.
-    """
+    """The table of a file, or of some of its row groups."""
 
     __slots__ = ("features", "file", "first", "footer")
 

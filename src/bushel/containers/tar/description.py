@@ -69,12 +69,7 @@ class _Saved(msgspec.Struct, omit_defaults=True):
 
 
 def description_in(comment: bytes, path: str) -> Description:
-    """Parse the comment of an archive. A comment of another program gives an empty description.
-
-    Args:
-        comment: The text of the comment.
-        path: The archive's path for warnings.
-    """
+    """Parse the comment of an archive. A comment of another program gives an empty description."""
     if not comment.startswith(_BEGIN):
         return Description()
     version, _, text = comment[len(_BEGIN) :].partition(b" ")

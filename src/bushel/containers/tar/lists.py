@@ -41,10 +41,6 @@ def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None
     Archives of the folder that are not in the list follow, with a warning. A list of wids that names archives elsewhere
     is for others.
 
-    Args:
-        folder: The folder.
-        names: Names of the files and folders in it.
-
     Raises:
         FormatError: The list is damaged, or names files that are missing or of another size.
     """

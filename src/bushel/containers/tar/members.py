@@ -47,12 +47,7 @@ class Member(Struct, frozen=True):
 
 
 class ForwardReader:
-    """Reads a handle from its current position to its end and counts its position.
-
-    Args:
-        handle: The stream.
-        name: The name of the stream in error messages.
-    """
+    """Reads a handle from its current position to its end and counts its position."""
 
     __slots__ = ("_handle", "name", "position")
 

@@ -46,12 +46,7 @@ _WINDOW, _LARGEST = 1 << 18, 1 << 23
 
 
 class _Windows:
-    """Reads the pieces that a scanner needs, and reads ahead when they are adjacent.
-
-    Args:
-        file: The archive.
-        end: Where to stop reading ahead.
-    """
+    """Reads the pieces that a scanner needs, and reads ahead when they are adjacent."""
 
     def __init__(self, file: File, end: int) -> None:
         self._file, self._size, self._end = file, _WINDOW, end
@@ -149,13 +144,7 @@ def first_comment(file: File) -> bytes:
 
 
 def fields_and_names(comment: bytes, declared: Spec | None, path: str) -> tuple[Spec | None, Labels]:
-    """Return the fields to read an archive with, and names of classes, by its comment and by the caller.
-
-    Args:
-        comment: The comment of the archive; empty for most that Bushel has not written.
-        declared: The fields that the caller declares.
-        path: The archive's path for warnings.
-    """
+    """Return the fields to read an archive with, and names of classes, by its comment and by the caller."""
     if not comment:
         return declared, {}
     from bushel.containers.tar.description import description_in

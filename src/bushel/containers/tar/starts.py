@@ -38,10 +38,6 @@ _ABOVE = 4
 def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:
     """Return the regular files of an archive, and its comment. An index of Energon beside it is used and compared.
 
-    Args:
-        archive: The path of the archive.
-        file: The archive.
-
     Raises:
         FormatError: The archive is damaged, or a member is a sparse file.
     """

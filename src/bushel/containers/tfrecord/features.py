@@ -72,13 +72,7 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
 
 
 class FeatureTable:
-    """The fields of a file, which are added one by one.
-
-    Args:
-        file: The file of the records.
-        number: Its number among the files and block files of the shard.
-        blocks: The block files so far.
-    """
+    """The fields of a file, which are added one by one."""
 
     def __init__(self, file: File, number: int, blocks: list[Blocks]) -> None:
         self.file, self.number, self.blocks = file, number, blocks

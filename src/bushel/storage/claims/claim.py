@@ -175,12 +175,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def claims_in(folder: AnyPath, own: Claim) -> dict[str, Holder]:
-    """Return the living holders of the other claims in a folder, by the names of the claims.
-
-    Args:
-        folder: The folder of a claim of this process.
-        own: That claim, which is left out.
-    """
+    """Return the living holders of the other claims in a folder, by the names of the claims."""
     mine = "" if own.path is None else own.path.name
     found: dict[str, Holder | None] = {}
     if isinstance(folder, Path):

@@ -118,10 +118,6 @@ def held_by(path: Path, now: float) -> Holder | None:
     """Return the living holder of a claim; None if the claim does not exist or its holder has ended.
 
     A file that a killed process has prepared for a claim is removed.
-
-    Args:
-        path: The file of the claim.
-        now: The time by the clock of the file system.
     """
     give_up = time.monotonic() + _PATIENCE
     while True:

@@ -98,12 +98,7 @@ def take_object(path: ObjectPath, holder: Holder) -> ObjectClaim | Holder | None
 
 
 def object_held_by(path: ObjectPath, now: float) -> Holder | None:
-    """Return the living holder of a claim; None if the claim does not exist or its holder has ended.
-
-    Args:
-        path: The object of the claim.
-        now: The time by the clock of the store.
-    """
+    """Return the living holder of a claim; None if the claim does not exist or its holder has ended."""
     found = _load(path)
     return None if found is None or _gone(found, now) else found.holder
 
