@@ -185,12 +185,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class _Arrays(Struct, frozen=True):
-    """The arrays of an index.
-
-    Attributes:
-        path: The file, for error messages.
-        named: The arrays by name, with any type and shape.
-    """
+    """The arrays of an index."""
 
     path: str
     named: dict[str, npt.NDArray[Any]]

@@ -37,9 +37,6 @@ class JoinedReader(Reader):
         verify: As for `Reader`.
         incomplete: As for `Reader`.
         joins: The descriptions of the joins.
-
-    Attributes:
-        sides: The other datasets.
     """
 
     def __init__(

@@ -111,12 +111,7 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class RebuildIndex:
-    """Writes the sidecar of a shard if it does not fit, or lacks requested contents.
-
-    Attributes:
-        container: Name of the container.
-        wanted: The contents of the new index.
-    """
+    """Writes the sidecar of a shard if it does not fit, or lacks requested contents."""
 
     container: str
     wanted: Indexing

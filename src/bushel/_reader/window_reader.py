@@ -34,12 +34,6 @@ class WindowReader(Reader):
         selection: Which samples, and which of their fields, the dataset or view has.
         windows: The windows of these samples.
         find: Returns the number of the sample with a key, or None if no sample has it.
-
-    Attributes:
-        base: The reader of the dataset.
-        selection: Its samples and fields.
-        windows: The windows.
-        fields: Its fields, as windows have them.
     """
 
     windows: Windows

@@ -24,11 +24,7 @@ _MOST_SPELLED = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NumberedKeys(Sequence[str]):
-    """Keys of samples that have none of their own, in a container that needs them: their positions in nine digits.
-
-    Attributes:
-        numbers: The positions.
-    """
+    """Keys of samples that have none of their own, in a container that needs them: their positions in nine digits."""
 
     numbers: range
 

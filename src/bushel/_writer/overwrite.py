@@ -94,10 +94,6 @@ class Overwrite:
         target: Path of the dataset to replace, which the caller has claimed. It need not exist.
         sync: Whether to wait until the swap is on disk.
 
-    Attributes:
-        folder: The staging folder.
-        staged: Path of the new dataset in it.
-
     Raises:
         FileExistsError: The target contains other files than a dataset.
     """

@@ -26,13 +26,7 @@ __all__ = ["Target", "check_alone", "check_same_fields", "choose_container", "ho
 
 
 class Target(Struct, frozen=True):
-    """The target of a writer: a folder, or one file.
-
-    Attributes:
-        path: Path of the dataset.
-        container: Its container.
-        single: Whether the dataset is one file.
-    """
+    """The target of a writer: a folder, or one file."""
 
     path: AnyPath
     container: WritableContainer

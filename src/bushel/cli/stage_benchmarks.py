@@ -216,13 +216,7 @@ def _shuffled(dataset: Dataset, fields: Sequence[str] | None) -> Iterator[Sample
 
 
 class _InMemory:
-    """An endless dataset that repeats some stored samples of another one, so that only reading costs nothing.
-
-    Attributes:
-        fingerprint: Empty, since nothing is resumed.
-        keys: Empty, since no key is looked up.
-        spec: The spec of the dataset.
-    """
+    """An endless dataset that repeats some stored samples of another one, so that only reading costs nothing."""
 
     fingerprint = ""
     keys: Sequence[str] = ()

@@ -54,14 +54,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The facts about a shard that are known without its table.
-
-    Attributes:
-        stamp: Its only file.
-        fields: Its fields.
-        labels: Names of classes.
-        sections: Its sections, in the order of samples.
-    """
+    """The facts about a shard that are known without its table."""
 
     stamp: FileStamp
     fields: tuple[Field, ...]

@@ -45,11 +45,7 @@ def read_struct(data: bytes | memoryview) -> tuple[Struct, int]:
 
 
 class _Reader:
-    """Reads values one after another.
-
-    Attributes:
-        at: Offset of the next byte.
-    """
+    """Reads values one after another."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data, self.at = data, 0

@@ -39,13 +39,7 @@ class WrittenSamples(Struct, frozen=True):
 
 
 class ColumnReader(Struct, frozen=True):
-    """Reads columns of a source as `Writer.extend` takes them.
-
-    Attributes:
-        source: The source.
-        listed: Fields whose values are encoded one by one.
-        keyed: Whether samples keep their keys.
-    """
+    """Reads columns of a source as `Writer.extend` takes them."""
 
     source: Columnar
     listed: frozenset[str]

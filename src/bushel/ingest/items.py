@@ -16,13 +16,7 @@ __all__ = ["OrderRange", "StreamItems"]
 
 
 class OrderRange(Struct, frozen=True):
-    """The items of one part: a range of an order over all positions of a source.
-
-    Attributes:
-        order: The order.
-        first: Index of the part's first item in the order.
-        last: Index after its last item.
-    """
+    """The items of one part: a range of an order over all positions of a source."""
 
     order: Order
     first: int

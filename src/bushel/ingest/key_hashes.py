@@ -34,12 +34,7 @@ def ranges_of_hashes(keys: int) -> list[range]:
 
 
 class RepeatedTask(Struct, frozen=True):
-    """Finds hashes that several files have, of some ranges. It can be pickled.
-
-    Attributes:
-        paths: The files.
-        ranges: The ranges of each task.
-    """
+    """Finds hashes that several files have, of some ranges. It can be pickled."""
 
     paths: Sequence[AnyPath]
     ranges: Sequence[range]

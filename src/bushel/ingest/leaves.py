@@ -65,14 +65,7 @@ def load_totals(place: AnyPath, number: int) -> Totals:
 
 
 class LeafTask(Struct, frozen=True):
-    """Publishes the parts of the leaf with a number, and writes its files. It can be pickled, and called twice.
-
-    Attributes:
-        run: The files of the run.
-        parts: Number of parts of the run.
-        size: Number of parts of a leaf.
-        place: Where the files go.
-    """
+    """Publishes the parts of the leaf with a number, and writes its files. It can be pickled, and called twice."""
 
     run: RunFolder
     parts: int

@@ -40,11 +40,7 @@ _ITEMS_IN_PART = 1000
 
 
 class DatasetAt(Struct, frozen=True):
-    """A dataset as source that is opened after the target was claimed, which it may be.
-
-    Attributes:
-        source: Anything that `bushel.open` or `bushel.open_stream` takes.
-    """
+    """A dataset as source that is opened after the target was claimed, which it may be."""
 
     source: Any
 

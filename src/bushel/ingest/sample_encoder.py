@@ -53,14 +53,7 @@ class EncodedSample(Struct, frozen=True):
 
 
 class BadItem(Struct, frozen=True):
-    """An item that cannot be packed.
-
-    Attributes:
-        position: Position in the source.
-        key: Key, if known.
-        path: Origin of the item, if known.
-        error: The reason.
-    """
+    """An item that cannot be packed."""
 
     position: int
     key: str | None

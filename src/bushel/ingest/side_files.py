@@ -183,11 +183,7 @@ class ErrorLog:
 
 
 class ErrorList:
-    """The error log of a part of a run, kept in memory: the record of the part and the run's error log get its lines.
-
-    Attributes:
-        lines: The lines, as JSON in ASCII.
-    """
+    """The error log of a part of a run, kept in memory: the part's record and the run's error log get its lines."""
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
@@ -261,9 +257,6 @@ class PackState:
         root: The dataset's folder, or the folder that contains its file.
         name: Name of the file, or empty.
         plan: The arguments that decide which sample is written where.
-
-    Attributes:
-        path: Path of the file.
     """
 
     def __init__(self, root: AnyPath, name: str, plan: Mapping[str, Any]) -> None:

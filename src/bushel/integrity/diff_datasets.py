@@ -175,12 +175,7 @@ def _hashes(dataset: Dataset) -> U64:
 
 @dataclass(frozen=True)
 class _Values:
-    """One field of all samples of a dataset, without its bytes.
-
-    Attributes:
-        dataset: The dataset.
-        name: The field.
-    """
+    """One field of all samples of a dataset, without its bytes."""
 
     dataset: Dataset
     name: str

@@ -28,13 +28,7 @@ __all__ = ["Place", "discover"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A shard to check.
-
-    Attributes:
-        container: Its container.
-        shard: Its files.
-        erased: Its samples that should be erased, if any.
-    """
+    """A shard to check."""
 
     container: Container
     shard: Shard

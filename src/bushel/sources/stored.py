@@ -126,9 +126,6 @@ class StoredStream(Stream):
 
     Args:
         stream: The stream.
-
-    Attributes:
-        spec: Field to type.
     """
 
     def __init__(self, stream: StreamDataset) -> None:

@@ -29,10 +29,6 @@ class Sink:
 
     The last bytes are buffered. A write that fails, for example on a full disk, leaves the sink as it was: the same
     bytes, and others after them, can be written again.
-
-    Attributes:
-        path: The staged file.
-        position: Bytes written so far.
     """
 
     __slots__ = ("_checked", "_first", "_handle", "_pieces", "_sum", "_waiting", "_written", "path", "position")

@@ -25,11 +25,7 @@ Stage: TypeAlias = Geometry | Warp | Padding
 
 
 class Moves(Struct, frozen=True):
-    """Transforms of places that follow each other, as one transform. It draws what they would draw, in their order.
-
-    Attributes:
-        transforms: The transforms.
-    """
+    """Transforms of places that follow each other, as one transform. It draws what they would draw, in their order."""
 
     transforms: tuple[Spatial | Warping, ...]
 

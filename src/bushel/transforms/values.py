@@ -222,12 +222,7 @@ def takes_rng(transform: Transform) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A transform, and how it is called.
-
-    Attributes:
-        function: The transform.
-        random: Whether it takes `rng`.
-    """
+    """A transform, and how it is called."""
 
     function: Transform
     random: bool

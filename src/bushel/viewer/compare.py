@@ -135,14 +135,7 @@ def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The pairs of a page.
-
-    Attributes:
-        pairs: The pairs.
-        first: Number of candidates before the page.
-        after: Number of candidates up to its end.
-        total: Number of candidates.
-    """
+    """The pairs of a page."""
 
     pairs: list[Pair]
     first: int

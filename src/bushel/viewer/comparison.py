@@ -38,12 +38,7 @@ _DECODED = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two fields.
-
-    Attributes:
-        shown: The dataset.
-        field: Name of the field.
-    """
+    """One of the two fields."""
 
     shown: Shown
     field: str

@@ -56,12 +56,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Overlays:
-    """The annotations of the pictures of a field.
-
-    Attributes:
-        picture: The image field.
-        fields: The fields that annotate it.
-    """
+    """The annotations of the pictures of a field."""
 
     picture: str
     fields: tuple[Overlay, ...]

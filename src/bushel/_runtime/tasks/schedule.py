@@ -20,12 +20,7 @@ _FULL = 3
 
 @dataclass(slots=True)
 class Running:
-    """A task with at least one attempt that runs.
-
-    Attributes:
-        started: When its first attempt that still runs was started.
-        attempts: The attempts that run.
-    """
+    """A task with at least one attempt that runs."""
 
     started: float
     attempts: list[Attempt] = field(default_factory=list)

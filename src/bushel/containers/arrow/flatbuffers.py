@@ -13,12 +13,7 @@ __all__ = ["FlatTable", "root_of"]
 
 @dataclass(frozen=True, slots=True)
 class FlatTable:
-    """A table in a buffer.
-
-    Attributes:
-        data: The buffer.
-        at: Where the table begins in it.
-    """
+    """A table in a buffer."""
 
     data: memoryview
     at: int

@@ -81,13 +81,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of a stream.
-
-    Attributes:
-        columns: Its columns.
-        metadata: Its metadata.
-        end: Where the next message begins.
-    """
+    """The schema of a stream."""
 
     columns: tuple[Column, ...]
     metadata: Mapping[str, str]

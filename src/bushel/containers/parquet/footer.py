@@ -142,14 +142,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The contents of a footer.
-
-    Attributes:
-        rows: Number of rows.
-        fields: The elements of the first level of the schema.
-        groups: The row groups.
-        metadata: Key-value metadata.
-    """
+    """The contents of a footer."""
 
     rows: int
     fields: tuple[Node, ...]

@@ -49,9 +49,6 @@ class Claim:
         covers_run: Whether the claim covers everything that this process writes of the holder's run in parts.
         sync: Whether new folders above the folder of the claim are put on disk.
 
-    Attributes:
-        path: The file or object.
-
     Raises:
         InUseError: Another writer has the claim.
         OSError: The claim cannot be written.
