@@ -96,11 +96,11 @@ def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[Pag
         for number, group in enumerate(footer.groups)
         if group.stop - group.start > 2 * _SECTION and has_index(group)
     }
-    footer = tail or b""
-    first = file.size - len(footer)
+    end = tail or b""
+    first = file.size - len(end)
 
     def read(offset: int, length: int) -> bytes:
-        return footer[offset - first :][:length] if offset >= first else bytes(file.read(offset, length))
+        return end[offset - first :][:length] if offset >= first else bytes(file.read(offset, length))
 
     return dict(zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False))
 
