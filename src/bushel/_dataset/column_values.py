@@ -18,7 +18,7 @@ __all__ = ["ColumnValues"]
 
 
 class ColumnValues(StoredValues):
-    """Samples with columns. No data file is touched to read or compare these."""
+    """Samples with columns. Reading and comparing them touches no data file."""
 
     @property
     def labels(self) -> Labels:

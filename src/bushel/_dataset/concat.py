@@ -19,7 +19,7 @@ __all__ = ["concat", "one_after_another"]
 
 @public()
 def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:
-    """Return several datasets as one, one after another. Their containers and specs may differ.
+    """Concatenate datasets. Their containers and specs may differ.
 
     A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
     up returns the first. `labels` has the class names of all; `bushel.merge` also joins datasets that number the

@@ -1,4 +1,4 @@
-"""`Info`: a dataset in a few numbers."""
+"""`Info`: the facts about a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a dataset that other rooms need beyond its public names: its reader, and positions in the whole dataset."""
+"""Private parts of datasets for other rooms: the reader, and positions in the whole dataset."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reader_of(dataset: Samples) -> Reader:
 
 
 def reader_and_selection(dataset: Samples) -> tuple[Reader, Selection]:
-    """Return the reader of a dataset or view, whose samples are windows in a view of windows, and what it selects."""
+    """Return the reader of a dataset or view, whose samples are windows in a view of windows, and the selection."""
     return dataset._reader, dataset._selection
 
 

@@ -1,4 +1,4 @@
-"""Views of windows: the checks of what a caller asks for, and the view."""
+"""Make views of windows: check the arguments, and return the view."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Mapped(Struct, frozen=True, eq=False):
         return replace(self, dataset=self.dataset.where(condition))
 
     def fields(self, names: Iterable[str]) -> Mapped:
-        """Return a view whose samples have only these fields of what the function returns."""
+        """Return a view whose samples have only these fields of the function's results."""
         return replace(self, kept=tuple(names))
 
     def map(self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None) -> Mapped:
@@ -137,7 +137,7 @@ class Mapped(Struct, frozen=True, eq=False):
 
 
 class _Both(Struct, frozen=True):
-    """One function after another."""
+    """Two functions, one after the other."""
 
     first: Callable[[Sample], Sample]
     second: Callable[[Sample], Sample]
@@ -147,7 +147,7 @@ class _Both(Struct, frozen=True):
 
 
 class _Kept(Struct, frozen=True):
-    """Some fields of what a function returns."""
+    """Some fields of the results of a function."""
 
     function: Callable[[Sample], Sample]
     names: tuple[str, ...]

@@ -263,7 +263,7 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
 
 
 def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
-    """Return the files, and what their repository says of fields."""
+    """Return the files, and the fields that their repository describes."""
     if config is None and split is None and not (isinstance(source, str) and source.startswith("hf://")):
         return source, {}
     from bushel._discovery.repository import split_of

@@ -46,7 +46,7 @@ class ShownSample(dict[str, Any]):
 
 
 class Chosen:
-    """Samples and fields that were chosen of a reader. A view is of the same class."""
+    """Chosen samples and fields of a reader. A view has the same class."""
 
     def __init__(
         self,

@@ -139,7 +139,7 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
 
 
 def _left(dataset: Any, header: _Header, positions: I64, keys: Strings) -> I64:
-    """Return the samples of a stale view that are still there, by their keys."""
+    """Return the samples of a stale view that still exist, by their keys."""
     if not len(keys) and header.samples:
         raise StateError("the view is stale, and its samples have no keys by which they could be found again")
     wanted = keys.tolist()

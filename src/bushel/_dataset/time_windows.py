@@ -1,4 +1,4 @@
-"""Windows by time: each frame of an episode with its neighbours, given in seconds before and after it."""
+"""Windows by time: each frame of an episode with its neighbours, at given distances in seconds."""
 
 from __future__ import annotations
 

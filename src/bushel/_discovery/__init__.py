@@ -1,1 +1,1 @@
-"""Finding datasets: the dataset at a path, whether it is complete, and the table of each of its shards."""
+"""Discovery: the dataset at a path, its completeness, and the table of each of its shards."""

@@ -97,7 +97,7 @@ def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
 
 
 def still_there(shards: Sequence[Shard]) -> list[Shard]:
-    """Return the shards whose files are on a server that cannot list them."""
+    """Return the listed shards whose files exist, on a server that cannot list folders."""
     from bushel._runtime.parallel import parallel_map
 
     def is_there(shard: Shard) -> bool:

@@ -1,6 +1,6 @@
-"""The choices of the caller of `bushel.open`: types of fields, which files cannot name if they run code; an index.
+"""Options of the caller of `bushel.open` for tables: types and names of fields, and treatment of a missing index.
 
-Every table that a dataset is read with passes through `Asked.table`, wherever it comes from.
+Every table that is used for reading passes through `Asked.table`. Only the caller can name types that run code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ POLICIES = get_args(IndexPolicy)
 
 
 class Asked(Struct, frozen=True):
-    """The types that the caller names.
+    """The types and names of fields that the caller of `bushel.open` gives.
 
     Attributes:
         spec: The fields that the caller declares, whose codecs are used as they are.
@@ -43,7 +43,7 @@ class Asked(Struct, frozen=True):
     names: Mapping[str, str] = field(default_factory=dict)
 
     def field(self, known: Field) -> Field:
-        """Return a field of a file as it is read."""
+        """Return a field with the type with which it is read."""
         if (named := self.spec.get(known.name)) is not None:
             return named
         from bushel._index.file_spec import asked_for, without_code

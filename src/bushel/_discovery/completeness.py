@@ -61,7 +61,7 @@ class Incomplete(Struct, frozen=True):
     advice: str = HOW_TO_COMPLETE
 
     def describe(self, samples: int) -> str:
-        """Return the state in words: `40 of 100 samples are there`."""
+        """Return the state in words, such as `40 of 100 samples are there`."""
         if self.missing_parts:
             shown = ", ".join(self.missing_parts[:3]) + ", …" * (len(self.missing_parts) > 3)
             return f"{samples:,} samples are there, and the parts {shown} are missing"

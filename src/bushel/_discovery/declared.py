@@ -1,4 +1,4 @@
-"""The fields that the caller of `bushel.open` declares: they replace fields of the same names; the others stay."""
+"""The fields that the caller of `bushel.open` declares: they replace the fields of the same names."""
 
 from __future__ import annotations
 

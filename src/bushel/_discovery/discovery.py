@@ -1,4 +1,4 @@
-"""Discovery: from a path or pattern to the container and the files of a dataset, and whether they are all there."""
+"""Discovery: find the container and the files of the dataset at a path or pattern, and missing files."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _similar(path: AnyPath) -> str:
 
 
 def _parts_of_file(path: AnyPath) -> str | None:
-    """Return advice to open the parts if this file was packed in parts, else None."""
+    """Return advice to open the folder of parts if this file was packed in parts, else None."""
     if not isinstance(path, Path) or not path.suffix:
         return None
     pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
@@ -397,7 +397,7 @@ def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None
 
 
 def _is_empty(part: AnyPath) -> bool:
-    """Return whether a local folder contains nothing but what writers leave beside a dataset."""
+    """Return whether a local folder contains only files that writers leave beside a dataset."""
     if not isinstance(part, Path) or not part.is_dir():
         return False
     with os.scandir(part) as entries:

@@ -1,4 +1,4 @@
-"""The folders that writers use: of the parts of a run, of its plan, and of a dataset that replaces another one.
+"""The folders that writers use: for the parts of a run, for its plan, and for a dataset that replaces another one.
 
 The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that folder, the
 name of a shard begins with the name of its part: `part-00007/000000.tar`.

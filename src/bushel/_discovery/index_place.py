@@ -28,7 +28,7 @@ INDEX_FILE = "bushel.index"
 """The key of the metadata in the footer of an exported index (`Dataset.export_index`)."""
 
 SUFFIX = ".parquet"
-"""How the name of an exported index ends."""
+"""Suffix of an exported index."""
 
 _TAIL = 8
 """Bytes at the end of a Parquet file: the length of its footer, and `PAR1`."""

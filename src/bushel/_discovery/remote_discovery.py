@@ -62,7 +62,7 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
 
 
 def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
-    """Return a function that loads manifests, each once. Those that are certainly needed are requested now.
+    """Return a function that loads manifests, each once. Manifests that are certainly needed are requested now.
 
     So they are there when the folder has been listed.
     """

@@ -1,4 +1,4 @@
-"""Datasets that are repositories of the Hugging Face Hub: from a configuration and a split to paths of files.
+"""Datasets that are repositories of the Hugging Face Hub: find the files of a configuration and a split.
 
 It serves `hf://datasets/org/name`, and local copies of such repositories.
 """

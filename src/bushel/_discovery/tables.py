@@ -1,10 +1,10 @@
-"""The table of one shard: read from its sidecar and bound to the files, or made from the files, and kept.
+"""The table of one shard: read from its sidecar and bound to the files, or made from the files and stored.
 
 A table is bound to files by their sizes and stamps. A stamp is the CRC-32 of a few blocks of a file; the times of files
 save computing it. A table whose files were copied, touched or unpacked is therefore still used.
 
-A table whose files have changed is not used to read. If it has checksums, it is not replaced by one without, and not by
-one with other checksums unless the user says so.
+A table whose files have changed is not used to read. If it has checksums, it is not replaced by a table without
+checksums, or with other ones, unless the user asks for it.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ def same_files(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
 
 
 def bind(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> tuple[FileStamp, ...] | None:
-    """Return the entries of a table's files with the times of now if the table describes the files, else None.
+    """Return the entries of a table's files with their current times if the table describes the files, else None.
 
     Files of the recorded size and time are not read. Where a time differs, the stamp decides. An object in a store is
     another one if its ETag is another one. A table that was copied to a store is valid if the sizes agree and it was

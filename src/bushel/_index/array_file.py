@@ -1,4 +1,4 @@
-"""Writing named arrays as a safetensors file piece by piece, for tables that are too large to copy in memory.
+"""Write named arrays as a safetensors file in pieces, for tables that are too large to copy in memory.
 
 `safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors): 8 bytes of length, a
 header of JSON, and the arrays, ordered by type and name.

@@ -1,4 +1,4 @@
-"""Taking the values of samples out of a table: columns, seek tables and segments say much about what they are of."""
+"""Remove the values of samples from a table: columns, seek tables and segments reveal much about them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ __all__ = ["FieldBuilder", "IndexBuilder"]
 
 @public("bushel.containers")
 class FieldBuilder:
-    """A column under construction. It grows row by row, and its last rows can be removed again."""
+    """The extents of a field under construction. They grow row by row, and the last rows can be removed again."""
 
     __slots__ = ("absent", "codec", "crc32", "field", "file", "length", "offset", "starts")
 
@@ -78,7 +78,7 @@ class FieldBuilder:
             self.absent.frombytes(absent.astype(np.int8).tobytes())
 
     def miss(self, samples: int) -> None:
-        """Add samples that lack this field."""
+        """Add a number of samples that lack this field."""
         for sample in range(samples):
             self.mark_absent()
             self.close_sample(sample)

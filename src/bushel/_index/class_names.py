@@ -1,4 +1,4 @@
-"""Names of classes: what the numbers in a label field stand for. Nothing here does I/O.
+"""Names of classes for the numbers in a label field. Nothing here does I/O.
 
 `{"label": ("cat", "dog")}` means that a sample with the label 1 shows a dog. An empty name stands for a number that no
 class has. Names are kept in the index of each shard and in the manifest. They only grow at the end, so the names in an
@@ -60,7 +60,7 @@ def labels_of_fields(labels: Labels, names: Iterable[str]) -> Labels:
 
 
 def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Return names as they are kept.
+    """Check names, and return them in the stored form.
 
     Raises:
         SpecError: A name is not text or is too long, two classes have the same name, or there are too many.
@@ -97,7 +97,7 @@ def _one(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def numbered(names: Sequence[str]) -> dict[str, int]:
-    """Return names to their numbers."""
+    """Return a mapping of names to their numbers."""
     return {name: number for number, name in enumerate(names) if name}
 
 

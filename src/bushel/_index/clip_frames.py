@@ -1,4 +1,4 @@
-"""Frames of clips in the index: where each packet of a clip is, so that some frames are read without the others.
+"""Places of the packets of clips, so that single frames can be read.
 
 `ClipFrames` is the part of a column; docs/video.md specifies its arrays. `scans` makes it. Nothing here does I/O.
 """

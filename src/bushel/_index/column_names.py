@@ -1,4 +1,4 @@
-"""Names of columns: which column a name means in a dataset with given fields. Pure: no I/O.
+"""Resolve the names of columns in a dataset with given fields. Pure: no I/O.
 
 `label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are properties of a value,
 or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has, and
@@ -52,7 +52,7 @@ _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "r
 _ARRAYS = ("array", "npy")
 _MAPS = ("json", "msgpack", "tree")
 _Kind = Literal["value", "image", "clip", "sound", "array", "member", "length", "bytes", "other"]
-"""The content of a field: what can be read of it, or the values of a codec that a user has registered."""
+"""The content of a field, which decides its possible columns, or the values of a registered codec."""
 _PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
     "image": ("width", "height", "channels", "format", "exif_orientation"),
     "clip": ("frames", "duration", "fps"),

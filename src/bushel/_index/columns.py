@@ -42,7 +42,7 @@ BOOL, INT, FLOAT, TEXT = 1, 2, 4, 8
 """Types of values in `Column.types`; 0 stands for a missing value."""
 
 Kind = Literal["bool", "int", "uint", "float", "text"]
-"""The kind of values. `uint` has numbers beyond int64, and is rare."""
+"""The kind of values. `uint` is only used for numbers beyond int64."""
 
 NUMBERS: dict[str, type[np.generic]] = {
     "bool": np.bool_,

@@ -1,4 +1,4 @@
-"""The wanted contents of the index of a shard beside extents, found by reading values: scans, and columns."""
+"""The wanted contents of a shard's index besides extents: scans and columns, which are made by reading values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Contents"]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The wanted contents of an index beside extents.
+    """The wanted contents of an index besides extents.
 
     Attributes:
         scans: Segments and seek tables of JPEGs, and packets of clips.
@@ -65,7 +65,7 @@ class Contents:
     def add_to(
         self, index: ShardIndex, files: ValueFiles, before: ShardIndex | None = None, *, all_frames: bool = False
     ) -> ShardIndex:
-        """Return a table with what it lacks of this. Values are read.
+        """Return a table with the contents that it lacks. Values are read.
 
         Args:
             index: The table.

@@ -1,4 +1,4 @@
-"""Masks of elements of values, one for all samples or one for each sample, and their rows. Pure: no I/O."""
+"""Requested elements of values, the same for all samples or not, and their rows in the table. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tupl
 
 
 class Ranges(Struct, frozen=True, eq=False):
-    """Elements that are counted from another place in every sample of a batch, such as the elements of windows.
+    """Elements that start at a different place in every sample of a batch, such as the elements of windows.
 
     Attributes:
         start: int64[n], the element of each sample that offsets are counted from.

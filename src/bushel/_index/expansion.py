@@ -1,4 +1,4 @@
-"""How much blocks expand for each byte that is read, in any order of the samples. Pure: no I/O."""
+"""Expanded bytes for each byte that is read, for any order of the samples. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codecs and specs that files bring along. A codec that runs code is only used if the caller asks for it.
+"""Codecs and specs that are named in files. A codec that runs code is only used if the caller asks for it.
 
 A file that names such a codec, in a table, a manifest or a `spec.json`, gives the stored bytes: its name becomes that
 of the codec `stored(…)` of it. `asked_for` is the reverse, for callers who allow it.
@@ -15,7 +15,7 @@ __all__ = ["asked_for", "from_file", "is_withheld", "spec_from_file", "without_c
 
 
 def asked_for(codec: str) -> str:
-    """Return the codec that a caller who allows codecs that run code gets: `pickle` for `stored(pickle)`.
+    """Return the codec for callers who allow codecs that run code: `pickle` for `stored(pickle)`.
 
     Examples:
         >>> from bushel._index.file_spec import asked_for
@@ -34,7 +34,7 @@ def without_code(field: Field) -> Field:
 
 
 def spec_from_file(spec: Mapping[str, str]) -> Spec:
-    """Parse a spec that a file brings along.
+    """Parse a spec from a file.
 
     Raises:
         SpecError: It is malformed.

@@ -24,7 +24,7 @@ _CHUNK = 1024
 
 
 class IndexedShard(Protocol):
-    """A shard with an index: what key lookup and the Arrow export need of it."""
+    """A shard with an index: the part of it that key lookup and the Arrow export use."""
 
     @property
     def samples(self) -> int:
@@ -148,7 +148,7 @@ class KeyTable(KeyLookup, frozen=True):
 
 
 class StoredKeyTable(KeyLookup, frozen=True):
-    """A lookup with the shard of every hash's sample, as the key file has it. The keys of that shard have the sample.
+    """A lookup by the key file, which has the shard of each hash. The keys of that shard give the sample.
 
     Attributes:
         shard_numbers: uint32[keyed samples], the place in `shards` of each hash's shard.

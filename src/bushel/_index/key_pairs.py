@@ -1,4 +1,4 @@
-"""Which samples of two datasets have the same key: by sorted hashes, so that ten million take seconds. Pure: no I/O."""
+"""Match the samples of two datasets with the same key, by sorted hashes: ten million take seconds. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """Hashes that others are looked up in.
+    """Sorted hashes in which other hashes are looked up.
 
     Attributes:
         hashes: uint64[n], ascending.

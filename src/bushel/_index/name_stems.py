@@ -1,4 +1,4 @@
-"""Names of samples up to the first dot of their last part: what a path and the key of its file have in common.
+"""Stems of names: the part up to the first dot of the last component, which a path and the key of its file share.
 
 Nothing here does I/O.
 """
@@ -14,7 +14,7 @@ __all__ = ["hashes_of_stems", "stem", "text_of"]
 
 
 _AT_ONCE = 1 << 20
-"""Names that are looked at together, so that many take little memory."""
+"""Names that are hashed together, so that many names take little memory."""
 
 _DOT, _SLASH = ord("."), ord("/")
 

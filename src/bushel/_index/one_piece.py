@@ -1,4 +1,4 @@
-"""Values of block files that lie in one piece of a real file, as they are. Pure: no I/O."""
+"""Values of block files that lie uncompressed in one piece of a real file. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of values a batch needs: packets of clips, rows of arrays. Pure: no I/O."""
+"""Plan the parts of values that a batch needs: packets of clips, rows of arrays. Pure: no I/O."""
 
 from __future__ import annotations
 

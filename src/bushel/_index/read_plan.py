@@ -1,4 +1,4 @@
-"""Read plans: which extents a batch of samples needs, and which value each extent is. Pure: no I/O."""
+"""Read plans: the extents that a batch of samples needs, and the value of each extent. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64)
 def plan_kernel(
     groups: Sequence[Group], samples: int, wanted: Mapping[str, Elements], checked: Collection[int]
 ) -> tuple[list[Any], list[tuple[int, int]]] | None:
-    """Plan the read of plain fields of local shards by `read_samples`, which takes tables as they are.
+    """Plan the read of plain fields of local shards by the kernel `read_samples`, which takes whole tables.
 
     Args:
         groups: The batch, by shard.

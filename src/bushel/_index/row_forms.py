@@ -1,4 +1,4 @@
-"""Where the rows of arrays lie that have headers of their own, such as .npy files. Pure: no I/O.
+"""Places of the rows of arrays that have headers of their own, such as .npy files. Pure: no I/O.
 
 The header of an array says where its rows are. Arrays of one field nearly always have headers of one length and rows of
 one size, so that a few examples show which bytes to read of the others. Their headers are read with the rows, and a
@@ -17,7 +17,7 @@ _MOST = 64  # examples: where the form depends on the size, those at its steps
 
 
 class RowForms:
-    """The forms of the arrays of one field in one shard, as far as they are known. Threads share it."""
+    """The known forms of the arrays of one field in one shard. Threads share it."""
 
     def __init__(self) -> None:
         self._known: list[tuple[int, RowForm | None]] = []

@@ -1,4 +1,4 @@
-"""Sidecars that an older Bushel wrote before there were block files: what they had instead becomes block files.
+"""Conversion of sidecars of version 1, which older versions of Bushel wrote: their special arrays become block files.
 
 Version 1 had `__inline__`, the bytes of extents of file -1, and `FIELD.fragments` (int64[3, k]: row, start and length
 in the record) for fields of records in several parts, whose extents are of the whole record.

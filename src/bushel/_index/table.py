@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 MISSING = -1
-"""Length of a field that a sample lacks."""
+"""Stored length of a field that a sample lacks."""
 
 _CHECKED_AT_ONCE = 1 << 20
 """Rows that are checked together, so that checking a large table takes little memory."""

@@ -27,7 +27,7 @@ from bushel.storage.objects.blockcache import BlockCache
 __all__ = ["cache_of_tables", "has_table", "keep_table", "kept_table"]
 
 _LAYOUT = 2
-"""Number of the rules by which containers make tables. It changes when they would make another one of the same file."""
+"""Version of the scanners of containers. It changes when they would make another table from the same file."""
 _USUAL_SIZE = "2GB"
 
 

@@ -29,7 +29,7 @@ Scanned = Literal["segments", "frames", "seek"]
 
 @dataclass(frozen=True, slots=True)
 class ValueScan(Generic[T]):
-    """One kind of knowledge about stored values.
+    """One kind of scan of stored values.
 
     Attributes:
         attribute: The attribute of `FieldExtents` that holds it.
@@ -47,7 +47,7 @@ class ValueScan(Generic[T]):
         return [name for name, column in index.fields.items() if self.fits(column)]
 
     def add(self, index: ShardIndex, file_of: Callable[[int], File], before: ShardIndex | None = None) -> ShardIndex:
-        """Return the index of a shard with what its fields lack. Values are read once.
+        """Return the index of a shard with the missing arrays of this kind. Values are read once.
 
         Args:
             index: The table of the shard.

@@ -1,1 +1,1 @@
-"""Reading: shards of a dataset in order, and from positions in it to samples, columns and keys."""
+"""Reading samples, columns and keys by their positions in a list of shards."""

@@ -1,4 +1,4 @@
-"""From stored bytes to samples: joined parts of clips, decoded values, and the samples that they make up."""
+"""Make samples from stored bytes: join the parts of clips, decode values, and collect them in samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards with the names of classes and the types that the repository of their files gives, and not the files."""
+"""Shards with names of classes and types from the metadata of their repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same work for every shard: in threads, or on an engine."""
+"""Call a function for every shard, in threads or on an engine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Arithmetic and comparisons of columns, with the results of Python's own numbers. Pure: no I/O.
 
-Operands are arrays of bool, int64, uint64, float64 or Python objects, and Python's own values. NumPy computes what it
-computes exactly as Python does; integers that leave 64 bits, and comparisons of large ones with floats, are done by
-Python, element by element.
+Operands are arrays of bool, int64, uint64, float64 or Python objects, and Python's own values. NumPy computes where its
+results equal Python's. Python computes, element by element, integers that leave 64 bits and comparisons of large
+integers with floats.
 """
 
 from __future__ import annotations

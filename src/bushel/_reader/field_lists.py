@@ -1,4 +1,4 @@
-"""The values of fields of a batch, a list for each field: what a batch is made of that needs no samples."""
+"""The values of fields of a batch, one list for each field, for batches that are made without samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields in a few numbers: how many values they have, and of what sizes. Only the index is read."""
+"""Summary of fields: numbers and sizes of their values. Only the index is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FieldSummary", "summarise"]
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """One field over all samples.
+    """The summary of one field.
 
     Attributes:
         name: Name of the field.

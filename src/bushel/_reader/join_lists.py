@@ -1,7 +1,7 @@
 """Joins by a field that holds lists of names: a sample has a partner for each of its names, and lists of their values.
 
 The values stay where they are. One block file has the files and block files of all shards that hold values, one after
-another, and each list is a sequence of extents in it. So lists are read, checked and written as other sequences are.
+another, and each list is a sequence of extents in it. So lists are read, checked and written like other sequences.
 """
 
 from __future__ import annotations

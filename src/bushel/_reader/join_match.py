@@ -1,4 +1,4 @@
-"""Which samples of two datasets belong together: those with equal names, or with equal stems of names."""
+"""Match the samples of two datasets by equal names, or by equal stems of names."""
 
 from __future__ import annotations
 

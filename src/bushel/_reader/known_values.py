@@ -1,7 +1,7 @@
-"""Values of fields that the index holds as columns, so that no data file has to be read for them.
+"""Field values that are taken from columns of the index instead of the data files.
 
 Only columns that hold exactly what decoding gives are used: numbers of the codecs for numbers, and texts of `utf8`.
-What a column lacks (a text that is too long for it, a damaged value) is read.
+Values that a column lacks (long texts, damaged values) are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The lists of the shards of a folder: the manifest, and the list of shards, by which very many of them open."""
+"""The lists of a folder's shards: the manifest, and the list of shards by which large datasets open."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _HELD = 4096
 """Number of shards whose tables stay mapped. A process may have some 65,000 mappings."""
 
 _SETTLED_NS = 2_000_000_000
-"""A file whose last modification is this long ago shows any later one: clocks of file systems have steps."""
+"""Age of a modification time from which a later change is sure to have another time: file system clocks have steps."""
 
 
 class ListedShards(Listing):
@@ -108,7 +108,7 @@ class ListedShards(Listing):
 
 
 def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: Asked) -> list[OpenShard]:
-    """Return shards with what the manifest says of them. Each is compared with its files when it is first read."""
+    """Return shards with the facts in the manifest. Each is compared with its files when it is first read."""
     fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
     entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
     return [

@@ -1,4 +1,4 @@
-"""Finding the bytes of elements of values that have an outline: a few bytes of each value are looked at first."""
+"""Find the bytes of elements of values that have an outline, by first reading a few bytes of each value."""
 
 from __future__ import annotations
 

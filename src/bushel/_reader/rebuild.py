@@ -1,4 +1,4 @@
-"""Write the index of a shard again: what `bushel.index` does with each shard."""
+"""Write the index of a shard again, for `bushel.index`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Indexing:
 
 
 def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardIndex, bool]:
-    """Write the sidecar of a shard, unless it fits and has all that is wanted.
+    """Write the sidecar of a shard, unless it fits and has all wanted contents.
 
     Returns:
         The table, and whether data of the shard were read to make it.

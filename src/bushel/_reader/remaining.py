@@ -1,4 +1,4 @@
-"""The positions that remain of a dataset from which samples were removed."""
+"""The remaining positions of a dataset from which samples were removed."""
 
 from __future__ import annotations
 

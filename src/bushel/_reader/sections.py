@@ -101,7 +101,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
 
 
 def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
-    """Say how much of a remote dataset will be read to find where its samples are."""
+    """Log how much of a remote dataset will be read to find its samples."""
     if (size := unread_bytes(shards)) and shards:
         log_warning(
             "%s has no index: up to %s bytes are read when their samples are needed. `bushel index` reads them once",

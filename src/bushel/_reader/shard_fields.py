@@ -1,4 +1,4 @@
-"""Shards as they are read by callers who want only some of their fields, or other types or names of them."""
+"""Shards restricted to some fields, or with other types or names of fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
 
 
 def asking(shard: OpenShard, asked: Asked) -> OpenShard:
-    """Return a shard as it is read by a caller who says this about its fields."""
+    """Return a shard with the types and names of fields that a caller gives."""
     index = asked.table(shard.index) if shard.loaded else None
     return replace(shard, fields=tuple(map(asked.field, shard.fields)), asked=asked, _index=index)
 

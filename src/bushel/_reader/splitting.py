@@ -1,4 +1,4 @@
-"""Divide the samples of a dataset by shares, also so that every class has its share in each part."""
+"""Divide the samples of a dataset by shares, optionally within each class."""
 
 from __future__ import annotations
 

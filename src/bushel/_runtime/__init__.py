@@ -1,1 +1,1 @@
-"""Shared machinery: orders, the one parallel map, processes, progress, tasks on engines, calls of the system."""
+"""Shared code of all rooms: orders, the parallel map, worker processes, progress, tasks on engines, system calls."""

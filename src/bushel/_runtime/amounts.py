@@ -1,4 +1,4 @@
-"""Numbers for people to read: bytes, and numbers with their nouns."""
+"""Formatting of numbers for people: sizes in bytes, and numbers with nouns."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ _VALUES = {
     "BUSHEL_PORTABLE": ("1", "0", ""),
     "BUSHEL_SIMD": ("scalar", ""),
 }
-"""Variables with few values, and these. The values of others are checked where they are used."""
+"""Variables with a fixed set of values, and that set. Other values are checked where they are used."""
 
 _OF_KUBERNETES = ("BUSHEL_SERVICE_", "BUSHEL_PORT_")
-"""Beginnings of the names that pods get beside a service called `bushel`, which also gives `BUSHEL_PORT`."""
+"""Prefixes of variables that Kubernetes sets in pods if a service is called `bushel`; it also sets `BUSHEL_PORT`."""
 
 
 def warn_of_mistakes(settings: Collection[str]) -> None:

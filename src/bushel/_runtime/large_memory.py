@@ -1,4 +1,4 @@
-"""Memory of expanded blocks that is used again.
+"""Reuse of the memory of expanded blocks.
 
 Fresh memory costs a page fault for every 4 KiB that is first written, about as much as copying it.
 """
@@ -24,7 +24,7 @@ _free: deque[mmap.mmap] = deque()  # the garbage collector appends to it, in any
 
 
 def room_for(size: int) -> npt.NDArray[np.uint8]:
-    """Return uint8[size] with arbitrary contents. Memory of a large one is used again when it is garbage."""
+    """Return uint8[size] with arbitrary contents. A large array's memory is reused after its end."""
     if size < _LARGE or (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
         return np.empty(size, np.uint8)
     whole = np.frombuffer(memory, np.uint8)
@@ -45,7 +45,7 @@ def _take(size: int) -> mmap.mmap | None:
 
 
 def fresh_memory(size: int) -> mmap.mmap | None:
-    """Return `size` bytes of zeros, in huge pages where there are some; None if memory is exhausted."""
+    """Return `size` bytes of zeros, in huge pages where the system has them; None if memory is exhausted."""
     try:  # private, so that a forked process writes into pages of its own
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:

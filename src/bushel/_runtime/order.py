@@ -1,8 +1,8 @@
 """Orders: the sample at each position of an epoch.
 
 An order is a pure, vectorised function of (seed, epoch, position) without state, so any rank can start anywhere in an
-epoch at no cost. `docs/order.md` specifies all orders for other languages, with test vectors. What an order yields
-never changes under a version number: a change needs another `ORDER_VERSION`.
+epoch at no cost. `docs/order.md` specifies all orders for other languages, with test vectors. The samples of an order
+never change under a version number: a change needs another `ORDER_VERSION`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ORDER_VERSION = 1
 
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
 BUCKETS, TOGETHER, PACKS, WINDOWS = 7, 8, 9, 10
-"""Uses of the keys of batches of similar samples (their order, and the samples of a bucket), of rows of packs, and of
+"""Uses of derived keys: the order of batches of similar samples, the samples of a bucket, rows of packs, and
 random windows."""
 
 
@@ -62,7 +62,7 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
 
 
 class _OnceEach(Struct, frozen=True):
-    """An order with every sample once in every epoch."""
+    """Base of the orders that contain every sample once in every epoch."""
 
     samples: int
     seed: int = 0
@@ -316,7 +316,7 @@ class Mixed(Struct, frozen=True):
 
 
 class Weighted(Struct, frozen=True, eq=False):
-    """Random samples, each with a probability in proportion to its weight, with replacement.
+    """Random samples with replacement. The probability of a sample is proportional to its weight.
 
     Attributes:
         sums: float64[samples], the sums of the weights up to each sample, ascending. The last one is above 0.
@@ -379,7 +379,7 @@ class Weighted(Struct, frozen=True, eq=False):
 
 
 class Balanced(Struct, frozen=True, eq=False):
-    """Samples of every class equally often. A class starts again only after all of its samples were drawn.
+    """Samples of every class equally often. A class repeats its samples only after all of them were drawn.
 
     It is a `Mixed` order of the classes, in which all have the same share.
 
@@ -422,6 +422,6 @@ class Balanced(Struct, frozen=True, eq=False):
 _SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
 _AT_A_TIME = 1 << 16  # draws whose numbers stay in the processor's cache
 _BALANCED_BLOCK = 4096
-"""Draws, at least, within which every class has exactly its share."""
+"""Smallest number of draws in which every class has exactly its share."""
 
 Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced

@@ -280,7 +280,7 @@ class _Task(Generic[T, U]):
         self.result: Result[U] = Result()
 
     def __call__(self) -> None:
-        """Do the work. This is what consumers submit."""
+        """Do the work. Consumers submit this call to the threads."""
         self._tasks.work_on(self)
 
 
@@ -288,7 +288,7 @@ _NOTHING: Any = object()
 
 
 class _Tasks(Generic[T, U]):
-    """The items of a map on their way to the consumer.
+    """The items of a map that are drawn but not yet consumed.
 
     Items are drawn by the consumer, which submits a task for each, or by the threads: each thread draws and works
     (`serve`) until the limit is reached. It then returns, and is submitted again when there is.
@@ -344,7 +344,7 @@ class _Tasks(Generic[T, U]):
             del task
 
     def work_on(self, task: _Task[T, U]) -> None:
-        """Set the result of a task."""
+        """Call the function with an item, and set the result of its task."""
         weight = task.cost
         try:
             result = self._work(task.item)

@@ -25,7 +25,7 @@ class _OfMainScriptError(Exception):
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler that stops at what a fresh interpreter cannot import."""
+    """A pickler that stops at objects which a fresh interpreter cannot import."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, FunctionType | type) and obj.__module__ == "__main__":
@@ -62,7 +62,7 @@ def pickle_for_worker(job: Any, content: str) -> bytes:
 
 
 def pickle_for_parent(result: Any) -> bytes:
-    """Pickle what a worker process has made, with protocol 5.
+    """Pickle the result of a worker process, with protocol 5.
 
     Objects of classes that the parent's main script defines become objects of these classes there.
 

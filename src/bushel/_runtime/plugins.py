@@ -16,7 +16,7 @@ __all__ = ["broken_plugin", "has_plugin", "load_plugin", "plugin_names"]
 
 @cache
 def _entry_points(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name. The first package that has a name gets it, as in Python's own search.
+    """Return the entry points of a group by name. The first package on the search path wins.
 
     Looking through the installed packages takes tens of milliseconds, so nothing calls this before it must.
     """
@@ -39,7 +39,7 @@ def has_plugin(group: str, name: str) -> bool:
 
 
 def load_plugin(group: str, name: str) -> Any:
-    """Import what an installed package adds under a name.
+    """Import the object that an installed package adds under a name.
 
     Raises:
         KeyError: No package adds it.
@@ -53,7 +53,7 @@ def load_plugin(group: str, name: str) -> Any:
 
 
 def broken_plugin(group: str, name: str, problem: str) -> UnsupportedError:
-    """Return the error about something that was imported and cannot be used."""
+    """Return the error about an imported plugin that cannot be used."""
     return _broken(group, _entry_points(group)[name], problem)
 
 

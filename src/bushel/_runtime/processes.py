@@ -1,6 +1,6 @@
 """Worker processes: fresh interpreters that work for this one, for the loader and for packing.
 
-They are started, not forked: locks, threads and open files of the parent do not get into them. The parent's main script
+They are started, not forked, so they inherit no locks, threads or open files. The parent's main script
 is not run again, so it needs no `if __name__ == "__main__"`. A worker process ends when its socket closes, however the
 parent ends.
 """
@@ -173,7 +173,7 @@ class Channel:
 
 
 def answer(descriptor: int, reply: Callable[[Any, memoryview], object]) -> None:
-    """Be a worker process: answer the parent at the other end of a socket, until it closes its end.
+    """Main loop of a worker process: answer the parent's messages until it closes the socket.
 
     Args:
         descriptor: The socket.

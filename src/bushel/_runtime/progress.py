@@ -1,4 +1,4 @@
-"""Progress of a long run: what `progress=` callbacks are given, and the bar that terminals and notebooks show."""
+"""Progress of a long run: the argument of `progress=` callbacks, and the bar in terminals and notebooks."""
 
 from __future__ import annotations
 

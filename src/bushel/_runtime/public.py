@@ -1,7 +1,7 @@
 """Public names: imported by packages when they are first used, shown in pickles and messages, and called by users.
 
-A pickle names a class by its `__module__`. A public class is named by the module from which users import it, so that a
-pickle of today is read after its file has moved.
+A pickle names a class by its `__module__`. A public class is named by the module from which users import it, so that
+existing pickles can be read after its file has moved.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def check_flags(**flags: Any) -> None:
 
 
 class _Definition:
-    """Leads `inspect.unwrap` from a class to one like it that names the file. Instances and subclasses wrap nothing.
+    """Descriptor that leads `inspect.unwrap` from a class to a similar one that names the file; not for instances.
 
     `inspect` looks for the source of a class in the file of its module; for a class that wraps another, in the file of
     the other one's.

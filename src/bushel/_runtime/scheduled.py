@@ -1,8 +1,8 @@
 """The order of a mixture with a schedule: weights that change with the number of samples drawn.
 
-Draws are divided into blocks. The sets of a block follow each other so evenly that at every place of it, each set has
-its share to within one draw. So shares are exact at every point, also where they change, and the draws before a
-change does not depend on it. `docs/order.md` specifies all of it. Nothing here does I/O.
+Draws are divided into blocks. Within a block, the sets alternate so evenly that each set has its share at every place,
+to within one draw. Therefore shares are exact at every point, also where they change, and the draws before a change do
+not depend on it. `docs/order.md` specifies the order. Nothing here does I/O.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order that a user asks for with `shuffle=` and `seed=`."""
+"""The order that `shuffle=` and `seed=` choose."""
 
 from __future__ import annotations
 

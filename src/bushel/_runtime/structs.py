@@ -1,7 +1,7 @@
 """Values with named fields, whose classes are made in 10 µs.
 
 A dataclass compiles four functions for its class, which takes half a millisecond, and the first sample of a process
-needs forty classes. So those on its way are structs of msgspec. To callers, `dataclasses.replace`, `fields`, `asdict`
+needs forty classes. So classes on that path are structs of msgspec. To `dataclasses.replace`, `fields`, `asdict`
 and `inspect.signature`, they are like dataclasses.
 """
 

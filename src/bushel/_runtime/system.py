@@ -37,7 +37,7 @@ def _portable() -> bool:
 
 @cache
 def keep_freed_memory() -> None:
-    """Let the C library keep the memory of freed values, of stored bytes and decoded frames, for the next ones.
+    """Let the C library keep freed memory, such as the memory of stored bytes and decoded frames, for later values.
 
     glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
     M_MMAP_THRESHOLD). Values are smaller, so the pages of each batch were returned, and first writing to a page costs

@@ -25,7 +25,7 @@ U = TypeVar("U")
 _Job = Callable[[], object]
 
 _MOST_SPARE = 4
-"""How often the threads of one kind are kept, for as many readers at once."""
+"""Number of idle thread groups of one kind that are kept, for as many concurrent readers."""
 
 
 @public("bushel.loader")
@@ -147,7 +147,7 @@ class Threads:
         return threading.current_thread() in self._threads
 
     def close(self, *, wait: bool = True) -> None:
-        """Drop the work that is not begun, end the threads, and wait for them.
+        """Drop jobs that have not started, end the threads, and wait for them.
 
         In a fork this does nothing.
 
@@ -159,7 +159,7 @@ class Threads:
 
 
 class SpareThreads:
-    """Threads that wait for the next work of the same kind, since starting and ending 31 of them takes 1.5 ms of CPU.
+    """Idle threads that are kept for the next work of the same kind: starting 31 threads takes 1.5 ms of CPU.
 
     Several threads of the program may take some at once: each gets its own, as many as if they were new. A forked
     process begins without any. The end of the program ends them.

@@ -1,4 +1,4 @@
-"""Columns that `Writer.extend` is given: check them, and encode each one at once where its codec can."""
+"""Check the columns of `Writer.extend`, and encode each one at once where its codec can."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _values(column: Any) -> Sequence[Any]:
 
 
 def _kept(value: Stored) -> Any:
-    """Return stored bytes that later samples cannot change, with all elements of a sequence."""
+    """Return a copy of the stored bytes that later samples cannot change, with all elements of a sequence."""
     return value if isinstance(value, _BYTES) else list(value) if isinstance(value, Iterable) else value
 
 

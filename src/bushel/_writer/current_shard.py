@@ -1,4 +1,4 @@
-"""The shard that a writer has open: how it is started, saved, finished and left."""
+"""The open shard of a writer: start, save, finish and leave it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class CurrentShard:
             self._written.publish(shard.finish(), last=last)
 
     def leave(self) -> None:
-        """Stop writing. Staged files stay, unless there is nothing to resume, which would only be in the way."""
+        """Stop writing. Staged files stay, unless they contain nothing to resume."""
         shard, self.shard = self.shard, None
         if shard is None:
             return

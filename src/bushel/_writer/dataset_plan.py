@@ -29,7 +29,7 @@ __all__ = ["DatasetPlan"]
 
 
 class DatasetPlan:
-    """How the samples of a dataset are written: by its options, like those that it has, or like the first new one.
+    """Decides how samples are written: by options, like the existing samples, or like the first new one.
 
     Args:
         target: The target of the writer.
@@ -202,7 +202,7 @@ class DatasetPlan:
             self.known = self.keys.known
 
     def drop_pending(self, shard: ShardInProgress) -> None:
-        """Forget the last pending sample of a shard, which could not be written and was not appended."""
+        """Forget the last pending sample of a shard, which could not be written."""
         if shard.pending is not None and (key := shard.pending.drop_last()) is not None and self.known is not None:
             self.known.discard(key)
 

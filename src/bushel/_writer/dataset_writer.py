@@ -192,7 +192,7 @@ class DatasetWriter:
             return position
 
     def _pause(self) -> int:
-        """Let no thread add samples without the lock, which this one has. Return the number of samples."""
+        """Stop threads from adding samples without the lock, which this thread has. Return the number of samples."""
         shard = self._current.shard
         if shard is not None and shard.pending is not None:
             self._note_samples(max(self._samples, shard.pending.pause()))
@@ -300,7 +300,7 @@ class DatasetWriter:
 
 
 def _refused(_: object, __: object) -> int:
-    """Take no sample: it has to be added with the lock."""
+    """Refuse a sample, which then is added with the lock."""
     return -1
 
 

@@ -188,7 +188,7 @@ def _whole_frames(data: bytes, folder: Path) -> tuple[list[dict[str, Any]], list
 
 @contextmanager
 def damage_of_journal(folder: Path) -> Iterator[None]:
-    """Turn errors about what a journal holds, which is not what a writer notes, into a `FormatError`."""
+    """Turn errors about invalid contents of a journal into a `FormatError`."""
     try:
         yield
     except _NOT_NOTED as error:

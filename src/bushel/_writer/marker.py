@@ -40,12 +40,12 @@ class Marker:
         self.before: int | None = None
 
     def is_there(self) -> bool:
-        """Return whether an earlier writer has left the manifest."""
+        """Return whether the manifest of an earlier, unfinished writer exists."""
         state = find_manifest(self._path)
         return state is not None and not state.complete
 
     def load(self) -> bool:
-        """Look for the manifest that an earlier writer has left. Return whether there is one."""
+        """Look for the manifest that an earlier writer has left. Return whether it exists."""
         state = find_manifest(self._path)
         if state is not None and not state.complete:
             self.written, self.expected = True, state.expected

@@ -70,7 +70,7 @@ def claim_for_writing(path: AnyPath, options: WriterOptions) -> Claim:
 
 
 def _recover(target: Path, mode: str) -> bool:
-    """Complete or undo an interrupted overwrite of this target. Return whether there was one."""
+    """Complete or undo an interrupted overwrite of this target. Return whether one was found."""
     folder = overwrite_folder(target)
     if not folder.is_dir():
         return False
@@ -237,7 +237,7 @@ def _load_marker(folder: Path) -> _Marker:
 
 
 def _exchange(new: Path, target: Path, old: Path) -> None:
-    """Rename `new` to `target`, which may exist, and move the old `target` away."""
+    """Rename `new` to `target`, and move an existing `target` away."""
     if not target.exists():
         os.rename(new, target)
         return

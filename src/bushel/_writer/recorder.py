@@ -28,7 +28,7 @@ __all__ = ["Recorder"]
 _BYTES = (bytes, bytearray, memoryview)
 
 _MEAN, _ALLOWED = 64, 1 << 16
-"""Texts are recorded while they have up to this many bytes on average, beside some at the beginning."""
+"""Texts are recorded while their mean size is at most this many bytes; the first ones always."""
 
 
 class _FieldRecorder(Protocol):

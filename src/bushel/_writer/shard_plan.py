@@ -1,4 +1,4 @@
-"""The plan of a shard that is written: its files, and what they and its index get. A journal begins with it."""
+"""The plan of a shard that is written: its files, fields and names of classes. A journal begins with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The target of a writer: one file or a folder, its container, and the dataset that is there already."""
+"""The target of a writer: one file or a folder, its container, and an existing dataset there."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Target(Struct, frozen=True):
 
 
 def check_alone(folder: AnyPath) -> None:
-    """Check that a folder without a dataset has no files of others, among which a new one would lie.
+    """Check that a folder without a dataset has no other files, among which the new shards would lie.
 
     Hidden files do not count.
 

@@ -1,4 +1,4 @@
-"""The fields that every sample of a dataset has, which samples that are appended to it need, too."""
+"""The fields that every sample of a dataset has, and that appended samples need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["UsualFields", "samples_before"]
 
 
 class UsualFields:
-    """The fields of a dataset, as far as no sample lacks them.
+    """The fields of a dataset that no sample lacks.
 
     They are looked up when a new sample lacks a field, so that others cost nothing.
 

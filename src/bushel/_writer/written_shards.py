@@ -76,7 +76,7 @@ class WrittenShards:
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
 
     def open(self) -> ShardInProgress | None:
-        """Find the existing shards, now that no one else changes them. Return the shard that a killed writer left.
+        """Find the existing shards, after the claim was taken. Return the shard that a killed writer left.
 
         Raises:
             FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or needs some.
@@ -173,7 +173,7 @@ class WrittenShards:
             self.shards[-1] = uploaded
 
     def complete(self, labels: Labels) -> None:
-        """Say that the dataset is complete, and put it in the place of the one that it replaces."""
+        """Mark the dataset as complete, and put it in the place of the one that it replaces."""
         self.settle(end=True)
         leave_workplace(self._root)
         write_file_of_names(self.target, labels)
@@ -192,7 +192,7 @@ class WrittenShards:
                 self._marker.update(self.shards)
 
     def leave_incomplete(self) -> None:
-        """Say that the dataset is incomplete, although every shard is finished."""
+        """Mark the dataset as incomplete, although every shard is finished."""
         self.settle(end=True)
         leave_workplace(self._root)
         self._marker.update(self.shards)

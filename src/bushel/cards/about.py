@@ -1,4 +1,4 @@
-"""Facts of a dataset that only people know: title, description, licence, and who made it."""
+"""Facts about a dataset that no file contains: title, description, licence, creators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts of a dataset that only people know.
+    """Facts about a dataset that no file contains.
 
     Attributes:
         title: Its name.

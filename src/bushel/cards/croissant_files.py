@@ -26,7 +26,7 @@ FORMATS = {
     "jsonl": "application/jsonlines",
     "csv": "text/csv",
 }
-"""The formats of files whose insides Croissant describes, by container."""
+"""The formats of files whose contents Croissant describes, by container."""
 
 _PARQUET = FORMATS["parquet"]
 _OTHER = "application/octet-stream"
@@ -76,7 +76,7 @@ def identifier(*parts: str) -> str:
 
 
 def file_objects(split: Split, publisher: Publisher) -> list[dict[str, Any]]:
-    """Return an object for each file of a dataset; none for shards of very many files, which are sets of files.
+    """Return an object for each file of a dataset; shards of very many files are sets of files instead.
 
     Raises:
         UnsupportedError: A remote file has no SHA-256 in the index.

@@ -84,8 +84,8 @@ _COMMANDS = {
     "version": "Print the version of Bushel.",
     "completion": "Print a script that completes commands and options of `bushel` in a shell.",
 }
-"""The commands and what they do, in the order of the help. Each is the function `command` of the module of its name,
-which is imported when the command is used."""
+"""The commands with their descriptions, in the order of the help. Each is the function `command` of the module of its
+name, which is imported when the command is used."""
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -42,7 +42,7 @@ _AS_OPTIONS = {
     "root=": "--root ",
     "file=": "--file ",
 }
-"""Other things in error messages that Python and the commands call differently."""
+"""Other terms in error messages that differ between Python and the commands."""
 _NEW_NAME = re.compile(r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or )?(.*)names=\{'(.+?)': '(.+?)'\}")
 
 FOUND, WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141

@@ -1,4 +1,4 @@
-"""Codecs: bytes to values and back.
+"""Codecs, which convert stored bytes to values and back.
 
 `get_codec(name)` returns one, `register_codec` adds one. docs/codecs.md lists them all.
 """

@@ -48,7 +48,7 @@ NPY_HEADER_LIMIT = 65_536
 
 
 def as_array(codec: str, value: Any) -> Array:
-    """Return the value as an array of plain numbers, text or times.
+    """Return a value as an array of plain numbers, texts or times.
 
     Raises:
         CodecError: The value is not an array, or an array of objects or records; or its values would change, as whole
@@ -205,7 +205,7 @@ def _raw_layout(
 
 
 def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
-    """Return the shape of an array, whose first size follows from the number of its bytes if it is -1."""
+    """Return the shape of an array, whose first size is computed from the number of its bytes if it is -1."""
     if not shape or shape[0] >= 0:
         return shape
     row = math.prod(shape[1:]) * dtype.itemsize

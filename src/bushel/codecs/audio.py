@@ -29,7 +29,7 @@ __all__ = ["FACTORIES", "decode_sound", "sample_rate"]
 Sound = F32
 
 _BY_PACKET = ("mp3", "mp3float", "vorbis")
-"""FFmpeg's decoders whose frames depend on a few packets before only, so that decoding may start at any packet."""
+"""FFmpeg's decoders whose frames depend only on a few earlier packets, so that decoding may start at any packet."""
 _RESERVOIR = 511
 """Bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)."""
 _SIDE = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}
@@ -37,7 +37,7 @@ _SIDE = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}
 _MPEG1 = 32000
 """The lowest sample rate of MPEG-1 audio; MPEG-2 has the lower ones."""
 _OVERLAP = 3
-"""Packets before these whose frames overlap with theirs, and one for good measure."""
+"""Earlier packets whose frames overlap with the needed ones, and one more to be safe."""
 _ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
 _LAYOUTS = {1: "mono", 2: "stereo"}
 
@@ -67,7 +67,7 @@ def _format_of(codec: str, data: Buffer) -> str:
 
 
 class _OutOfRangeError(IndexError):
-    """A sound lacks a frame that is asked for. PyAV raises `IndexError` for files that it cannot read."""
+    """A requested frame does not exist. PyAV raises `IndexError` for files that it cannot read."""
 
 
 def _chosen(elements: slice | I64, count: int) -> I64:

@@ -20,7 +20,7 @@ _HEADER = 64
 """Bytes before a packet's data that belong to it: of WebM's blocks, whose position is the position of their header."""
 
 _LARGEST = 1 << 32
-"""Size of a clip in bytes from which it has no table, as offsets have 32 bits."""
+"""Size in bytes from which a clip gets no table, because offsets have 32 bits."""
 
 
 def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
@@ -79,7 +79,7 @@ def _scan(source: Any, data: Buffer) -> ClipPackets | None:
 
 
 def _find(data: Buffer, packet: Any) -> int:
-    """Return where the bytes of a packet are in the clip; -1 if they are not there as the decoder gets them."""
+    """Return where the bytes of a packet are in the clip; -1 if the clip has other bytes there."""
     position, size = packet.pos, packet.size
     if position is None or position < 0:
         return -1

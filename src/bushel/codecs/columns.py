@@ -1,4 +1,4 @@
-"""Columns as users give them: arrays, lists, Arrow arrays, or stored bytes and offsets."""
+"""Conversion of columns from users: arrays, lists, Arrow arrays, or stored bytes and offsets."""
 
 from __future__ import annotations
 

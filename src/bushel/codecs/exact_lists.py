@@ -11,7 +11,7 @@ import numpy.typing as npt
 __all__ = ["InexactError", "exact_array"]
 
 _EXACT = 1 << 53
-"""Up to this number, every whole number is a float64."""
+"""Up to this number, a float64 holds every whole number."""
 
 
 class InexactError(ValueError):
@@ -19,7 +19,7 @@ class InexactError(ValueError):
 
 
 def exact_array(values: Any) -> npt.NDArray[Any]:
-    """Return values as an array, as `numpy.asanyarray` does; but whole numbers stay whole, and texts and numbers apart.
+    """Return values as an array like `numpy.asanyarray`, but keep whole numbers whole and do not mix texts and numbers.
 
     NumPy makes floats of whole numbers on both sides of 2⁶³, texts of numbers beside texts, and forgets masks. Whole
     numbers from 0 that fit into uint64 become that; what no dtype holds is refused.

@@ -1,8 +1,8 @@
-"""Parts of FLAC files: the frames of FLAC that some frames of sound need, without the bytes before and after them.
+"""Partial reading of FLAC files: only the FLAC frames that contain the requested samples are read.
 
 FLAC stores a sound in frames of some thousand samples of each channel, which are decoded independently. Each begins
 with a code and a checksum of 8 bits (RFC 9639, 9.1), and says which samples it has. So the frame with a sample is found
-as a word in a dictionary is: by the seek table if there is one, and by looking at a few kilobytes where it is likely.
+by a search: from the seek table if it exists, and by reading a few kilobytes where the frame is likely.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Info(NamedTuple):
 
 
 class FlacOutline:
-    """Which frames of a FLAC file begin where, as far as that is known. Threads may share it.
+    """The known positions of the frames of a FLAC file. Threads may share it.
 
     Args:
         decode: Decodes a whole sound, given the codec's name for errors, `"flac"` and the bytes.
@@ -70,7 +70,7 @@ class FlacOutline:
         self._failed = False
 
     def probe(self, elements: slice | I64) -> tuple[int, int] | None:
-        """Return offset and length of bytes to look at before some frames can be planned; None if it is clear.
+        """Return offset and length of bytes to look at before some frames can be planned; None if no look is needed.
 
         Raises:
             IndexError: A frame is out of range.
@@ -86,7 +86,7 @@ class FlacOutline:
         return None
 
     def _look_for(self, sample: int) -> tuple[int, int] | None:
-        """Return bytes that probably have the frame with a sample; None if it is known well enough."""
+        """Return bytes that probably have the frame with a sample; None if its place is known well enough."""
         assert self._points is not None
         assert self._info is not None
         samples, offsets = self._points
@@ -150,7 +150,7 @@ class FlacOutline:
         self._points = [*samples, self._info.total], [*offsets, self._size]
 
     def _learn_frames(self, offset: int, data: bytes) -> None:
-        """Note the frames in some bytes: those whose successor is there, too, so that both are right."""
+        """Note the frames in some bytes whose next frame is also found: then both are valid."""
         assert self._points is not None
         assert self._info is not None
         headers = list(_headers(data, self._info))

@@ -44,9 +44,9 @@ _TORCH_NAMES = (
     "int16 int16 int32 int32 int64 int64 bool uint16"
 )
 LITDATA_DTYPES = dict(enumerate(_LITDATA_NAMES.split(" ")))
-"""NumPy's dtypes by LitData's numbers."""
+"""NumPy dtypes by their numbers in LitData."""
 TORCH_DTYPES = dict(enumerate(_TORCH_NAMES.split(" ")))
-"""PyTorch's dtypes by LitData's numbers. NumPy has no bfloat16."""
+"""PyTorch dtypes by their numbers in LitData. NumPy has no bfloat16."""
 _MODES = {
     "L": ("uint8", 0),
     "P": ("uint8", 0),

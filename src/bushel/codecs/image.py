@@ -1,7 +1,7 @@
 """Still images: kernels decode and encode JPEGs, Pillow everything else.
 
-The name of a codec determines how an image is written. An image is read by its content: every large collection
-holds a PNG that is called .jpg. Only the formats below are ever tried, so stored bytes cannot reach Pillow's rarer
+The name of a codec determines how an image is written. An image is read by its content: large collections usually
+contain some PNG that is named .jpg. Only the formats below are tried, so stored bytes cannot reach Pillow's other
 parsers.
 """
 
@@ -62,7 +62,7 @@ class ImageReading(Struct, frozen=True):
     tolerant: bool = False
 
     def __or__(self, other: ImageReading) -> ImageReading:
-        """Return the options that either sets."""
+        """Return the union of the options."""
         return ImageReading(self.orient or other.orient, self.tolerant or other.tolerant)
 
 
@@ -154,7 +154,7 @@ def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> A
 
 
 def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
-    """Decode at least this many rows of an image, from the top; of a PNG that is not turned no more than these.
+    """Decode at least this many rows of an image from the top; from an upright PNG, exactly these.
 
     Raises:
         CodecError: As by `decode_image`, but pixels that are not decoded are not checked.
@@ -165,7 +165,7 @@ def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
 
 
 def image_reading(name: str) -> ImageReading:
-    """Return how the codec of that name, one of `FACTORIES` with its parameters, decodes."""
+    """Return the reading options of a codec, given its name with parameters."""
     return _without_words(name.partition("(")[2].removesuffix(")"))[1]
 
 

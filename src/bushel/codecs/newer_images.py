@@ -1,6 +1,6 @@
-"""AVIF, HEIC and JPEG XL: which of Pillow's parsers an image needs, and the packages that bring it.
+"""AVIF, HEIC and JPEG XL: the Pillow parser that an image needs, and the package that provides it.
 
-Each parser is called only for files that begin as its own do.
+Each parser is called only for files that begin like its format.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, ranged: Ranged, form: RowForm, size: int, elements: slice | I64) -> HeadedRowsPart | None:
-        """Return the part with some rows; None if it would be as much as the whole array, or not an array of this form.
+        """Return the part with some rows; None if that is as much as the whole array, or the array has another form.
 
         Raises:
             IndexError: A row is out of range.
@@ -207,7 +207,7 @@ def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> npt.N
 
 @lru_cache(maxsize=256)
 def _layout(find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size: int) -> ArrayLayout | None:
-    """Return the layout of an array by its header; None if that does not say it."""
+    """Return the layout of an array by its header; None if the header lacks it."""
     try:
         return find(head, size)
     except CodecError:

@@ -87,7 +87,7 @@ def png_size(data: Buffer) -> tuple[int, int] | None:
 
 
 def may_be_turned(data: Buffer) -> bool:
-    """Return whether a PNG may have an Exif orientation: whether it has Exif data or XMP, or its chunks are damaged."""
+    """Return whether a PNG may have an Exif orientation: it has Exif data or XMP, or its chunks are damaged."""
     view, at = memoryview(data), 8
     while at + 12 <= len(view):
         length, name = struct.unpack_from(">I4s", view, at)
@@ -127,7 +127,7 @@ def decode_png(data: Buffer, header: PngHeader, rows: int | None = None) -> npt.
 
 
 def _ends(inflater: Any) -> bool:
-    """Return whether no byte follows those that were inflated."""
+    """Return whether the stream ends after the inflated bytes."""
     return inflater.eof or (not inflater.decompress(inflater.unconsumed_tail, 1) and inflater.eof)
 
 

@@ -1,4 +1,4 @@
-"""Codecs by name: built-in ones, registered ones, and ones of installed packages."""
+"""Codecs by name: built-in, registered, and from installed packages."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _registered: dict[str, Codec] = {}
 
 @lru_cache(maxsize=1024)
 def get_codec(name: str) -> Codec:
-    """Return the codec of that name, such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.
+    """Return the codec with a name such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.
 
     Raises:
         SpecError: The codec is unknown, or its parameters are wrong.

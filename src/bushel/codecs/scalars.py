@@ -63,7 +63,7 @@ def _real(codec: str, value: Any) -> float:
 
 
 def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
-    """Check that a float is the number that it stands for, if that is a whole one: floats have 53 or 24 bits for it.
+    """Check that a float holds a whole number exactly: floats have 53 or 24 bits for it.
 
     Raises:
         CodecError: It is another number.

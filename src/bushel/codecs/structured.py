@@ -30,7 +30,7 @@ _HINT = ": use codec 'tree', or a field of codec 'array'"
 
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_scalar)
-"""Made once, since `json.dumps` makes one for each value."""
+"""One encoder for all values: `json.dumps` would make one for each value."""
 
 
 def _encode_json(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Parts of WAV files: the header says where the frames lie, so that only the bytes of some of them are read.
+"""Partial reading of WAV files: the header gives the places of the frames, so only the needed bytes are read.
 
 Numbers become float32 as FFmpeg converts them. Files in other encodings than PCM and IEEE float, and files whose size
 the header does not know, are read whole.
@@ -63,7 +63,7 @@ class WavOutline:
         self._failed = False
 
     def probe(self, elements: slice | I64) -> tuple[int, int] | None:
-        """Return offset and length of bytes to look at before some frames can be planned; None if it is clear."""
+        """Return offset and length of bytes to look at before some frames can be planned; None if no look is needed."""
         if self._failed or self._found is not None:
             return None
         start = self._at if self._looks else 0

@@ -1,4 +1,4 @@
-"""Filters: the stored bytes of a block to its bytes.
+"""Filters, which expand the stored bytes of a block.
 
 `expand` expands one block; `register` adds a filter, and so does the entry point `bushel.filters` of a package.
 """

@@ -26,7 +26,7 @@ number of bytes that it wrote. The third argument is the side input of the block
 exception for bytes that it cannot expand, and never writes beyond the memoryview."""
 
 WholeExpander: TypeAlias = "Callable[[Buffer, int], npt.NDArray[np.uint8] | None]"
-"""Expands stored bytes to a number of bytes, and returns them in memory of a library; None leaves that to `expand`."""
+"""Expands stored bytes to a given number of bytes, and returns them in memory of a library. None: `expand` does it."""
 
 
 class FilterError(BushelError):

@@ -19,7 +19,7 @@ except ImportError:
     from zlib import decompressobj
 
 _RATIO = 1032
-"""Bytes that one stored byte stands for at most: a pair of codes of one bit each stands for 258."""
+"""Largest expansion of one stored byte: a pair of codes of one bit each stands for 258 bytes."""
 
 _WINDOW = 1 << 15
 
@@ -86,7 +86,7 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
 
 
 def _fill(stream: Any, stored: memoryview, out: memoryview) -> int:
-    """Expand until `out` is full, or nothing more comes. Return the number of bytes."""
+    """Expand until `out` is full or the data end. Return the number of bytes."""
     if not len(out):
         return 0
     data = stream.decompress(stored, len(out))

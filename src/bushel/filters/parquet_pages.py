@@ -39,7 +39,7 @@ _CODECS: Mapping[str, Filter] = {
     **snappy.FILTERS,
     **zstd.FILTERS,
 }
-"""The filters of pages. The registry has the same ones, and the filter that reads pages."""
+"""The filters that pages can have."""
 
 PLAIN, DICTIONARY = 0, 8
 _PLAIN_DICTIONARY, _RLE = 2, 3

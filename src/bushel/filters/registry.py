@@ -1,4 +1,4 @@
-"""Filters by name: built-in ones, ones of installed packages, and registered ones."""
+"""Filters by name: built-in, registered, and from installed packages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def expand(name: str, stored: Buffer, size: int, side: Buffer | None = None) -> 
 
 @cache
 def get_filter(name: str) -> Filter:
-    """Return the filter of that name.
+    """Return the filter with a name.
 
     Raises:
         SpecError: The filter is unknown.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FILTERS"]
 
 _RATIO = 64
-"""Bytes that one stored byte stands for at most: a copy of 64 bytes takes three."""
+"""Largest expansion of one stored byte: a copy of 64 bytes takes three bytes."""
 
 
 def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
@@ -25,7 +25,7 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
 
 
 def _expand_tags(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
-    """Expand tags, which with their size before them are a stream."""
+    """Expand tags as a stream, by writing their size before them."""
     return int(snappy.decompress_raw_into(_number(len(out)) + stored, out))
 
 

@@ -1,4 +1,4 @@
-"""Pack a source of columns without an object per sample, where nothing has to be done with single samples."""
+"""Pack a source of columns without an object per sample, where single samples need no work."""
 
 from __future__ import annotations
 

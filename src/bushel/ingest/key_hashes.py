@@ -40,7 +40,7 @@ class RepeatedTask(Struct, frozen=True):
     ranges: Sequence[range]
 
     def __call__(self, number: int, /) -> U64:
-        """Return the hashes that are there more than once, ascending."""
+        """Return the hashes that occur more than once, ascending."""
         own = self.ranges[number]
         pieces = [np.zeros(0, np.uint64)]
         for path in self.paths:

@@ -1,4 +1,4 @@
-"""Leaves of the tree that a finish is: some parts are read at a time, and what the root needs of them goes to files.
+"""Leaves of the tree of tasks that finishes a run: a leaf reads some parts, and writes files for the root.
 
 A leaf publishes its parts, and writes four files: totals, entries of the manifest, lines of the error log, and the
 hashes of the keys, sorted. So neither a leaf nor the root holds more than its share, and leaves are tasks of an engine.

@@ -1,4 +1,4 @@
-"""Find the parts of a run that were written, and whose files were deleted since, so that they can be written again."""
+"""Find the parts of a run whose files were deleted after they were written, so that they can be written again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def record_of(run: RunFolder, number: int) -> Record | None:
 
 
 def is_lost(run: RunFolder, record: Record) -> bool:
-    """Return whether a file of a committed part is gone. The files of an attempt that gets its names now are not.
+    """Return whether a file of a committed part is gone. Files that are being renamed now do not count.
 
     Raises:
         OSError: A store refuses, or cannot be reached.

@@ -1,4 +1,4 @@
-"""Refuse to pack into the source: its samples would be written beside those that they are read from, or in them."""
+"""Refuse to pack a source into itself."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _resolved(path: AnyPath) -> _Place:
 
 
 def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tuple[str, _Place]]:
-    """Yield the paths that a source was given by, and its files that may be in the target."""
+    """Yield the paths of a source, and its files that may be in the target."""
     paths = source if isinstance(source, list | tuple) and isinstance(opened, Stored) else [source]
     for path in filter(_is_path, paths):
         yield str(path), _resolved(as_path(path))

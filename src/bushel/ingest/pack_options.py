@@ -1,4 +1,4 @@
-"""The arguments of `pack` and `convert`, grouped by what they decide."""
+"""The arguments of `pack` and `convert`, in groups."""
 
 from __future__ import annotations
 
@@ -137,6 +137,6 @@ class PackOptions:
 
 
 def _group(kind: Callable[..., T], given: Mapping[str, Any], **own: Any) -> T:
-    """Make a dataclass of the arguments that are named like its fields, and of those that are converted for it."""
+    """Make a dataclass from the arguments that are named like its fields, and from converted ones."""
     names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
     return kind(**{**{name: value for name, value in given.items() if name in names}, **own})

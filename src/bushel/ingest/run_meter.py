@@ -1,4 +1,4 @@
-"""Count what a run has done: for the progress callback, and in `status.json` for others who look at the target."""
+"""Progress of a run: for the callback, and in `status.json` for other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a run in parts: what every part contains, and which call it belongs to. Nothing here does I/O."""
+"""The plan of a run in parts: the contents of every part, and the call that made it. Nothing here does I/O."""
 
 from __future__ import annotations
 

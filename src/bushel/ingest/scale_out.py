@@ -85,7 +85,7 @@ class RunTotals:
 def join_run(
     run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None
 ) -> Claim:
-    """Write the plan of a run, or check that it is the plan of the run that is there.
+    """Write the plan of a run, or check that it equals the plan of the existing run.
 
     Args:
         run: The files of the run.
@@ -142,7 +142,7 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
 
 
 def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None) -> RunPlan | None:
-    """Forget a run that is replaced, but not what it has written. Return the plan that is left."""
+    """Remove the records of a replaced run, but not its files. Return the plan that is left."""
     extra = run.part(plan.parts)
     if extra.exists():
         raise FileExistsError(

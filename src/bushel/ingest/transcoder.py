@@ -1,4 +1,4 @@
-"""Read samples of a dataset as another dataset stores them. Bytes that both store alike are copied.
+"""Convert samples of a dataset to the stored form of another dataset. Bytes that both store alike are copied.
 
 A `Transcoder` is a plain value that works in threads and, pickled, in worker processes. It does not raise: a sample
 that cannot be written becomes a `BadItem`.
@@ -68,7 +68,7 @@ class Transcoder(Struct, frozen=True):
         return f"{path}@{offset}"
 
     def _numbers(self, positions: Sequence[int], stored: Sequence[Sample]) -> Sequence[Sample]:
-        """Decode numbers that get another form, of all samples at once. If one is damaged, each is decoded alone."""
+        """Decode the numbers that get another form, all samples at once. If one is damaged, each is decoded alone."""
         fields = (plan for plan in self.plans.values() if not plan.copied and plan.known_as is None)
         names = [
             plan.source.name

@@ -1,4 +1,4 @@
-"""Comparing values and files of a shard with the SHA-256 that its index has of them."""
+"""Compare the values and files of a shard with the SHA-256 sums in its index."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def report_begun(erased: ErasedRows, shard: Shard, found: Findings) -> None:
 def check_erased(
     container: Container, shard: Shard, index: ShardIndex, files: list[File], erased: ErasedRows, found: Findings
 ) -> int:
-    """Read the values of erased samples, and report those that are there.
+    """Read the values of erased samples, and report values that still exist.
 
     Returns:
         The number of samples that are erased.

@@ -1,4 +1,4 @@
-"""Compare a shard outside its values with its index: names of fields and classes, its first and last bytes."""
+"""Compare the rest of a shard with its index: names of fields and classes, first and last bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEND = "`bushel repair` writes the samples again, with the names of the index"
 
 
 def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
-    """Report fields and classes that the files call otherwise than the index.
+    """Report fields and classes whose names in the files differ from the index.
 
     The index may have more classes, as samples that were appended bring new ones along.
     """

@@ -31,7 +31,7 @@ _DECODED_AT_ONCE = 64
 @public()
 @dataclass(frozen=True, slots=True)
 class FieldDiff:
-    """The samples that both datasets have, by what became of one field. Each is int64[n], positions on the left.
+    """The samples that both datasets have, by the comparison of one field. Each is int64[n], positions on the left.
 
     Attributes:
         changed: The values differ: by presence, length, checksum or SHA-256, or when they were decoded.

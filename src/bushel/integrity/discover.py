@@ -79,7 +79,7 @@ def _is_half_placed(path: AnyPath) -> bool:
 
 
 def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard]:
-    """Return the shards whose files belong together; of the others, some have the names of files not yet there."""
+    """Return the shards whose files belong together, without shards that were being replaced."""
     left = []
     for shard in shards:
         name = shard.name.replace("/", "%2F") or "dataset"

@@ -1,4 +1,4 @@
-"""Which pieces of files are overwritten to erase samples. Pure: no I/O."""
+"""Plan the pieces of files that are overwritten to erase samples. Pure: no I/O."""
 
 from __future__ import annotations
 

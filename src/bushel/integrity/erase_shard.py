@@ -1,8 +1,8 @@
 """Overwriting the values of removed samples in the local files of one shard.
 
 Everything is planned first: the pieces of files, their new bytes, and the shard's new table. That
-table is written beside the present one before the first byte is overwritten, and takes its place after the last. So
-what a killed process has left can be finished.
+table is written beside the present one before the first byte is overwritten, and takes its place after the last. So the
+work of a killed process can be finished.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _CHUNK = 64
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """The remains of a shard.
+    """The samples of a shard that may be intact.
 
     Attributes:
         shards: The shard with its best available table; a second table has samples that lie elsewhere in its files.

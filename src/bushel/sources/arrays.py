@@ -100,7 +100,7 @@ class Arrays:
 
 
 class _Values:
-    """A list of texts or of bytes, which NumPy would pad or cut."""
+    """A list of texts or bytes: as a NumPy array they would be padded or cut."""
 
     ndim = 1
 
@@ -115,7 +115,7 @@ class _Values:
 
 
 class _Truths(_Values):
-    """A list of truth values, which an array of integers would give back as 0 and 1."""
+    """A list of truth values: in an array of integers they would become 0 and 1."""
 
 
 class _Ragged(_Values):
@@ -193,7 +193,7 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
 
 
 def _odd_value(values: Sequence[Any]) -> str:
-    """Return a description of what no array of numbers can hold."""
+    """Return a description of a value that no array of numbers can hold."""
     for value in values:
         if isinstance(value, int) and value.bit_length() > _WIDEST:
             return f"{value}, which does not fit into 64 bits"

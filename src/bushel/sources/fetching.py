@@ -1,4 +1,4 @@
-"""Remote files of a source, many read at once before samples are made of them."""
+"""Read many remote files of a source at once, before their samples are made."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def relative_to(root: AnyPath, what: str) -> Iterator[None]:
 
 
 def named_by_program(root: AnyPath, name: str) -> AnyPath:
-    """Return the path of a file that a program or a script of the caller names: relative to a folder, or any path."""
+    """Return the path of a file that the caller's own program names: relative to a folder, or any path."""
     return as_path(name) if "://" in name else root / name
 
 

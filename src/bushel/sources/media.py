@@ -1,4 +1,4 @@
-"""Turning a file into a field: an image or a clip unchanged, a video as its frames."""
+"""Convert a file to a field: an image, clip or sound unchanged, or a video as its frames."""
 
 from __future__ import annotations
 

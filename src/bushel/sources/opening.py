@@ -1,4 +1,4 @@
-"""Making a source of what a user names."""
+"""Make a source from a path or an object."""
 
 from __future__ import annotations
 

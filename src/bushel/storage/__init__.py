@@ -1,4 +1,4 @@
-"""Bytes by (file, offset, length), many at once, wherever the files are.
+"""Reading of bytes by (file, offset, length), many at once, from local files and object stores.
 
 `open_file` gives a `File`; `read_many` and `gather` read a batch of extents from any mixture of files. Local files
 are mapped and read by one call of a compiled kernel, objects of stores (`objects`) by many requests at a time;

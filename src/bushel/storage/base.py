@@ -59,7 +59,7 @@ class AnyPath(Protocol):
         ...
 
     def exists(self) -> bool:
-        """Return whether there is a file or folder."""
+        """Return whether a file or folder exists."""
         ...
 
     def is_dir(self) -> bool:
@@ -75,7 +75,7 @@ class AnyPath(Protocol):
         ...
 
     def stat(self) -> Any:
-        """Return an object with `st_size`, the size in bytes; `st_mtime_ns` is used if it is there."""
+        """Return an object with `st_size`, the size in bytes; `st_mtime_ns` is used if it exists."""
         ...
 
 

@@ -117,7 +117,7 @@ class BlockFile:
         return np.empty(0, np.uint8) if self.blocks.held is None else self.blocks.held
 
     def name_of(self, block: int) -> Hashable:
-        """Return the name of an expanded block in the cache. A file that is replaced has other names."""
+        """Return the name of an expanded block in the cache. The name changes when the file is replaced."""
         blocks = self.blocks
         number = int(blocks.file[block])
         home = self if number == IN_TABLE else self.file(number)
@@ -156,7 +156,7 @@ class BlockFile:
         return filter_error(row, f"block {block} ({where}): {error}", size, self.path)
 
     def expanded(self, block: int, row: int = 0) -> U8:
-        """Return a block, from the cache if it is there.
+        """Return an expanded block, from the cache if possible.
 
         Args:
             block: Its number.

@@ -1,7 +1,7 @@
 """Block files: files that consist of blocks. Pure: no I/O.
 
-A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` returns the pieces, and which
-blocks that have to be expanded, make up a batch of extents.
+A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` returns the pieces of real
+files and the blocks to expand that make up a batch of extents.
 """
 
 from __future__ import annotations

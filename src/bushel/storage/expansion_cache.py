@@ -25,7 +25,7 @@ _VARIABLE = "BUSHEL_BLOCK_CACHE"
 
 
 class Claim(Struct, frozen=True):
-    """The blocks that a reader needs: kept ones, and others that it has to expand.
+    """The blocks that a reader needs: cached blocks, and blocks that it has to expand.
 
     Attributes:
         found: Blocks that are kept.
@@ -39,7 +39,7 @@ class Claim(Struct, frozen=True):
 
 
 class ExpansionCache:
-    """Expanded blocks by name, those that were used last, within a number of bytes.
+    """The most recently used expanded blocks, by name, within a limit of bytes.
 
     Args:
         limit: Bytes to keep; None for the value of `BUSHEL_BLOCK_CACHE`, 256 MB by default.
@@ -68,7 +68,7 @@ class ExpansionCache:
         return self._limit
 
     def share(self, processes: int) -> None:
-        """Keep the part of the bytes that one of several processes has."""
+        """Reduce the limit to the share of one of several processes."""
         self._limit = self.limit // max(1, processes)
 
     def clear(self) -> None:
@@ -108,7 +108,7 @@ class ExpansionCache:
             return block
 
     def give(self, name: Hashable, block: U8) -> None:
-        """Hand over a block of one's own. It is not written to afterwards."""
+        """Hand over a block that the caller has expanded. It must not be changed afterwards."""
         limit = self.limit
         with self._lock:
             result = self._pending.pop(name, None)
@@ -121,7 +121,7 @@ class ExpansionCache:
             result.set(block)
 
     def give_up(self, name: Hashable, error: Exception | None) -> None:
-        """Say that a block of one's own was not expanded.
+        """Give up a block that the caller could not expand.
 
         Args:
             name: The block.

@@ -1,4 +1,4 @@
-"""The bytes of the pieces of a batch that are not in mapped files: requested, or expanded."""
+"""Read the pieces of a batch that are not in mapped files: request them, or expand their blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files: from what a user names to a path, from a path to an open file, a pool of open files, and prefetching."""
+"""Files: paths from user input, opening by path, a pool of open files, and prefetching."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class FilePool:
         return file
 
     def attempt(self, do: Callable[[], T]) -> T | None:
-        """Call a function that opens files of this pool, and return its result; None if the process has too many open.
+        """Call a function that opens files of this pool, and return its result; None if too many files are open.
 
         In that case the pool is empty afterwards. Only this function handles too many open files.
         """

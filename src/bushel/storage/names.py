@@ -1,4 +1,4 @@
-"""Paths of names that files bring along: a name never leads out of its folder, and no link is followed to write.
+"""Paths from names in files: a name never leads out of its folder, and links are not followed for writing.
 
 A name in a manifest, a table, a plan, a record, a journal, a list or a packed folder is as untrusted as the file that
 holds it. So every place that joins such a name to a folder uses `below`, or `inside` if it writes or removes there.
@@ -22,7 +22,7 @@ __all__ = ["below", "drop_tree", "inside", "leads_out", "refuse_link", "refuse_l
 _SIDECARS = ".bushel"
 _FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
 leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search
-"""Finds in a name what makes it one of no file below a folder; None if it is one. `below` refuses the others."""
+"""Matches names that do not name a file below a folder. `below` refuses them."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN = 200
 _HINT = "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
@@ -58,7 +58,7 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
 
 
 def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
-    """Return the same path, of a file that is written, moved or removed: links do not lead out of the folder either.
+    """Return the same path for writing, moving or removing: links must not lead out of the folder either.
 
     Raises:
         FormatError: As for `below`; or a part of the path is a symbolic link to a place outside the folder.
@@ -100,7 +100,7 @@ def refuse_link(path: Path) -> None:
 
 
 def refuse_links_in(folder: Path) -> None:
-    """Refuse a folder of unfinished files if it has a symbolic link: a writer makes none.
+    """Refuse a folder of unfinished files that contains a symbolic link: writers do not make links.
 
     Raises:
         FormatError: It has one.
@@ -122,7 +122,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def drop_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it, as far as possible. No error reports files that are left."""
+    """Remove a folder with its contents, as far as possible. Files that cannot be removed stay, without an error."""
     import shutil  # which imports the modules of all kinds of archives
 
     with suppress(OSError):  # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network

@@ -1,4 +1,4 @@
-"""The blocks of a whole compressed file whose compression and expanded size are known from elsewhere."""
+"""The blocks of a compressed file whose compression and expanded size are already known."""
 
 from __future__ import annotations
 

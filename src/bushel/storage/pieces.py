@@ -1,4 +1,4 @@
-"""The pieces that a batch of extents consists of. Block files are planned away: the pieces lie in real files."""
+"""The pieces that a batch of extents consists of. Pieces lie in real files: block files are resolved to them."""
 
 from __future__ import annotations
 

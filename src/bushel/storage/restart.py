@@ -91,7 +91,7 @@ class _Source:
         return self._start
 
     def peek(self, size: int) -> tuple[memoryview, bool]:
-        """Return the next bytes, at least `size` if the file has them, and whether they reach the end of the file."""
+        """Return the next bytes, at least `size` if the file has them, and whether the file ends after them."""
         have = len(self._data)
         if have < size and (want := min(max(size - have, _CHUNK), self._file.size - self._start - have)) > 0:
             more = self._file.read(self._start + have, want)
@@ -99,7 +99,7 @@ class _Source:
         return self._data, self._start + len(self._data) >= self._file.size
 
     def skip(self, size: int) -> None:
-        """Go on."""
+        """Move forward."""
         self._data, self._start = self._data[size:], self._start + size
 
 

@@ -1,4 +1,4 @@
-"""A small local file that is opened for each read and closed after it, such as one of a million photos of a folder."""
+"""A small local file that is opened for each read and closed after it, such as a photo in a folder of a million."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SmallFile", "changed_since"]
 
 
 class SmallFile:
-    """A file of known size and time, which each read compares with those that the file has then.
+    """A file of known size and time. Each read checks that they have not changed.
 
     Attributes:
         path: Its path.
@@ -53,7 +53,7 @@ class SmallFile:
 
 
 def changed_since(path: str, size: int, known: int, forget: Callable[[], None] | None) -> FormatError:
-    """Return the error about a file that has changed, after what an earlier opening kept of it is removed.
+    """Remove the facts that were kept about a file that has changed, and return the error.
 
     Args:
         path: The file.

@@ -85,7 +85,7 @@ class Staging:
         return below(self.place, name, any_text=True)
 
     def keep(self, positions: Mapping[str, int]) -> None:
-        """Continue files that were put here, each after the given number of bytes."""
+        """Continue files that already lie here, each after the given number of bytes."""
         self._positions = dict(positions)
 
     @property
@@ -233,7 +233,7 @@ class Staging:
         return found
 
     def _take_back(self, done: Iterable[AnyPath], error: BaseException) -> None:
-        """Remove the files that were uploaded before an error. If that fails too, the error gets a note."""
+        """Remove the files that were uploaded before an error. If removing fails too, the error gets a note."""
         once = threading.Event()
         if self.stop.is_set() or isinstance(error, ConnectionError) or not isinstance(error, Exception):
             once.set()

@@ -101,7 +101,7 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[FileIO]:
-    """Write a local file whose bytes are made in the body of the `with`; it gets its name at the end, or never.
+    """Write a local file in the body of the `with`; it gets its name only after all bytes are written.
 
     Args:
         path: The file; its folder is created if necessary.
@@ -136,7 +136,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[FileIO]:
 
 
 def sync_whole(path: AnyPath) -> None:
-    """Wait until a local file, its name, and the name of its folder are on disk. Other storages have no need of it."""
+    """Wait until a local file, its name, and the name of its folder are on disk. Other storages do not need it."""
     if not isinstance(path, Path):
         return
     with naming(path), open(path, "rb") as file:
@@ -189,7 +189,7 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
 
 
 def _open_alone(path: Path) -> FileIO:
-    """Open a temporary file for writing. Another thread or process that does the same waits until it is closed."""
+    """Open a temporary file for writing. Other threads and processes that open it this way wait until it is closed."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         file = open(handle, "r+b", buffering=0)  # noqa: SIM115 - the caller closes it
@@ -299,7 +299,7 @@ def copy_whole(source: AnyPath, target: Path) -> None:
 
 
 def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
-    """Remove a file, if it exists. If `give_up` is set, a failed request is not made again."""
+    """Remove a file, if it exists. With `give_up`, a failed request is not retried."""
     if is_object(path):
         from bushel.storage.objects.upload import delete
 

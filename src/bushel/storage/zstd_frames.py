@@ -120,7 +120,7 @@ def _seek_table(file: File) -> list[tuple[int, int, int]] | None:
 
 
 class _Headers:
-    """Reads headers of a file by position, in ascending order: of a file that is not mapped, in long requests."""
+    """Reads headers of a file in ascending order; from files that are not mapped, by long requests."""
 
     def __init__(self, file: File) -> None:
         self.path, self.size = file.path, file.size

@@ -1,4 +1,4 @@
-"""Conformance checks of datasets that threads share, or that processes have a copy of."""
+"""Conformance checks of datasets in several threads and processes."""
 
 from __future__ import annotations
 

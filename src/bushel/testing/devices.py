@@ -1,4 +1,4 @@
-"""Decoders on devices: one that decodes on the CPU, for tests, and the checks that any decoder must pass."""
+"""Conformance checks of device decoders, and a decoder on the CPU for tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def geometry_of(images: EncodedImages, number: int) -> Geometry:
 
 
 class CpuDeviceDecoder:
-    """Decodes on the CPU what a device would decode, with the pixels that the Loader gives without a device.
+    """A device decoder that works on the CPU, with the same pixels as a Loader without a device.
 
     Args:
         refuses: Called with the stored bytes of each image; an image for which it returns a text has that error.

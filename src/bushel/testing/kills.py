@@ -27,7 +27,7 @@ COUNT = 17
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The moment at which a writer is killed.
+    """The moment when a writer is killed.
 
     Attributes:
         name: Name of its dataset.

@@ -1,4 +1,4 @@
-"""Conformance checks of containers that are only read, by a dataset and what must come out of it."""
+"""Conformance checks of containers that are only read, by a dataset and its expected samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DAMAGES = 60
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """A dataset that the original tool wrote, and what must come out of it.
+    """A dataset that the original tool wrote, and its expected samples.
 
     Attributes:
         path: Its file or folder. It is copied before anything is done with it.
@@ -120,7 +120,7 @@ class Readable:
 
 
 def check_recognition(readable: Readable) -> None:
-    """Check that its datasets are opened without a name, that others are not its own, and that it is not written."""
+    """Check that the container recognises its own datasets and no others, and refuses to write."""
     path = readable.copied("own")
     expect_equal(readable.open(path).info.container, readable.container, "container that is found without a name")
     named = readable.open(path, container=readable.container)

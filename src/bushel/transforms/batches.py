@@ -1,4 +1,4 @@
-"""Transforms of batches, for `batch_transform=`: they mix each sample with the one before it."""
+"""Transforms of batches, for `batch_transform=`, which mix each sample with the previous one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mixed = tuple[npt.NDArray[Any], float]
 
 @dataclass(frozen=True, slots=True)
 class _Mixing(ABC):
-    """Shared part of both.
+    """Shared base of `MixUp` and `CutMix`.
 
     Attributes:
         image: The field of images: an array of shape (samples, ...).
@@ -49,7 +49,7 @@ class _Mixing(ABC):
 
     @abstractmethod
     def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
-        """Return the mixed images, and the share that each keeps of itself, for a wanted share `kept`."""
+        """Return the mixed images, and the share of its own pixels that each keeps, for a wanted share `kept`."""
 
     def _images(self, batch: Batch) -> npt.NDArray[Any]:
         images = batch[self.image]

@@ -1,4 +1,4 @@
-"""Consecutive transforms of places that are applied to decoded images: they are drawn first, and then combined.
+"""Consecutive geometric transforms of decoded images, which are drawn first and then combined.
 
 Transforms that can be fused into decoding are a `Geometry` (see `bushel.transforms.fused`). Everything after it, such
 as a rotation and the crop that follows it, is a list of stages: a crop or flip after a `Warp` becomes part of the warp,
@@ -21,7 +21,7 @@ from bushel.transforms.warp import Padding, Warp, Warping
 __all__ = ["Moves", "Stage", "grouped", "moved_image"]
 
 Stage: TypeAlias = Geometry | Warp | Padding
-"""Where the pixels of a result come from."""
+"""A geometric step: the source of each pixel of the result."""
 
 
 class Moves(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Moves(Struct, frozen=True):
 
 
 def grouped(transforms: Sequence[Transform]) -> list[Transform]:
-    """Return the transforms, with neighbouring geometric ones joined if one of them is a rotation or the like."""
+    """Return the transforms, with neighbouring geometric ones joined if one of them cannot be fused."""
     found: list[Transform] = []
     run: list[Any] = []
     for transform in [*transforms, None]:

@@ -1,4 +1,4 @@
-"""Transforms of pixels that draw on their neighbourhood or replace them: blurring and erasing."""
+"""Transforms that blur or erase pixels."""
 
 from __future__ import annotations
 

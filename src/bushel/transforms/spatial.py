@@ -216,7 +216,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 @runtime_checkable
 class Spatial(Protocol):
-    """A transform of the pixels' places, which can be fused into decoding.
+    """A geometric transform that can be fused into decoding.
 
     `steps` returns its steps for an image of a given size. Called with an image, it must do the same: see
     `apply_steps`.

@@ -1,4 +1,4 @@
-"""Masks, boxes and points that move with an image: they get the geometry that was drawn for it.
+"""Masks, boxes and points that move with an image: the geometry that was drawn for the image is applied to them.
 
 `transforms={("image", Mask("mask"), Boxes("boxes"), Points("keypoints")): [RandomResizedCrop(512)]}` names an image
 field first. Its geometry is drawn once per sample; the fields after it, and further image fields, follow.
@@ -50,7 +50,7 @@ class Mask:
     fill: int = 0
 
     def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
-        """Return the fields of a sample as they are after a geometry.
+        """Return the fields of a sample after a geometry.
 
         Args:
             sample: The sample.
@@ -106,7 +106,7 @@ class Boxes:
         object.__setattr__(self, "rows", (self.rows,) if isinstance(self.rows, str) else tuple(self.rows))
 
     def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
-        """Return the fields of a sample as they are after a geometry; see `Mask.follow`.
+        """Return the fields of a sample after a geometry; see `Mask.follow`.
 
         Raises:
             ValueError: The boxes are not numbers (boxes, 4), or a field of `rows` has not one entry for each.
@@ -163,7 +163,7 @@ class Points:
     relative: bool = False
 
     def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
-        """Return the fields of a sample as they are after a geometry; see `Mask.follow`.
+        """Return the fields of a sample after a geometry; see `Mask.follow`.
 
         Raises:
             ValueError: The points are not numbers (points, 2 or more).

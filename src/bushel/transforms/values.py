@@ -1,4 +1,4 @@
-"""Transforms of values and layout, transforms that contain others, and how transforms are called."""
+"""Transforms of values and layout, transforms that contain others, and calling of transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Affine maps and padding: geometry that goes beyond crops, one resizing and flips, and is applied to decoded images.
+"""Affine maps and padding: geometry that cannot be fused into decoding, and is applied to decoded images.
 
 `Warp` and `Padding` are steps, as `Crop` is: values from which the source of each pixel follows. So masks, boxes
 and points can follow them (see `bushel.transforms.together`).
@@ -40,7 +40,7 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 class Warp(Struct, frozen=True):
-    """Take each pixel from another place, given by an affine map, by bilinear interpolation as Pillow does.
+    """Apply an affine map with bilinear interpolation, as Pillow does.
 
     Places are in pixels from the upper left corner, so that the centre of the first pixel is (0.5, 0.5).
 

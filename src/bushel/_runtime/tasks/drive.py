@@ -43,7 +43,7 @@ class TaskOptions:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of attempts that a run has needed besides the first ones.
+    """The numbers of additional attempts of a run.
 
     Attributes:
         retries: Attempts that were tried again.
@@ -63,7 +63,7 @@ def drive(
     finished: Callable[[int, Any], None],
     looking: Callable[[Counts], None] | None = None,
 ) -> Counts:
-    """Run a task with every number. On an error and on Ctrl-C, everything that runs is ended.
+    """Run a task with every number. On an error or Ctrl-C, all running attempts are ended.
 
     The error of a task that would come again is raised at once; a lost worker and an error of the system (`OSError`)
     are tried again.
@@ -108,7 +108,7 @@ def drive(
 
 
 def can_be_tried_again(error: BaseException) -> bool:
-    """Return whether an error may not come again: a worker was lost, or the system or the network failed."""
+    """Return whether an error may be temporary: a worker was lost, or the system or the network failed."""
     return isinstance(error, LostWorkerError | OSError | MemoryError)
 
 

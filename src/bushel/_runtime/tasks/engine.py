@@ -27,7 +27,7 @@ class LostWorkerError(RuntimeError):
 
 @public("bushel.engines")
 class Task(Protocol):
-    """Work with a number. It can be pickled, and calling it twice with a number does no harm.
+    """A function of a number. It can be pickled, and may be called twice with the same number.
 
     Examples:
         >>> from bushel.engines import Attempt, connect
@@ -84,7 +84,7 @@ class Finished(Struct, frozen=True):
 @public("bushel.engines")
 @runtime_checkable
 class Engine(Protocol):
-    """Runs attempts of one task elsewhere, at most as many as it has slots, and second ones beside those that hang.
+    """Runs attempts of one task elsewhere: at most `slots` at a time, and second attempts of tasks that hang.
 
     Examples:
         >>> from bushel.engines import Attempt, connect

@@ -12,10 +12,10 @@ from bushel._runtime.tasks.engine import Attempt
 __all__ = ["Running", "Schedule"]
 
 _RECENT = 101
-"""Number of durations from which the usual one is estimated."""
+"""Number of durations from which the usual duration is estimated."""
 _LONGEST_PAUSE = 60.0
 _FULL = 3
-"""A task must be this many times slower still to be started a second time while all slots are taken."""
+"""Additional factor by which a task must be slower to get a second attempt while all slots are taken."""
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ __all__ = ["Claim", "claims_in", "holds_run"]
 
 _RENEW_SECONDS = LEASE_SECONDS / 4
 _PATIENCE = 120.0
-"""Seconds for which a holder whose purpose is one of `waits_for` is waited for."""
+"""Seconds to wait for a holder whose purpose is one of `waits_for`."""
 _PAUSE = 0.02
 
 
@@ -85,7 +85,7 @@ class Claim:
         return time.time() if self._held is None else self._held.place.now
 
     def check(self) -> None:
-        """Check, before files get their final names, that the claim is still this process's.
+        """Check that this process still has the claim, before files get their final names.
 
         Raises:
             InUseError: This process is a fork of the one that has the claim, or another machine has taken it over.

@@ -2,7 +2,8 @@
 
 A claim is a file that appears with its content, by a hard link, and that its holder has locked (`flock`). If another
 process of the machine gets the lock, the holder of the claim has ended. Locks do not reach other machines everywhere,
-so the holder also renews the file's modification time, and other machines wait until that has been old for a while.
+so the holder also renews the file's modification time, and other machines take the claim over only when that time is
+old.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 """Errors of file systems without locks; EBADF is the error of NFS for a file that cannot be opened for writing."""
 _NO_LINKS = (errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP)
 _PATIENCE = 10.0
-"""Seconds for which processes that take over the same claim get out of each other's way."""
+"""Seconds for which processes that try to take over the same claim wait for each other."""
 _PAUSE = 0.005
 
 
@@ -42,7 +43,7 @@ class FileClaim:
     handle: int
 
     def is_ours(self) -> bool:
-        """Return whether the file is still the one of this claim."""
+        """Return whether the file still belongs to this claim."""
         try:
             with naming(self.path):
                 return self.handle >= 0 and os.path.samestat(os.fstat(self.handle), os.stat(self.path))
@@ -194,7 +195,7 @@ def _lock(handle: int) -> bool | None:
 
 
 def _appear(own: Path, path: Path, handle: int) -> bool:
-    """Give a file with its content the name of the claim. Return False if there is a claim."""
+    """Give a complete file the name of the claim. Return False if the name exists."""
     try:
         os.link(own, path)
     except FileExistsError:

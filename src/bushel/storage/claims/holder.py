@@ -1,4 +1,4 @@
-"""The holder of a claim: who it is, in words, and whether it is still there."""
+"""The holder of a claim: its process and machine, and whether it still runs."""
 
 from __future__ import annotations
 

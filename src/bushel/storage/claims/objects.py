@@ -1,6 +1,6 @@
 """Claims in an object store.
 
-A claim is an object that was created on the condition that there was none. Its holder writes it again from time to
+A claim is an object that was created on the condition that it did not exist. Its holder writes it again from time to
 time, on the condition that it is still its own; other machines take it over, on the condition that it has not changed,
 when that has not happened for a while by the clock of the store.
 """
@@ -38,7 +38,7 @@ class ObjectClaim:
     renewals: int = 0
 
     def is_ours(self) -> bool:
-        """Return whether the object is still the one of this claim.
+        """Return whether the object still belongs to this claim.
 
         Raises:
             OSError: The store cannot be reached.

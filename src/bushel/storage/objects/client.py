@@ -97,7 +97,7 @@ def _load_copy() -> None:
 
 
 def patience() -> float:
-    """Return how long a failing request is retried, in seconds: `BUSHEL_NETWORK_PATIENCE`, by default 120."""
+    """Return for how many seconds a failing request is retried: `BUSHEL_NETWORK_PATIENCE`, by default 120."""
     return _seconds("BUSHEL_NETWORK_PATIENCE", 120)
 
 

@@ -1,4 +1,4 @@
-"""An open remote object. Some ranges are kept in memory after they were read, as long as there is room."""
+"""An open remote object that keeps some ranges in memory after they were read, within the limit of the cache."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def endpoint() -> str:
 
 
 def authorization() -> dict[str, str]:
-    """Return the header with the token of the environment (`HF_TOKEN`) or of `hf auth login`, if there is one."""
+    """Return the header with the token of the environment (`HF_TOKEN`) or of `hf auth login`, if one is set."""
     token = os.environ.get("HF_TOKEN", "").strip()
     if not token:
         home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")

@@ -30,10 +30,10 @@ _AT_ONCE = 32
 """Requests that run at a time: a store answers one in some 30 ms, and many at a time as fast as one."""
 
 _REQUESTING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
-"""The threads that make them, beside the one that waits for them."""
+"""Threads that make requests, in addition to the waiting one."""
 
 _MOST_BYTES = 64 << 20
-"""Bytes that they may have together. This bounds the memory of a reader that keeps little of a large object."""
+"""Bytes that these requests may have together. This bounds the memory of a reader."""
 
 _GAP = 1 << 18
 """Unneeded bytes that are read to save a request: they arrive in a fraction of the time that a request takes."""

@@ -118,7 +118,7 @@ class RemoteFile(StoredObject):
 
     @property
     def identity(self) -> Hashable:
-        """The identity of its bytes: two open files with the same one can read each other's ranges."""
+        """The identity of its bytes: open files with the same identity can use each other's ranges."""
         return self.path
 
     @classmethod
@@ -134,7 +134,7 @@ class RemoteFile(StoredObject):
 
     @classmethod
     def open_at_end(cls, location: Location, length: int) -> tuple[RemoteFile, bytes]:
-        """Open an object as it is now with one request, that for its last bytes; or two, if the store needs it.
+        """Open an object by the request for its last bytes; some stores need two requests.
 
         Args:
             location: The object's path.

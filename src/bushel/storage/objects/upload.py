@@ -1,8 +1,8 @@
 """Writing objects: each appears completely or not at all.
 
 A large object is uploaded in parts, which the store joins at the end; obstore sends several parts at a time. An error
-and Ctrl-C abort the upload, so nothing of it stays. A process that is killed leaves at most an unfinished multipart
-upload, which no reader sees and which the bucket's lifecycle rules remove.
+and Ctrl-C abort the upload, so no data stay in the store. A process that is killed leaves at most an unfinished
+multipart upload, which no reader sees and which the bucket's lifecycle rules remove.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_BYTES = 256 << 20
 _MOST_COPIED = 5 << 30
 """Bytes of the largest object that S3 copies in one request."""
 _LOOK_AROUND = 0.1
-"""Seconds after which an upload that is to stop is noticed."""
+"""Seconds between two checks whether an upload has to stop."""
 
 
 def put_file(target: ObjectPath, source: Path, *, new: bool = False, stop: threading.Event | None = None) -> None:
