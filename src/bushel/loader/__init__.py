@@ -83,7 +83,7 @@ __getattr__ = lazy_names(
         "shuffle_buffer": "loader.iterables",
     },
 )
-"""Worker processes start sooner without the modules that only their parent needs."""
+"""Modules that only the parent process needs: worker processes start sooner without them."""
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
 """Plan the read-ahead of an epoch's batches from object stores. Pure: no I/O.
 
-Batches are read ahead in groups. By the order, some batches have neighbours in common: the batches of a window of
-blocks, or any that follow each other in the stored order. The extents of a group are joined into long requests, as far
-as that does not read much that is not needed. Extents that share a request with no other are left to their batch.
+Batches are read ahead in groups. Depending on the order, batches share neighbouring extents: the batches of a window of
+blocks, or consecutive batches in stored order. The extents of a group are joined into long requests, as far as that
+does not read much that is not needed. A batch itself reads extents that cannot share a request.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["FIRST_BATCHES", "AheadRequest", "Grouping", "plan_ahead"]
 I64 = npt.NDArray[np.int64]
 
 _LONGEST = 1 << 23
-"""Bytes of a request: enough that its start does not count, and few enough that many fit into the memory."""
+"""Bytes of a request: large enough to hide the latency, small enough that many fit into memory."""
 
 _LONG = 1 << 22
-"""Bytes of an extent that is left to its batch, since joining it with others would save little."""
+"""Size in bytes from which an extent is left to its batch: joining it with others would save little."""
 
 _PRICE = 1 << 14
-"""Bytes that cost as much as a request does. A gap of this length is read in any case."""
+"""Bytes that cost as much as one request. Gaps up to this length are read in any case."""
 
 _GAP = 1 << 18
 """Bytes of a gap that may be read if the request has much besides: a quarter of what it needs, for all such gaps."""
@@ -46,7 +46,7 @@ _STORED_BYTES = 1 << 26
 """Bytes of a group in stored order, in which larger groups would not save requests."""
 
 FIRST_BATCHES, _FIRST_BYTES = 1, 1 << 26
-"""Batches that do not wait for the rest of the first group, if it has more bytes than this. They cost a request for
+"""Number of batches that do not wait for the rest of the first group if it has more bytes. They cost a request for
 every sample."""
 
 
@@ -126,7 +126,7 @@ def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRequest]:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How the batches of an epoch are divided into groups that are read ahead.
+    """The division of an epoch's batches into groups that are read ahead.
 
     Attributes:
         width: Number of positions whose samples are neighbours in the files: a window of blocks, or the whole epoch. 0

@@ -1,4 +1,4 @@
-"""Bad samples: those that could not be read, decoded or transformed."""
+"""Bad samples, which could not be read, decoded or transformed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def note_once(error: BaseException, note: str) -> None:
 
 
 def named(function: object) -> str:
-    """Return the name of a function, or how an object that is called prints itself."""
+    """Return the name of a function, or the `repr` of another callable."""
     name = getattr(function, "__qualname__", None)
     return f"{getattr(function, '__module__', '')}.{name}" if isinstance(name, str) else repr(function)
 
@@ -135,7 +135,7 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
 
 
 class ErrorReport:
-    """The bad samples that a loader has met. Threads share it.
+    """The bad samples of a loader. Threads share it.
 
     Attributes:
         max_errors: Number of bad samples that are tolerated; None for no limit.

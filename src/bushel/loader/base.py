@@ -1,4 +1,4 @@
-"""The shared base of the loaders: epochs, a batch that is not counted, times and bad samples."""
+"""The shared base of the loaders: epochs, `peek`, statistics and bad samples."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ else:  # the default of a type is for type checkers only
 
 
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
-    """Base class of `Loader` and `StreamLoader`: their options, and a place in the training run."""
+    """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
     _is_single = False  # whether the trainer gets single samples instead of batches
 
     def _prepare(self, samples: int | None, *, least_workers: int) -> None:
-        """Check the shared options, and find out what they leave open.
+        """Check the shared options, and resolve their defaults.
 
         Args:
             samples: Number of samples; None if it is unknown.
@@ -64,12 +64,12 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         self._started = False  # whether a `for` has started the epoch of `_progress`
 
     def _set(self, options: Any) -> None:
-        """Replace options by what they mean here. To users they are frozen."""
+        """Replace options by their resolved values. Users cannot change them."""
         for name, value in options:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy the loader as its options and state: a copy goes on from here, by itself."""
+        """Pickle and copy the loader as its options and state: the copy continues independently from the same place."""
         return _restored, (type(self), self._given, self.state_dict())
 
     @property
@@ -104,11 +104,11 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         return (yield from self._iterate(self._progress))
 
     def _next(self) -> Progress:
-        """Return where the next `for` starts."""
+        """Return the progress at which the next `for` starts."""
         return Progress.at(self._progress.epoch + 1) if self._started else self._progress
 
     def _go_to(self, progress: Progress) -> None:
-        """Let the next `for` start there."""
+        """Let the next `for` start at this progress."""
         self._progress, self._started = progress, False
 
     def _iterate(self, progress: Progress) -> Generator[Item]:
@@ -215,7 +215,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         """Continue from a state."""
 
     def stats(self) -> LoaderStats:
-        """Return where the time went so far, in this process and its worker processes. Print it for advice.
+        """Return statistics of this process and its worker processes so far. Print them for advice.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4)

@@ -65,7 +65,7 @@ class Gathered(Struct, frozen=True):
     lengths: npt.NDArray[np.int64] | None = None
 
     def value(self, row: int) -> Any:
-        """Return the value of a sample, as it is read in the ordinary way."""
+        """Return the value of a sample, equal to the value that `Dataset.read` returns."""
         if self.starts is None or self.lengths is None:
             return self.field.value_of(self.rows[row, ...])
         start = int(self.starts[row])
@@ -73,7 +73,7 @@ class Gathered(Struct, frozen=True):
 
 
 class BufferPool:
-    """Makes arrays whose memory returns to the pool when they are garbage. Threads share it.
+    """Makes arrays whose memory is reused after they are garbage-collected. Threads share it.
 
     Attributes:
         max_bytes: Size of the largest array that it makes, in bytes.
@@ -126,7 +126,7 @@ class BufferPool:
         return whole
 
     def _take_back(self, lent: weakref.ref[Any]) -> None:
-        """Keep the memory of an array that is garbage."""
+        """Keep the memory of an array that was garbage-collected."""
         _, memory, free = self._lent.pop(id(lent))
         free.append(memory)
 
@@ -278,7 +278,7 @@ class ArrayFactory:
         return Gathered(field, {"values": rows, "offsets": starts}, rows, starts, lengths)
 
     def _count(self, fields: Iterable[NumberField], good: Iterable[bool]) -> None:
-        """Count which fields could be gathered in a batch, and give up those that hardly ever can."""
+        """Count the fields that could be gathered in a batch, and give up fields that nearly always fail."""
         for field, gathered in zip(fields, good, strict=True):
             self._tries[field.name, gathered] += 1
             failed = self._tries[field.name, False]
@@ -332,7 +332,7 @@ class BatchArrays:
         return Room(names, self._factory.pool.room)
 
     def others(self, fields: Any, gathered: frozenset[str]) -> Any:
-        """Return the fields to read of a mask, which are not gathered."""
+        """Return the mask without the fields that are gathered."""
         if isinstance(fields, Mapping):
             return {name: elements for name, elements in fields.items() if name not in gathered}
         return [name for name in self.names if name not in gathered]

@@ -1,9 +1,9 @@
-"""The reads of a loader: the stored samples of batches, and numbers straight into their arrays.
+"""The reads of a loader: stored samples of batches, and numbers that are copied straight into batch arrays.
 
-A `NumberReader` collects where the numbers of a field lie, with the extents of the shards, in a table for the kernel
-`NumberTable`, which checks each value against it and copies the numbers. It grows as samples of other shards, or values
-of other lengths, are met. Values that it cannot gather are left to `Dataset.read`, which describes the error. Fields
-whose values the index has as a column of numbers are copied from there, without opening a file.
+A `NumberReader` collects the places of a field's numbers and the extents of the shards in the kernel `NumberTable`,
+which checks each value and copies the numbers. It grows as samples of other shards, or values of other lengths, are
+met. Values that it cannot gather are left to `Dataset.read`, which describes the error. Fields whose values the index
+has as a column of numbers are copied from there, without opening a file.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class NumberReader:
         return self._held[key]
 
     def _is_in_all(self, name: str, held: _Held) -> bool:
-        """Return whether a field has one form in all shards; if there are very many, in the first and the last one."""
+        """Return whether a field has one form in all shards; of very many, the first and the last are checked."""
         having, before = list[tuple[int, Sequence[OpenShard]]](), 0
         for shards in self._reader.divisions:
             having += [(before, shards)] if name in union_of_fields(kinds(shards)) else []

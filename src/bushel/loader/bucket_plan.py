@@ -1,4 +1,4 @@
-"""The plan of batches of similar samples: which of them each rank is given at each step. Pure, as `bushel.loader.plan`.
+"""The plan of batches of similar samples: the batch of each rank at each step. Pure, as `bushel.loader.plan`.
 
 The order determines the batches of an epoch and their sequence. At each step, the ranks take the next ones.
 The consumed samples are therefore a prefix of the epoch, as with batches of one size.
@@ -24,7 +24,7 @@ _POSITIONS_AT_A_TIME = 1 << 13
 
 
 class BucketPlan(Struct, frozen=True):
-    """How epochs of batches of similar samples are divided among ranks.
+    """The division of epochs of batches of similar samples among ranks.
 
     All ranks have equally many steps. If fewer batches than ranks are left for the last step, these are divided; if
     they have fewer samples than there are ranks, several ranks are given the same one.

@@ -1,8 +1,8 @@
-"""The order of batches of similar samples: how it is made of their lengths, and the samples at its positions.
+"""The order of batches of samples of similar length.
 
-Samples are sorted into buckets by length, and the buckets are cut into batches, which is the same in every epoch. Which
-samples of a bucket are in which of its batches, and the order of all batches, differ from epoch to epoch.
-`docs/order.md` specifies all of it. Nothing here does I/O.
+Samples are sorted into buckets by length, and the buckets are cut into batches, in the same way in every epoch. The
+samples of a bucket are permuted among its batches, and all batches are permuted, differently in every epoch.
+`docs/order.md` specifies the order. Nothing here does I/O.
 """
 
 from __future__ import annotations

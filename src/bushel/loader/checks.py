@@ -1,4 +1,4 @@
-"""Checks of a loader's options when it is made, so that a mistake is an error then, in the user's words."""
+"""Checks of a loader's options when it is made. Errors name the options as the user wrote them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_shared(options: BatchOptions) -> None:
 
 
 def check_dataset(dataset: Any) -> None:
-    """Check that a loader can read from what it is given.
+    """Check that a loader can read from an object.
 
     Raises:
         TypeError: It cannot.

@@ -1,4 +1,4 @@
-"""The plan of chunks: which rows each rank is given at each step. Pure, as `bushel.loader.plan`.
+"""The plan of chunks: the rows of each rank at each step. Pure, as `bushel.loader.plan`.
 
 The rows of an epoch are divided among ranks as the samples of a `Plan`. A state counts rows.
 """
@@ -27,7 +27,7 @@ _BATCHES_AT_A_TIME = 16
 
 
 class ChunkPlan(Struct, frozen=True):
-    """How epochs of chunks are divided among ranks.
+    """The division of epochs of chunks among ranks.
 
     Attributes:
         order: The order of the documents, and how they are cut.
@@ -79,7 +79,7 @@ class ChunkPlan(Struct, frozen=True):
 
 
 def _batches(plans: Sequence[BatchPlan], pieces: RowPieces) -> Iterator[BatchPlan]:
-    """Yield the batches of plans of rows, whose pieces are given one after another. Each document is there once."""
+    """Yield the batches of plans of rows, whose pieces are given one after another. Each document occurs once."""
     rows = np.cumsum([0, *(len(plan.positions) for plan in plans)])
     ends = np.concatenate([np.zeros(1, np.int64), pieces.ends])[rows]
     # one search for all batches: what the same document is in another batch is another number

@@ -1,6 +1,6 @@
 """The order of chunks: documents one after another, cut into rows of a fixed number of tokens.
 
-The rows of an epoch are numbered in the order in which they come; `docs/order.md` specifies which tokens each has.
+The rows of an epoch are numbered in order; `docs/order.md` specifies the tokens of each.
 Nothing here does I/O.
 """
 
@@ -172,7 +172,7 @@ class Chunked:
         return self._windows + 1 - len(counted.tail), counted.tail
 
     def _counted(self, epoch: int) -> _Counts:
-        """Return the counts of an epoch. Epochs that have as many tokens as others need no count of all."""
+        """Return the counts of an epoch. Where all epochs have equally many tokens, not all documents are counted."""
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
@@ -193,7 +193,7 @@ class Chunked:
         return np.zeros(1, np.int64) if found is None or none or (which == _HEAD and found[0]) else found
 
     def keep(self, epoch: int) -> None:
-        """Keep the counts of an epoch for later processes, if there are many more than are kept already."""
+        """Keep the counts of an epoch for later processes, if many are new."""
         counted = self._counted(epoch)
         if self._windows >= _WORTH_KEEPING:
             for which, own in ((_HEAD, counted.head), (_TAIL, counted.tail)):
@@ -204,7 +204,7 @@ class Chunked:
         return self.version, self.base.samples, self.seed, epoch
 
     def _count_more(self, epoch: int, counted: _Counts, *, from_end: bool) -> None:
-        """Count the tokens of further windows, of as many as are counted, within limits. Threads may do the same."""
+        """Count the tokens of further windows: as many as are counted already, within limits. Thread-safe."""
         known = counted.tail if from_end else counted.head
         many = min(max(_AT_A_TIME, len(known)), _MOST_AT_A_TIME, self._windows + 1 - len(known))
         first = self._windows + 1 - len(known) - many if from_end else len(known) - 1

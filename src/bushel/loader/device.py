@@ -1,4 +1,4 @@
-"""Decoding of images on a device: what a decoder is given, and what it returns."""
+"""The protocol of decoders that decode images on a device."""
 
 from __future__ import annotations
 

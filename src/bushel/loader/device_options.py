@@ -1,4 +1,4 @@
-"""The options of a loader that decodes on a device: their checks, and the step that they ask for."""
+"""Check the options of a loader that decodes on a device, and make its decoding step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of a batch between the CPU and a device: which go where, the hand-over, and one tensor of both."""
+"""Divide the images of a batch between the CPU and a device, hand them over, and join both parts in one tensor."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from bushel.transforms.spatial import Geometry
 __all__ = ["AT_ONCE", "DeviceImage", "DeviceStep", "HostImage", "Tuning", "goes_to_device"]
 
 AT_ONCE = 3
-"""Batches whose images are with the decoder, or are put into a buffer for it, at a time: their threads only wait."""
+"""Batches that the decoder works on, or that are copied into a buffer for it, at a time: their threads only wait."""
 
 _SMALL = 128 * 128
-"""Pixels up to which an image stays on the CPU: its hand-over costs as much as decoding."""
+"""Number of pixels up to which an image stays on the CPU: handing it over costs as much as decoding it."""
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _PERIOD = 0.75, 8
-"""The first share that is tuned, and after how many batches it changes: those in work still have the share before."""
+"""The initial share, and the number of batches between its changes: batches in work still have the previous share."""
 _FIRST_STEP, _LEAST_STEP = 0.08, 0.01
-"""By how much it changes: half as much after each change of direction."""
+"""Size of the first change; it halves after each change of direction."""
 _RUNNING = 0.9
-"""A thread that decodes and runs for less than this part of the time waits for a processor."""
+"""A decoding thread that runs for less than this part of the time is waiting for a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +109,14 @@ class Tuning:
         self._step = _FIRST_STEP
 
     def on_host(self, seconds: float, cpu_seconds: float) -> None:
-        """Take into account that a thread decoded on the CPU, for so long and with so much time of a processor."""
+        """Take into account the elapsed time and the CPU time of a thread that decoded on the CPU."""
         with self._lock:
             self._host += seconds
             self._host_cpu += cpu_seconds
 
     @contextmanager
     def on_device(self) -> Iterator[None]:
-        """Take into account that the body lets the device decode a batch."""
+        """Take into account the time of the body, in which the device decodes a batch."""
         with self._lock:
             self._change(1)
         try:
@@ -189,7 +189,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class DeviceStep:
-    """The decoder of a loader, and what it is for.
+    """The device decoder of a loader, and the fields that it decodes.
 
     Attributes:
         decoder: Decodes on the device.

@@ -1,4 +1,4 @@
-"""Orders of datasets with compressed blocks: those in blocks that fit them, and a warning of expensive ones."""
+"""Orders of datasets with compressed blocks: choose the size of `shuffle="blocks"`, and warn of expensive orders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["blocks_of_state", "blocks_that_fit", "bytes_to_find", "expansion", "warn_if_costly"]
 
 _PARTS = 4
-"""Places of a dataset that stand for all of it. The table of the shard at each of them is loaded."""
+"""Number of places that are examined instead of the whole dataset. The table of the shard at each place is loaded."""
 
 _SAMPLES_PER_PART = 1 << 20
 
@@ -72,7 +72,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
 
 
 def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
-    """Return the order that `shuffle="blocks"` asks for.
+    """Return the order for `shuffle="blocks"`.
 
     Args:
         dataset: The dataset, a view of one, or another sequence.
@@ -131,7 +131,7 @@ def blocks_of_state(version: str, own: Any) -> Any:
 
 
 def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
-    """Warn of an order that expands more than ten times the bytes that it returns, and name one that does better.
+    """Warn of an order that expands more than ten times the bytes that it returns, and name a better one.
 
     The tables of remote shards are looked at if they are loaded.
 

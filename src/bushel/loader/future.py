@@ -1,4 +1,4 @@
-"""Resuming with another schedule, which may differ only after the samples that were drawn."""
+"""Resume with another schedule, which may differ only after the samples that were already drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["accept_future"]
 
 
 def accept_future(state: LoaderState, own: Any) -> LoaderState:
-    """Return a state as one of this loader's order, if only what comes after it differs; any other state as it is.
+    """Return a state for this loader's order if only the draws after it differ; any other state unchanged.
 
     Args:
         state: The state.

@@ -1,4 +1,4 @@
-"""Gathering numbers of datasets that are joined: the fields of each by a reader of their own."""
+"""Gather numbers of joined datasets: the fields of each dataset by its own reader."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Counts of an epoch in the user's cache of tables: with them, later processes answer `who` and `when` at once.
 
 The rows of packs and chunks depend on the lengths of all documents before them. Counting these takes longer than the
-question itself. So a process that was asked leaves its counts for later ones, and so does the first rank of a training
-that saves its state: `who` knows all steps before that state then, except for a last part that was not worth a write.
+question itself. So a process that has counted leaves its counts for later ones, and so does the first rank of a
+training run when it saves its state: then `who` knows nearly all steps before that state.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def kept_counts(
 
 
 def keep_counts(identity: Identity, number: int, counts: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> None:
-    """Keep counts, if there is a cache that is large enough. A cache that cannot be written to is warned of once."""
+    """Keep counts, if there is a cache that is large enough. If the cache is not writable, a warning is given once."""
     from bushel._index.table_cache import cache_of_tables
 
     cache = cache_of_tables()

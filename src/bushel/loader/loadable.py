@@ -55,7 +55,7 @@ class Loadable(Protocol):
         """
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
-        """Tell the storage what will be read soon."""
+        """Announce samples that will be read soon to the storage."""
 
     def position(self, key: str) -> int:
         """Return the position of a key. Raise KeyError if it is missing."""
@@ -65,7 +65,7 @@ class Loadable(Protocol):
 
 
 class Source(Protocol):
-    """How a pipeline reads a dataset: the steps of a batch, and what it knows of the samples. `source_of` makes one."""
+    """The protocol by which a pipeline reads a dataset. `source_of` makes an object of it."""
 
     @property
     def dataset(self) -> Loadable:
@@ -96,7 +96,7 @@ class Source(Protocol):
         """Decode samples of `read_encoded`, as `Loadable.decode_samples`."""
 
     def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
-        """Tell the storage what `read_encoded` will read soon."""
+        """Announce the samples that `read_encoded` will read soon to the storage."""
 
     def extents(self, positions: Any, fields: Any = None, *, decode: bool = True) -> Planned:
         """Return the extents that `read_encoded` will read together."""
@@ -106,7 +106,7 @@ class Source(Protocol):
 
 
 def source_of(dataset: Loadable, fields: Any = None) -> Source:
-    """Return how a pipeline reads a dataset, or fields of it."""
+    """Return the `Source` of a dataset or of some of its fields."""
     return BatchReader.of(reading(dataset, fields)) if isinstance(dataset, Dataset) else _Plain(dataset)
 
 

@@ -1,4 +1,4 @@
-"""The pipeline of a loader, made by its options."""
+"""Make the pipeline of a loader from its options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["pipeline_of"]
 
 
 def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
-    """Return the pipeline that the options ask for.
+    """Return the pipeline for some options.
 
     Args:
         options: The options, with the number of ranks that was found out.

@@ -70,7 +70,7 @@ class MappedParts(Struct, frozen=True, eq=False):
         return part.location(int(own[0]), field) if field in part.spec else (None, None)
 
     def fields(self, names: Iterable[str]) -> MappedParts:
-        """Return the same with these fields only. A dataset without a function may lack some of them."""
+        """Return the datasets with these fields only. A dataset without a function may lack some of them."""
         wanted = list(names)
         chosen = (
             part.fields([name for name in wanted if not isinstance(part, Dataset) or name in part.spec])
@@ -99,7 +99,7 @@ class MappedParts(Struct, frozen=True, eq=False):
         return found
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
-        """Tell the storage what will be read soon."""
+        """Announce samples that will be read soon to the storage."""
         for part, own, _ in self._divided(positions):
             part.prefetch(own, None if fields is None else [name for name in fields if name in part.spec])
 

@@ -103,7 +103,7 @@ class MegatronChunks:
 
     @property
     def base(self) -> Exact:
-        """An order that reads documents at random, as this one does."""
+        """A random order of the documents: it reads them at random, as this order does."""
         return Exact(len(self.lengths), self.seed)
 
     @property

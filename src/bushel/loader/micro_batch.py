@@ -237,7 +237,7 @@ class MicroBatch:
             self.samples[at] = failure_of(self.dataset, error, self.numbers[at], sample[KEY], field)
 
     def _refuse(self, field: str, places: Sequence[int]) -> None:
-        """Count the images of these places as ones whose seek tables do not fit."""
+        """Count the images at these places as images with wrong seek tables."""
         self.refused.extend(places)
         for at in places[:1]:
             warn_of_refused(self.dataset.location(self.numbers[at], field)[0])
@@ -307,7 +307,7 @@ class MicroBatch:
     def _route(
         self, device: DeviceStep, field: str, geometries: dict[int, Geometry], stored: dict[int, Any], *, orient: bool
     ) -> None:
-        """Leave images to the device, and take them out of `geometries`."""
+        """Leave images to the device, and remove them from `geometries`."""
         for at, geometry in list(geometries.items()):
             data, sample = bytes_of(stored[at]), self.samples[at]
             if not device.routes(field, self.numbers[at], data, geometry) or (orient and not is_upright(data)):

@@ -75,7 +75,7 @@ class Mixture(Struct, frozen=True):
         return f"<bushel.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
 
     def _names(self) -> list[str]:
-        """Return the names that were mixed last."""
+        """Return the names of the outermost mixture."""
         return list(dict.fromkeys(source.name.partition("/")[0] for source in self.sources))
 
 

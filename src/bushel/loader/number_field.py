@@ -1,4 +1,4 @@
-"""Fields of numbers: which values of a codec can be gathered, learned from examples of its stored bytes.
+"""Fields of numbers: the form of a codec's values, learned from examples of its stored bytes.
 
 A codec declares where numbers lie in its bytes (`Codec.layout`).
 """

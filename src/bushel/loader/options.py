@@ -1,4 +1,4 @@
-"""The options of loaders, written once: the frozen dataclasses whose `__init__` `Loader` and its like have.
+"""The options of loaders: frozen dataclasses from which `Loader`, `StreamLoader` and `MapView` inherit `__init__`.
 
 `Loader`, `StreamLoader` and `MapView` inherit from them and check them in `__post_init__`. So the signature that
 `inspect`, `help`, editors and type checkers show is the one that `dataclasses` made of these lines.
@@ -44,7 +44,7 @@ class Options:
     reducing_gap: float | None = 2.0
 
     def __new__(cls, *given: Any, **options: Any) -> Self:
-        """Refuse what `__init__` does not take, in the name of the class and with the option that may be meant."""
+        """Refuse unknown arguments, with the name of the class and the most similar option."""
         signature = inspect.signature(cls)
         check_names(cls.__name__, options, signature.parameters)
         try:

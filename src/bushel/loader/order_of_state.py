@@ -1,4 +1,4 @@
-"""The order that a saved state names, for programs that ask about it without the loader that saved it."""
+"""The order of a saved state, for programs that do not have the loader."""
 
 from __future__ import annotations
 

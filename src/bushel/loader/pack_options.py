@@ -1,4 +1,4 @@
-"""The options of a loader by which documents share rows: their checks, and the lengths of the documents."""
+"""Check the options by which documents share rows, and find the lengths of the documents."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
 
 
 def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Packed:
-    """Return the order that `pack_by=` of a loader asks for.
+    """Return the order for `pack_by=` of a loader.
 
     Args:
         options: The options.
@@ -128,7 +128,7 @@ def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int
 
 
 def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Chunks:
-    """Return the order that `chunk_by=` of a loader asks for.
+    """Return the order for `chunk_by=` of a loader.
 
     Args:
         options: The options.

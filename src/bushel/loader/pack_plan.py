@@ -1,4 +1,4 @@
-"""The plan of packs: which rows each rank is given at each step. Pure, as `bushel.loader.plan`.
+"""The plan of packs: the rows of each rank at each step. Pure, as `bushel.loader.plan`.
 
 A global batch is the next `batch_size * world_size` rows, which the ranks divide among themselves. The position is
 therefore a prefix of the epoch. It ends at the end of a row, from whose position any number of ranks can continue.
@@ -23,7 +23,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class PackPlan(Struct, frozen=True):
-    """How epochs of packs are divided among ranks.
+    """The division of epochs of packs among ranks.
 
     Attributes:
         order: The order of the rows and their documents.

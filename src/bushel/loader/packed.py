@@ -1,7 +1,7 @@
 """The order of packs: documents that share rows of a fixed number of tokens.
 
 The documents come in the order of a base, a permutation for example. Each window of it is packed by itself, by first
-fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies all of it.
+fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies the order.
 Nothing here does I/O, except for the counts that `kept_counts` keeps for later processes.
 """
 
@@ -204,7 +204,7 @@ class Packed:
         return found
 
     def _likely_window(self, row: int) -> int:
-        """Return about the number of windows up to the one with a row: rows are nearly full."""
+        """Return an estimate of the number of windows up to the one with a row: rows are nearly full."""
         tokens = int(self.pieces.costs.sum(dtype=np.int64))
         return min(self.windows, row * self.tokens * self.windows // max(1, tokens) + 1)
 

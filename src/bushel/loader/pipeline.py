@@ -174,7 +174,7 @@ class Pipeline(Struct, frozen=True):
         return ArrayFactory(self.collate, pool, numbers, names)
 
     def prefetch(self, plan: BatchPlan) -> None:
-        """Tell the storage what will be read for a batch."""
+        """Announce the samples of a batch to the storage."""
         with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
             fields = _mask(self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
             self.source.prefetch(plan.samples, fields, decode=self.decode)
@@ -211,7 +211,7 @@ class Pipeline(Struct, frozen=True):
         return Fetched(stored, size, gathered)
 
     def _wanted(self, plan: BatchPlan) -> tuple[I64, I64 | None]:
-        """Return the samples of a batch that are not excluded, and what their random numbers depend on."""
+        """Return the samples of a batch that are not excluded, and the seeds of their random numbers."""
         draws = draws_of(self.order, plan)
         if not self.excluded:
             return plan.samples, draws

@@ -1,4 +1,4 @@
-"""The plan that the options of a `Loader` ask for: the order of its samples, and their division into batches."""
+"""Make the plan of a `Loader` from its options: the order of its samples, and their division into batches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_UNREAD = 1 << 30
 
 
 def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
-    """Return the plan that the options ask for.
+    """Return the plan for some options.
 
     Args:
         options: The options, with the rank that was found out.
@@ -82,7 +82,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
 
 
 def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrder:
-    """Return the order of this many samples that the options ask for."""
+    """Return the order of a number of samples for some options."""
     own = options.dataset.order if isinstance(options.dataset, Mixture) else None
     if options.weights is None and options.balance is None:
         if own is None and options.shuffle == "blocks":

@@ -1,8 +1,8 @@
 """Reading ahead from object stores: the bytes of later batches, in long requests, bounded by memory.
 
 A `ReadAhead` belongs to one iteration. It draws the batch plans, group by group (`bushel.loader.ahead_plan`), requests
-what the batches of a group have in common, and holds each value until its batch takes it. What it does not hold, a
-batch reads itself, and so does each sample of a batch whose reading failed: errors are of samples, as without it.
+what the batches of a group have in common, and holds each value until its batch takes it. Other values are read by the
+batch itself. If reading ahead fails, each sample of the batch is read again, so that errors name samples.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _REQUESTS = 24
 """Requests that run at a time, of 8 MiB at most."""
 
 _FIRST_REQUESTS = 4
-"""Requests that run while the first batches (`FIRST_BATCHES`) are read, which would come later with more at a time."""
+"""Requests that run while the first batches (`FIRST_BATCHES`) are read: more requests would delay these."""
 
 _GROUPS = 2
-"""Groups that are planned at a time: the one whose batches are taken, and the next one."""
+"""Groups that are planned at a time: the current one and the next one."""
 
 _Asked = list[tuple[list[File], Extents, npt.NDArray[np.bool_]]]
 """The extents of real files that a batch needs, and which of them have to be read."""
@@ -46,7 +46,7 @@ Planned = list[tuple[list[File], Extents]]
 
 
 class _Ended(BaseException):
-    """Ends the threads of an iteration that wait for bytes. Not an Exception, after which they would read on."""
+    """Ends the threads of an iteration that wait for bytes. It is not an Exception, which they would handle."""
 
 
 @dataclass(slots=True)
@@ -214,7 +214,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         return self._threads.has_current()
 
     def wait_for(self, request: _Request) -> None:
-        """Wait until the values of a request are where they belong."""
+        """Wait until the values of a request have arrived."""
         if not request.done.done:
             with self._changed:
                 self._takers += 1
@@ -240,7 +240,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             self._proceed()
 
     def _proceed(self) -> None:
-        """Start what there is room for. The caller holds the lock."""
+        """Start the requests for which memory is left. The caller holds the lock."""
         if self._stopped:
             return
         while self._waiting and len(self._running) < (_FIRST_REQUESTS if self._early else _REQUESTS):

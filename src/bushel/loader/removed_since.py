@@ -1,4 +1,4 @@
-"""The options of a loader that goes on from a state that is older than the removal of samples."""
+"""The options of a loader that resumes from a state older than the removal of samples."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _moves_along(name: str, pieces: Sequence[_Piece], field: str) -> bool:
 
 
 def _layout(pieces: Sequence[_Piece], rows: int, tokens: int) -> Batch:
-    """Return which document each token is of, and its place there."""
+    """Return the document of each token, and its place in the document."""
     positions, documents = np.zeros((rows, tokens), np.int32), np.full((rows, tokens), -1, np.int32)
     numbers = np.arange(tokens, dtype=np.int32)
     for piece in pieces:

@@ -31,7 +31,7 @@ class RowShape(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """How the documents of a batch are divided among its rows.
+    """The division of a batch's documents among its rows.
 
     Attributes:
         ends: int64[rows], the number of pieces up to the end of each row.

@@ -36,7 +36,7 @@ _PATIENCE = 16  # batches that were all ready in a row before the window shrinks
 
 
 class PrefetchWindow(Struct, frozen=True):
-    """The number of batches that are worked on at a time, adapted to how long the trainer waits.
+    """The number of batches that are worked on at a time. It adapts to the waiting time of the trainer.
 
     Attributes:
         least: Minimum number of batches.
@@ -94,7 +94,7 @@ class PrefetchWindow(Struct, frozen=True):
 
 
 class Iteration(Struct, frozen=True):
-    """The work of one iteration, and where its consumer looks: what every way of running it needs.
+    """The shared arguments of all functions that run an iteration.
 
     Attributes:
         pipeline: The work that makes batches.

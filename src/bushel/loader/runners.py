@@ -1,4 +1,4 @@
-"""The choice of how batches are made: gathered in groups, in threads with or without reading ahead, or one by one."""
+"""Choose how batches are made: gathered in groups, in threads with or without read-ahead, or one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a loader's transforms: which are fused into decoding, and which are applied afterwards. Pure: no I/O."""
+"""Plan which transforms of a loader are fused into decoding, and which are applied afterwards. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["balanced_order", "order_of_buckets", "sampled_order", "weighted_orde
 def sampled_order(
     dataset: Any, weights: str | npt.ArrayLike | None, balance: str | None, shuffle: Shuffle, seed: int
 ) -> Weighted | Balanced:
-    """Return the order that `weights=` or `balance=` of a loader asks for.
+    """Return the order for `weights=` or `balance=` of a loader.
 
     Args:
         dataset: The dataset.
@@ -88,7 +88,7 @@ def order_of_buckets(
     drop_last: bool,
     seed: int,
 ) -> Bucketed:
-    """Return the order that `bucket_by=` of a loader asks for.
+    """Return the order for `bucket_by=` of a loader.
 
     Args:
         dataset: The dataset.

@@ -1,4 +1,4 @@
-"""The named datasets of a mixture, as a loader sees them: their names in samples, and their transforms."""
+"""The named datasets of a mixture: their names in samples, and their transforms."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sources(Struct, frozen=True, eq=False):
         return cls(names, starts, () if all(one is made for one in own) else tuple(own))
 
     def without_transforms(self) -> Sources:
-        """Return the same without transforms."""
+        """Return the datasets without transforms."""
         return replace(self, transforms=())
 
     def numbers(self, samples: I64) -> I64:
@@ -65,7 +65,7 @@ class Sources(Struct, frozen=True, eq=False):
         return [self.names[number] for number in self.numbers(samples).tolist()]
 
     def name(self, decoded: MutableSequence[Any], samples: I64) -> None:
-        """Write into each sample which dataset it is from."""
+        """Write the name of its dataset into each sample."""
         for sample, name in zip(decoded, self.names_of(samples), strict=True):
             if isinstance(sample, dict):
                 sample[SOURCE] = name

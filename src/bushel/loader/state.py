@@ -1,4 +1,4 @@
-"""Where a training run is: the state that is saved, and the progress of one iteration."""
+"""The saved state of a training run, and the progress of one iteration."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class LoaderState(Struct, frozen=True):
             )
 
     def check_samples(self, samples: int) -> None:
-        """Check that no more was consumed than an epoch has.
+        """Check that the consumed samples are not more than an epoch has.
 
         Raises:
             StateError: More was.

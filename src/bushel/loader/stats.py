@@ -1,4 +1,4 @@
-"""Statistics of a loader: where its time goes, and what to change."""
+"""Statistics of a loader, with advice on its options."""
 
 from __future__ import annotations
 

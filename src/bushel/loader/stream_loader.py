@@ -163,7 +163,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         return hashlib.sha256(json.dumps(self.stream.sources).encode()).hexdigest()[:32]
 
     def state_dict(self) -> dict[str, str | int]:
-        """Return the state of training; `samples` counts those that this rank was given.
+        """Return the state of training; `samples` counts the samples of this rank.
 
         Examples:
             >>> loader = bushel.StreamLoader(bushel.open_stream("train/*.tar"), batch_size=5)

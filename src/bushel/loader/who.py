@@ -1,4 +1,4 @@
-"""Which samples a step of a rank has, and when a sample comes: functions of the plan, which read no data."""
+"""The samples of a step of a rank, and the steps of a sample: functions of the plan, which read no data."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the numbers of a field are to be read.
+    """The meaning of the numbers of a field.
 
     Attributes:
         box: One of `FORMS`.
@@ -89,7 +89,7 @@ def box_numbers(value: Any) -> F64:
 
 
 def guessed_form(boxes: F64, sizes: F64, *, usual: str) -> Form:
-    """Conclude what the numbers of boxes are.
+    """Guess the meaning of the numbers of boxes.
 
     Args:
         boxes: (boxes, 4).

@@ -25,7 +25,7 @@ __all__ = ["make_app", "make_pages"]
 
 
 def make_app(shelf: Shelf, door: Door) -> Guard:
-    """Return the ASGI application that shows these datasets to those who pass the door."""
+    """Return the ASGI application that shows these datasets, with access control."""
     return Guard(make_pages(shelf), door)
 
 

@@ -1,4 +1,4 @@
-"""The page of batches: what a loader of the training program gives to a rank, as it makes it."""
+"""The page of batches of a loader of the training program, for any rank and step."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _padding(rows: Any) -> float:
 
 
 def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, int, float]]]]:
-    """Return for some steps how many samples come from each dataset of a mixture: step, and name, count, share."""
+    """Return the number of samples from each dataset of a mixture at some steps: step, and name, count, share."""
     found = []
     for step in range(place.step, place.step + _STEPS):
         try:
@@ -162,7 +162,7 @@ def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, in
 
 
 def _positions(shown: Shown, loader: Loader, batch: Mapping[str, Any]) -> list[list[int]]:
-    """Return for each row the positions of its samples in the dataset of the page; empty if they are of another one."""
+    """Return the positions of each row's samples in the dataset of the page; empty if they belong to another one."""
     if loader.dataset.fingerprint != shown.dataset.fingerprint:
         return []
     rows = batch["__key__"][:_ROWS]

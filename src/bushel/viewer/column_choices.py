@@ -1,4 +1,4 @@
-"""Which columns of a dataset can be filtered and sorted by."""
+"""The columns by which a dataset can be filtered and sorted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["column_choices", "predicted_column"]
 
 
 def column_choices(shown: Shown) -> Sequence[str]:
-    """Return the columns that can be filtered and sorted by: the columns of the index, and the sizes of fields."""
+    """Return the columns for filters and sorting: the columns of the index, and the sizes of fields."""
     try:
         own = shown.dataset.columns
     except (BushelError, OSError):  # an index that cannot be read: reading its samples raises the error

@@ -25,7 +25,7 @@ _PAGE = 24
 _LOOK_AT = 5000
 """Largest number of samples that are compared to fill a page."""
 _SECONDS = 2.0
-"""Time after which a page of a choice that needs decoding is shown, full or not."""
+"""Seconds after which a page that needs decoding is shown, even if it is not full."""
 _AT_ONCE = 256
 
 
@@ -144,7 +144,7 @@ class _Found:
 
 
 def _page(comparison: Comparison, show: str, first: int) -> _Found:
-    """Return the next pairs of a choice, until the page is full or enough was compared."""
+    """Return the next pairs of a choice, until the page is full or the limit of comparisons is reached."""
     numbers = comparison.candidates(show)
     first = after = min(first, len(numbers))
     pairs: list[Pair] = []

@@ -1,4 +1,4 @@
-"""Two fields compared: which samples belong together, and what became of each value."""
+"""Comparison of two fields: the pairs of samples, and the result for each pair."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN: Mapping[str, str] = {
     "left": "on the left only",
     "right": "on the right only",
 }
-"""The choices of what the page lists, with their words."""
+"""The choices of listed pairs, with their labels."""
 
 _DECODED = 32 << 20
 """Size in bytes up to which values are decoded to compare them."""

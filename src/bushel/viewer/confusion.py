@@ -1,4 +1,4 @@
-"""The confusion matrix of two columns of classes: how often each class was predicted for each label."""
+"""The confusion matrix of two columns of classes: the number of samples of each label with each predicted class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bushel.viewer.site import Handler, Pages
 __all__ = ["Confusion", "ConfusionPages", "confusion_of"]
 
 _CLASSES = 60
-"""Classes of a matrix: of more, those with the most samples that disagree."""
+"""Largest number of classes of a matrix; of more, the classes with the most disagreements."""
 _WORST = 20
 
 

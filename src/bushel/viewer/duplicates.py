@@ -88,7 +88,7 @@ def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Grou
 
 
 def _repeated(crc32: U32) -> I64:
-    """Return the rows whose checksum another row has, too: the others, often nearly all, need no further sorting."""
+    """Return the rows whose checksum another row has, too: often few, so that sorting the others is saved."""
     ascending = np.sort(crc32)
     repeated = ascending[1:][ascending[1:] == ascending[:-1]]
     del ascending

@@ -1,4 +1,4 @@
-"""The places of the bytes of a value, and reading parts of them straight from the container."""
+"""The places of a value's bytes, and reading parts of them straight from the container."""
 
 from __future__ import annotations
 

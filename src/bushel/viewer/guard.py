@@ -1,7 +1,7 @@
 """Access to the viewer: a token in the path of URLs, a check of the Host header, and headers that bind the browser.
 
-A viewer is reachable by every program and every web page on the machine, so an address alone opens nothing. The token
-in the path does. It is not kept in a cookie: browsers send a cookie of 127.0.0.1 to the servers on all its ports, and
+Every program and every web page on the machine can reach a viewer, so its address alone gives no access: the path must
+contain the token. It is not kept in a cookie: browsers send a cookie of 127.0.0.1 to the servers on all its ports, and
 another one there could use it. The Host header must name this server, or another web site could have its own name
 resolve to 127.0.0.1 (DNS rebinding).
 """
@@ -92,7 +92,7 @@ class Door:
     framed: bool = False
 
     def admits(self, token: str | None) -> bool:
-        """Return whether this is the token, in a time that does not depend on how much of it is right."""
+        """Return whether this is the token, in a time that does not depend on the number of correct characters."""
         return token is not None and hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
 

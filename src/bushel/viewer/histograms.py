@@ -19,18 +19,18 @@ from bushel.viewer.site import Handler, Pages, as_json_answer
 __all__ = ["Asked", "Bin", "ColumnPages", "Histogram", "bins_of", "condition_name", "histogram_of"]
 
 _CLASSES = 100
-"""Largest number of different whole numbers that are classes, though they have no names and leave gaps."""
+"""Largest number of different whole numbers that count as classes without names and with gaps."""
 _MANY_CLASSES = 50_000
-"""Largest number of different whole numbers that are classes, because they have names or leave few gaps."""
+"""Largest number of different whole numbers that count as classes if they have names or few gaps."""
 _LISTED = 100
 """Number of classes that are listed at once."""
 _TEXTS = 60
 """Number of texts that are listed at once; the most frequent ones."""
 _BINS = 28
 _TAILS = (0.01, 0.05, 0.1)
-"""Shares of the values on each side that may be left out to find where most of them lie."""
+"""Shares of the values on each side that may be ignored to find the usual range."""
 _FAR = 4
-"""Outliers are put into one interval if all values span this many times what most of them do."""
+"""Outliers share one interval if the range of all values is this many times the usual range."""
 _SAMPLED = 200_000
 _COUNTED = 1 << 18
 """Number of values that are counted at a time."""
@@ -94,7 +94,7 @@ class Histogram:
 
 
 def condition_name(column: str) -> str:
-    """Return how a condition names a column."""
+    """Return the name of a column in a condition."""
     if all(part.isidentifier() or part.isdecimal() for part in column.split(".")) and column[:1].isidentifier():
         return column
     return f"column({_text(column)})"
@@ -230,7 +230,7 @@ def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logari
 
 
 def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: bool) -> list[Any]:
-    """Return the borders of the intervals, ascending, the first and the last one included."""
+    """Return the edges of the intervals, ascending, with the first and the last one."""
     whole = values.dtype.kind in "biu"
     if logarithmic:
         positive = values[values > 0]
@@ -250,7 +250,7 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
 
 
 def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
-    """Return between which numbers most values lie, without those that lie far from the others."""
+    """Return the range of most values, without outliers."""
     some = values[:: max(1, len(values) // _SAMPLED)]
     ends = np.quantile(some, [each for tail in _TAILS for each in (tail, 1 - tail)]).reshape(-1, 2)
     spans = ends[:, 1] - ends[:, 0]

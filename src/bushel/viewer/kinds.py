@@ -55,7 +55,7 @@ class ShownField:
 
 
 def kind_of(codec: str) -> Kind:
-    """Return how values of a codec are shown, from its name, such as `jpg(90)` or `gzip(utf8)`."""
+    """Return the form in which values of a codec are shown, given a name such as `jpg(90)` or `gzip(utf8)`."""
     base, _, arguments = codec.partition("(")
     if is_registered(base):
         return "other"

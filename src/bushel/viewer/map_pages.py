@@ -24,7 +24,7 @@ Legend = list[tuple[int, str, str]]
 """Colour number, text and colour."""
 
 _SECONDS = 1.0
-"""Time of one request in which vectors are read; the page asks again."""
+"""Seconds for which one request reads vectors; then the page sends another one."""
 _CLASSES = 250
 _STEPS = 16
 _ABSENT, _OTHER = 255, 254
@@ -103,7 +103,7 @@ class MapPages(Pages):
         return bytes_answer(_settled(request, vectors).astype("<f4").tobytes(), "application/octet-stream")
 
     def colours(self, request: Any) -> Any:
-        """A colour number for each vector, and what the numbers stand for."""
+        """A colour number for each vector, and the legend of the numbers."""
         shown, vectors = self._vectors(request)
         parameters = request.query_params
         name = parameters.get("colour", "")
@@ -151,7 +151,7 @@ class MapPages(Pages):
 
 
 def _method(request: Any, vectors: Vectors) -> str:
-    """Return how the places are to be made: the parameter `method`."""
+    """Return the method that computes the places: the parameter `method`."""
     method = str(request.query_params.get("method") or "pca")
     if method not in vectors.methods:
         raise ValueError(f"method={method}: expected {' or '.join(vectors.methods)}")

@@ -59,7 +59,7 @@ _CLIPPED = 0.999
 _WORDS = 5_000
 """Words of a text that make its hash."""
 _LEAST_WORDS = 8
-"""Texts with fewer words have no hash: too many of them are alike by chance."""
+"""Texts with fewer words have no hash: such texts are often similar by chance."""
 
 
 def picture_measures(pixels: U8) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Which fields of a dataset annotate its pictures: those that were declared, and those whose names say so."""
+"""The fields that annotate a dataset's pictures: declared ones, and fields with usual names."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _greatest(value: Any) -> float:
 
 
 def picture_size(shown: Shown, position: int, name: str) -> tuple[int, int, bool] | None:
-    """Return width and height of a picture as it is shown, and whether its Exif orientation turned it.
+    """Return the shown width and height of a picture, and whether its Exif orientation turned it.
 
     None if the sample has no picture.
 

@@ -16,7 +16,7 @@ from bushel.viewer.shelf import Shelf, Shown
 __all__ = ["SIDES", "kept_picture", "picture_of", "side_for"]
 
 SIDES = (96, 160, 256, 384, 512)
-"""Sides of thumbnails in pixels. A few sizes only, so that the cache is useful."""
+"""Sides of thumbnails in pixels. Few different sizes make the cache useful."""
 
 _ON_TILE = 4
 """Number of elements of a sequence on its tile."""

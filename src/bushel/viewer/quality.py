@@ -1,4 +1,4 @@
-"""The measures of a field so far, values that are far from the others, and groups of values that are nearly alike."""
+"""The measures of a field so far, outliers, and groups of near-duplicates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["HASH", "Fences", "Measures", "fences_of", "near_duplicates"]
 HASH = "hash"
 """Name of the column of hashes, beside the columns of the measures."""
 _FLAT = 1.0
-"""Pictures with less entropy look alike to a perceptual hash, even if they differ."""
+"""Pictures with less entropy have similar hashes, even if they differ."""
 _BANDS = 4
 _NEAR = _BANDS - 1
-"""Bits in which the hashes of near-duplicates differ at most: then one of four bands is equal."""
+"""Largest number of different bits in the hashes of near-duplicates: then one of four bands is equal."""
 _CROWD = 200
 """Hashes with one band in common are compared with each other up to this number."""
 

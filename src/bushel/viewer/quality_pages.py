@@ -1,4 +1,4 @@
-"""The page of quality: extremes of each measure, near-duplicates, what two datasets share, outliers of columns."""
+"""The page of quality: extremes of each measure, near-duplicates in one or two datasets, outliers of columns."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _SIDE = 96
 _FRAMES = 3_000_000
 """Number of frames of a sound that are measured at most: a minute at 48 kHz."""
 _SECONDS = 3.0
-"""Time for which a request measures."""
+"""Seconds for which a request measures."""
 _EXTREME = 6
 _GROUPS, _TILES = 30, 8
 _LISTED = 200
 """Members of a group up to which a condition lists them in the grid."""
 _LARGEST = 20_000_000
-"""Number of samples up to which outliers of columns are looked for."""
+"""Number of samples up to which outliers of columns are searched."""
 _LABELS = ("label", "cls", "class")
 
 _Side = tuple[Shown, Measures]
@@ -92,7 +92,7 @@ def _alike(shown: Shown, measures: Measures) -> str | None:
 
 
 def measure(shown: Shown, measures: Measures, seconds: float) -> None:
-    """Measure the values of further samples until a time has passed. Samples without a value have no measures."""
+    """Measure the values of further samples for a time. Samples without a value have no measures."""
     until = time.monotonic() + seconds
     while measures.done < len(shown.dataset) and time.monotonic() < until:
         position = measures.done
@@ -189,7 +189,7 @@ def _listing(sides: Sequence[_Side], members: Sequence[tuple[int, int]]) -> str:
 
 
 def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:
-    """Return the columns with values far from the others, most of them first, and conditions that list these."""
+    """Return the columns with outliers, those with the most first, and conditions that list them."""
     if len(shown.dataset) > _LARGEST:
         return []
     found = []

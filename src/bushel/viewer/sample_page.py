@@ -1,4 +1,4 @@
-"""The page of one sample: every field, where its bytes are, and whether they have their checksum."""
+"""The page of one sample: every field, the place of its bytes, and the check of their checksum."""
 
 from __future__ import annotations
 

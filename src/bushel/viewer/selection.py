@@ -1,4 +1,4 @@
-"""Selections: which samples the grid shows, and in which order."""
+"""Selections: the samples of the grid, and their order."""
 
 from __future__ import annotations
 

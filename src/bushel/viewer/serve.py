@@ -29,7 +29,7 @@ __all__ = ["Viewer", "make_shelf", "require_extra", "view"]
 
 _LOOPBACK = "127.0.0.1"
 _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
-"""Names of files that say less than the name of their folder."""
+"""File names that are less meaningful than the name of their folder."""
 
 
 def require_extra() -> Any:

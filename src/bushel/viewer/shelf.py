@@ -1,4 +1,4 @@
-"""The datasets that a viewer shows, and what it keeps of them."""
+"""The datasets that a viewer shows, and cached facts about them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NAMED = 3
 
 
 class ByteCache(Generic[T]):
-    """Keeps the values that were used last, up to a number of bytes. Threads may share it.
+    """A cache of the last used values, up to a number of bytes. Threads may share it.
 
     Args:
         limit: Largest size of all values together in bytes. A single value may be larger.
@@ -60,14 +60,14 @@ class ByteCache(Generic[T]):
         return self._used
 
     def kept(self, key: Hashable) -> T | None:
-        """Return the value of a key, or None if it is not there."""
+        """Return the value of a key, or None if it is not cached."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key, which `make` makes if it is not there. Errors of `make` are not kept."""
+        """Return the value of a key, which `make` makes if it is not cached. Errors of `make` are not kept."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

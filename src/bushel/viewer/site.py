@@ -1,4 +1,4 @@
-"""Shared parts of all pages: rendering, answers, and errors that become answers."""
+"""Shared parts of all pages: rendering, answers, and error pages."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _RATE = 10.0
 
 
 def is_played(shown: Shown) -> bool:
-    """Return whether there is something to play: an episode, a sequence of pictures, a clip, or a sound."""
+    """Return whether a sample can be played: an episode, a sequence of pictures, a clip, or a sound."""
     if _EPISODE in shown.dataset.columns:
         return True
     return any((each.sequence and each.visual) or each.kind in ("clip", "audio") for each in shown.fields)

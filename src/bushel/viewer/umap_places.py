@@ -66,7 +66,7 @@ class Placing:
 
 
 def serve(descriptor: int) -> None:
-    """Be the process that computes: receive vectors, send their places or the text of an error."""
+    """Main loop of the computing process: receive vectors, send their places or the text of an error."""
     import os
     import threading
 

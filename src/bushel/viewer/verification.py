@@ -1,4 +1,4 @@
-"""A verification that runs in the background, and what it found so far."""
+"""A verification in the background, and its findings so far."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Verification:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, shown: Shown) -> None:
-        """Start it, unless it is running."""
+        """Start the verification, unless it is running."""
         with self._lock:
             if self.state == "running":
                 return
@@ -50,7 +50,7 @@ class Verification:
         threading.Thread(target=self._run, args=(shown,), name="bushel-verify", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop it soon. Nothing is lost but its result."""
+        """Stop the verification soon. Its result is lost."""
         self._stop.set()
 
     def _run(self, shown: Shown) -> None:
