@@ -311,7 +311,7 @@ class TestCommit:
         run, plan = _run(tmp_path / target)
         reports: list[PartReport] = []
         writer = _Writes()
-        task = PartTask(run, writer, (0, 1), ErrorLimit(), "run")
+        task = PartTask(run, writer.write, (0, 1), ErrorLimit(), "run")
         writer.between = lambda: reports.append(task(0))
         reports.append(task(0))
         assert [report.won for report in reports] == [True, False]
@@ -325,7 +325,7 @@ class TestCommit:
         self, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run, plan = _run(tmp_path / target)
-        task = PartTask(run, _Writes(), (0, 1), ErrorLimit(), "run")
+        task = PartTask(run, _Writes().write, (0, 1), ErrorLimit(), "run")
         with monkeypatch.context() as patch:
             patch.setattr("bushel.ingest.commit.publish", _die)
             with pytest.raises(KeyboardInterrupt):
@@ -341,14 +341,14 @@ class TestCommit:
 
     def test_a_part_that_is_committed_and_lost_is_missing(self, tmp_path: Path) -> None:
         run, plan = _run(tmp_path / "out")
-        PartTask(run, _Writes(), (0, 1), ErrorLimit(), "run")(0)
+        PartTask(run, _Writes().write, (0, 1), ErrorLimit(), "run")(0)
         os.rename(tmp_path / "out/part-00000", tmp_path / "away")
         with pytest.raises(StateError, match="1 of 1 parts of .* are missing: 0"):
             finish_run(run, plan)
 
     def test_many_attempts_at_once(self, tmp_path: Path) -> None:
         run, plan = _run(tmp_path / "out", 6)
-        tasks = [PartTask(run, _Writes(), tuple(plan.starts), ErrorLimit(), plan.fingerprint) for _ in range(4)]
+        tasks = [PartTask(run, _Writes().write, tuple(plan.starts), ErrorLimit(), plan.fingerprint) for _ in range(4)]
         reports: list[Any] = []
         failures: list[BaseException] = []
 
@@ -390,7 +390,7 @@ def _die(*_: Any) -> None:
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
     run, plan = _run(tmp_path / "out", 3)
     seen: list[bushel.Progress] = []
-    totals = run_parts(run, plan, _Writes(), RunOptions(tasks=TaskOptions()), ErrorLimit(), seen.append)
+    totals = run_parts(run, plan, _Writes().write, RunOptions(tasks=TaskOptions()), ErrorLimit(), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 

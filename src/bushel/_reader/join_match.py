@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from bushel._index.key_pairs import LookedUp
 from bushel._index.name_stems import stem
+from bushel._reader.join_lists import ListedNames
 from bushel._reader.join_names import Names
-from bushel._runtime.arrays import I64, U64, Bools
+from bushel._runtime.arrays import I64
 from bushel.spec import KEY
 
-__all__ = ["Wanted", "match"]
+__all__ = ["match"]
 
 
 _AT_ONCE = 1 << 16
 
 
-class Wanted(Protocol):
-    """The names by which partners are looked for: of the samples of a dataset, or in their lists."""
-
-    @property
-    def on(self) -> str:
-        """The field or column that has the names; `__key__` for the keys."""
-        ...
-
-    def hashes(self, *, stems: bool = False) -> tuple[U64, Bools]:
-        """Return the hash of each name, or of its stem; and whether it is a name."""
-        ...
-
-    def take(self, places: I64) -> list[str]:
-        """Return some of the names, given their numbers."""
-        ...
-
-
-def match(first: Wanted, other: Names) -> I64:
+def match(first: Names | ListedNames, other: Names) -> I64:
     """Return the partner of each sample of a dataset in another one.
 
     Samples are partners if their names are equal. Where values of a field name keys, those that equal no key are
@@ -78,7 +60,7 @@ def match(first: Wanted, other: Names) -> I64:
     return found
 
 
-def _by_stems(first: Wanted, lone: I64, other: Names, there: I64) -> I64:
+def _by_stems(first: Names | ListedNames, lone: I64, other: Names, there: I64) -> I64:
     """Return for each of some samples the sample, of those at some places, whose name has the same stem; -1 if none."""
     table = LookedUp.of(other.hashes(stems=True)[0][there])
     wanted = first.hashes(stems=True)[0][lone]

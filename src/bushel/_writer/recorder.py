@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -31,22 +30,6 @@ _MEAN, _ALLOWED = 64, 1 << 16
 """Texts are recorded while their mean size is at most this many bytes; the first ones always."""
 
 
-class _FieldRecorder(Protocol):
-    """Records the values of one field."""
-
-    def add(self, value: Stored | None) -> bool:
-        """Record a value. Return False if no more need to be recorded, because they are too large."""
-        ...
-
-    def add_rows(self, column: StoredColumn, rows: int) -> bool:
-        """Record the first values of a column. Return as `add` does."""
-        ...
-
-    def recorded(self, index: ShardIndex, name: str) -> RecordedValues | None:
-        """Return the values if there is one for each sample of an index, else None."""
-        ...
-
-
 class Recorder:
     """Records values of the samples of a new shard, from which its columns are made."""
 
@@ -57,7 +40,7 @@ class Recorder:
         wanted = [known_column_of(name, fields) for name in expanded(request.names, fields)]
         wanted += usual_columns(fields) if request.usual else []
         readings = {(each.field.name, each.reading) for each in wanted if each is not None}
-        self._fields: dict[str, _FieldRecorder] = {}
+        self._fields: dict[str, _ValueRecorder | _TextRecorder | _HeaderRecorder] = {}
         for column in layout.columns:
             name = column.field.name
             if (name, "image") in readings:
@@ -98,6 +81,7 @@ class _ValueRecorder:
         self._data, self._lengths = bytearray(), array("q")
 
     def add(self, value: Stored | None) -> bool:
+        """Record a value. Return False if no more need to be recorded, because they are too large."""
         if value is None:
             self._lengths.append(MISSING)
         elif isinstance(value, _BYTES):

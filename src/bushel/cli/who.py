@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import click
 
@@ -91,7 +91,7 @@ def command(
     columns = {"weights": options.weights, "balance": options.balance, "bucket_by": options.bucket_by}
     if any(name is not None for name in columns.values()):  # their values are not in the state
         given = {**columns, **ends, "batch_tokens": options.batch_tokens}
-        asked: _Order = _OfLoader.of(dataset, saved, given, size, world_size)
+        asked: _OfLoader | _OfState = _OfLoader.of(dataset, saved, given, size, world_size)
     else:
         asked = _OfState.of(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
     own = asked.epoch if wanted.epoch is None else wanted.epoch
@@ -99,17 +99,6 @@ def command(
         _print_steps(own, key, asked.when(key, own), as_json=as_json)
     else:
         _print_keys(own, step, wanted.rank, asked.who(step, wanted.rank, own), as_json=as_json)
-
-
-class _Order(Protocol):
-    """An object that knows the samples of a step, and the steps of a sample."""
-
-    @property
-    def epoch(self) -> int: ...
-
-    def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]: ...
-
-    def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -34,7 +34,7 @@ from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folde
 from bushel.storage.claims import Claim
 from bushel.storage.names import below, inside, refuse_link, remove_tree
 
-__all__ = ["OnPart", "PartReport", "PartTask", "PartWriter", "Written", "publish", "publish_errors", "remove_attempt"]
+__all__ = ["OnPart", "PartReport", "PartTask", "WritePart", "Written", "publish", "publish_errors", "remove_attempt"]
 
 _LOOK_SECONDS = 0.05
 
@@ -54,32 +54,8 @@ class Written(Struct, frozen=True):
     limits: tuple[str, ...] = ()
 
 
-class PartWriter(Protocol):
-    """The writer of parts, which packing and converting implement. It can be pickled."""
-
-    def write(
-        self,
-        number: int,
-        target: AnyPath,
-        limit: ErrorLimit,
-        log: ErrorList,
-        progress: OnPart | None,
-        taken: frozenset[str],
-    ) -> Written:
-        """Write a part to a path where nothing is. The bytes depend on the number, and on the keys that are taken.
-
-        Args:
-            number: Number of the part.
-            target: The path to write to.
-            limit: The treatment of errors, with the errors of other parts.
-            log: Gets the items that cannot be packed.
-            progress: Called after every batch.
-            taken: Keys that earlier parts have. A sample with one of these cannot be packed.
-
-        Raises:
-            TooManyErrors: More items failed than are allowed.
-        """
-        ...
+WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None, frozenset[str]], Written]
+"""Writes a part: see `PackJob.write`. It can be pickled."""
 
 
 class PartReport(Struct, frozen=True):
@@ -107,14 +83,14 @@ class PartTask(Struct, frozen=True):
 
     Attributes:
         run: The files of the run.
-        writer: Writes a part.
+        write: Writes a part.
         starts: Index of the first item of each part, for messages.
         limit: The treatment of errors in the whole run.
         fingerprint: Fingerprint of the run.
     """
 
     run: RunFolder
-    writer: PartWriter
+    write: WritePart
     starts: tuple[int, ...]
     limit: ErrorLimit
     fingerprint: str
@@ -166,7 +142,7 @@ class PartTask(Struct, frozen=True):
         log = ErrorList(error_log_path(self.run.target))
         limit = replace(self.limit, errors=self._other_errors(number), items=self._other_items)
         try:
-            written = self.writer.write(number, target, limit, log, progress, taken or frozenset())
+            written = self.write(number, target, limit, log, progress, taken or frozenset())
             self._check_errors(number, len(log.lines))
         except TooManyErrors:
             publish_errors(self.run, log.lines)

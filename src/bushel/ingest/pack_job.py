@@ -99,7 +99,7 @@ def pack_in_parts(
         stack.enter_context(join_run(run, plan, options.writer.mode, options.run.part, listing))
         if local:
             job = replace(job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes)))
-        return run_parts(run, plan, job, options.run, limit, progress)
+        return run_parts(run, plan, job.write, options.run, limit, progress)
 
 
 def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Part:
@@ -204,7 +204,19 @@ class PackJob(Struct, frozen=True):
         progress: OnPart | None,
         taken: frozenset[str],
     ) -> Written:
-        """Pack a part: see `PartWriter`."""
+        """Pack a part to a path where nothing is. The bytes depend on the number, and on the keys that are taken.
+
+        Args:
+            number: Number of the part.
+            target: The path to write to.
+            limit: The treatment of errors, with the errors of other parts.
+            log: Gets the items that cannot be packed.
+            progress: Called after every batch.
+            taken: Keys that earlier parts have. A sample with one of these cannot be packed.
+
+        Raises:
+            TooManyErrors: More items failed than are allowed.
+        """
         items = OrderRange(self.prepared.order, self.starts[number], self.starts[number + 1])
         root, name = (target.parent, target.name) if self.run.single else (target, "")
         part = Part(self.run.part(number), root, name, log.path, items, {"part": number})

@@ -21,7 +21,7 @@ from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.engines import connect
 from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
-from bushel.ingest.commit import PartReport, PartTask, PartWriter, publish_errors
+from bushel.ingest.commit import PartReport, PartTask, WritePart, publish_errors
 from bushel.ingest.finish import TakenKeysError, finish_run
 from bushel.ingest.lost_parts import missing_parts
 from bushel.ingest.part import ErrorLimit
@@ -195,7 +195,7 @@ def _refuse_existing(run: RunFolder) -> None:
 def run_parts(
     run: RunFolder,
     plan: RunPlan,
-    writer: PartWriter,
+    write: WritePart,
     options: RunOptions,
     limit: ErrorLimit,
     progress: OnProgress | None,
@@ -207,7 +207,7 @@ def run_parts(
     """
     if options.plan_only:
         return RunTotals(tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ())
-    task = PartTask(run, writer, tuple(plan.starts), limit, plan.fingerprint)
+    task = PartTask(run, write, tuple(plan.starts), limit, plan.fingerprint)
     if options.part is not None:
         meter = RunMeter(run, plan, range(options.part, options.part + 1), progress)
         report = task(options.part, meter.within(options.part))

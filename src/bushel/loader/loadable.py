@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bushel._reader.room import Room
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Loadable", "Source", "describe", "excluded_positions", "failure_of", "source_of"]
+__all__ = ["Loadable", "PlainReader", "describe", "excluded_positions", "failure_of", "source_of"]
 
 I64 = npt.NDArray[np.int64]
 
@@ -64,54 +64,13 @@ class Loadable(Protocol):
         """Return file and offset of a field."""
 
 
-class Source(Protocol):
-    """The protocol by which a pipeline reads a dataset. `source_of` makes an object of it."""
-
-    @property
-    def dataset(self) -> Loadable:
-        """The dataset."""
-
-    @property
-    def remote(self) -> bool:
-        """Whether any of its files is outside the file system of this machine."""
-
-    @property
-    def size(self) -> int:
-        """Size of its files in bytes."""
-
-    def read_encoded(
-        self,
-        positions: Any,
-        fields: Any = None,
-        *,
-        decode: bool = True,
-        held: HeldBatch | None = None,
-        room: Room | None = None,
-    ) -> list[Sample]:
-        """Read samples for `decode_samples`. Bytes in `held` are not read again; `room` has memory for some fields."""
-
-    def decode_samples(
-        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
-    ) -> list[Sample]:
-        """Decode samples of `read_encoded`, as `Loadable.decode_samples`."""
-
-    def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
-        """Announce the samples that `read_encoded` will read soon to the storage."""
-
-    def extents(self, positions: Any, fields: Any = None, *, decode: bool = True) -> Planned:
-        """Return the extents that `read_encoded` will read together."""
-
-    def drain_whole_clips(self) -> int:
-        """Return how many clips were read whole since the last call because their packets did not give the frames."""
+def source_of(dataset: Loadable, fields: Any = None) -> BatchReader | PlainReader:
+    """Return the reads of a dataset, or of some of its fields."""
+    return BatchReader.of(reading(dataset, fields)) if isinstance(dataset, Dataset) else PlainReader(dataset)
 
 
-def source_of(dataset: Loadable, fields: Any = None) -> Source:
-    """Return the `Source` of a dataset or of some of its fields."""
-    return BatchReader.of(reading(dataset, fields)) if isinstance(dataset, Dataset) else _Plain(dataset)
-
-
-class _Plain(Struct, frozen=True):
-    """A dataset of another class, which has no files that a loader could read ahead."""
+class PlainReader(Struct, frozen=True):
+    """The reads of a dataset of another class, as of `BatchReader`. None of its files can be read ahead."""
 
     dataset: Loadable
     remote: bool = False
@@ -126,22 +85,27 @@ class _Plain(Struct, frozen=True):
         held: HeldBatch | None = None,
         room: Room | None = None,
     ) -> list[Sample]:
+        """Read samples for `decode_samples`."""
         return self.dataset.read(positions, fields, decode=False)
 
     def decode_samples(
         self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
     ) -> list[Sample]:
+        """Decode samples of `read_encoded`."""
         if fields is None:
             return self.dataset.decode_samples(stored, positions, encoded)
         return self.dataset.decode_samples(stored, positions, encoded, fields)
 
     def prefetch(self, positions: Any, fields: Any = None, *, decode: bool = True) -> None:
+        """Tell the storage what `read_encoded` will read soon."""
         self.dataset.prefetch(positions, fields)
 
     def extents(self, positions: Any, fields: Any = None, *, decode: bool = True) -> Planned:
+        """Return no extents: its files are unknown."""
         return []
 
     def drain_whole_clips(self) -> int:
+        """Return 0: the dataset reads clips itself."""
         return 0
 
 

@@ -20,8 +20,9 @@ from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.loader.bad_samples import ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
+from bushel.loader.batch_reader import BatchReader
 from bushel.loader.collate import Batch, Collate, Sample, collate
-from bushel.loader.loadable import Source, describe, failure_of
+from bushel.loader.loadable import PlainReader, describe, failure_of
 from bushel.loader.micro_batch import MicroBatch, count_bytes, generator, micro_batches, stored_bytes
 from bushel.loader.plan import BatchPlan, draws_of
 from bushel.loader.replacing import decoded_one_by_one, following, nothing_left, one_by_one
@@ -126,7 +127,7 @@ class Pipeline(Struct, frozen=True):
         device: Decodes images on a device; None if the CPU decodes all.
     """
 
-    source: Source
+    source: BatchReader | PlainReader
     order: AnyOrder
     fields: Any = None
     decode: bool = True
