@@ -30,6 +30,17 @@ OPTIONS: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "h264 in fragments": ("mp4", "libx264", {"g": str(GROUP), "bf": "3", "movflags": "frag_keyframe+empty_moov"}),
     "hevc": ("mp4", "libx265", {"x265-params": f"keyint={GROUP}:open-gop=1:log-level=none:pools=none"}),
+    "hevc with temporal layers": (
+        "mp4",
+        "libx265",
+        {"x265-params": f"keyint={GROUP}:bframes=7:temporal-layers=3:log-level=none:pools=none"},
+    ),
+    "av1": ("mp4", "libsvtav1", {"g": str(GROUP), "preset": "10", "svtav1-params": "lp=1"}),
+    "av1 in one direction": (
+        "mp4",
+        "libsvtav1",
+        {"g": str(GROUP), "preset": "10", "svtav1-params": "lp=1:pred-struct=1"},
+    ),
     "vp9": ("webm", "libvpx-vp9", {"g": str(GROUP), "deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0"}),
     "vp9 with hidden frames": (
         "webm",

@@ -14,6 +14,7 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.large_memory import room_for
+from bushel.codecs.av1_headers import needed_by_others
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.frames import FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
@@ -240,9 +241,15 @@ def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> It
 
     Frames at other times than `wanted` are left out if no other frame is predicted from them.
     """
-    for packet in packets:
-        context.skip_frame = "DEFAULT" if packet.pts in wanted else "NONREF"
-        yield from context.decode(packet)
+    if context.codec.canonical_name == "av1":  # its decoder takes `skip_frame` once, for all packets
+        needed = needed_by_others(packets)
+        packets = [each for each, own in zip(packets, needed, strict=True) if own or each.pts in wanted]
+        for packet in packets:
+            yield from context.decode(packet)
+    else:
+        for packet in packets:
+            context.skip_frame = "DEFAULT" if packet.pts in wanted else "NONREF"
+            yield from context.decode(packet)
     yield from context.decode(None)
     context.flush_buffers()
 
@@ -253,6 +260,9 @@ class _Pixels:
     def __init__(self, codec: str) -> None:
         self._codec, self._total = codec, 0
         self._reformatter = pyav(codec).video.reformatter.VideoReformatter()
+        # by default, PyAV 17 starts threads for each clip, and wakes them for each frame
+        documented = self._reformatter.reformat.__doc__ or ""
+        self._options = {"threads": 1} if ":param int threads:" in documented else {}
 
     def __call__(self, frame: Any) -> Pixels:
         """Return a frame as HxWx3, uint8."""
@@ -276,7 +286,7 @@ class _Pixels:
         self._total += frame.height * frame.width * 3
         if self._total > MAX_DECODED:
             raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
-        return self._reformatter.reformat(frame, format="rgb24")
+        return self._reformatter.reformat(frame, format="rgb24", **self._options)
 
 
 def _video(name: str, arguments: str) -> Codec:
