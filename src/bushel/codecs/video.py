@@ -18,6 +18,7 @@ from bushel.codecs.av1_headers import needed_by_others
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.frames import FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
+from bushel.kernels import yuv420_to_rgb
 
 __all__ = [
     "FACTORIES",
@@ -38,6 +39,8 @@ Pixels = U8
 
 _KEPT = 32 << 20  # the C library returns larger memory to the system, and does not use it for the next clip
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
+_LIMITED = (0, 1)  # FFmpeg's AVCOL_RANGE_UNSPECIFIED and AVCOL_RANGE_MPEG
+_MATRICES: Mapping[int, int] = {1: 709, 2: 601, 5: 601, 6: 601}  # by AVColorSpace; 2 is unspecified
 _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so the bytes of a clip would
     # differ between processes. This option gives the bytes of the plain C code everywhere.
@@ -260,13 +263,14 @@ class _Pixels:
     def __init__(self, codec: str) -> None:
         self._codec, self._total = codec, 0
         self._reformatter = pyav(codec).video.reformatter.VideoReformatter()
-        # by default, PyAV 17 starts threads for each clip, and wakes them for each frame
+        # by default, newer versions of PyAV start threads for each clip, and wake them for each frame
         documented = self._reformatter.reformat.__doc__ or ""
         self._options = {"threads": 1} if ":param int threads:" in documented else {}
 
     def __call__(self, frame: Any) -> Pixels:
         """Return a frame as HxWx3, uint8."""
-        pixels: Pixels = self._converted(frame).to_ndarray()
+        pixels: Pixels = self.array(1, frame)[0]
+        self.into(frame, pixels)
         return pixels
 
     def array(self, count: int, frame: Any) -> Pixels:
@@ -278,15 +282,26 @@ class _Pixels:
 
     def into(self, frame: Any, out: Pixels) -> None:
         """Write a frame to an array HxWx3."""
-        plane = self._converted(frame).planes[0]
+        self._total += out.nbytes
+        if self._total > MAX_DECODED:
+            raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
+        if (matrix := _matrix(frame)) is not None:
+            luma, cb, cr = frame.planes
+            if cb.line_size == cr.line_size:
+                yuv420_to_rgb(luma, cb, cr, luma.line_size, cb.line_size, matrix, out)
+                return
+        plane = self._reformatter.reformat(frame, format="rgb24", **self._options).planes[0]
         rows = np.frombuffer(plane, np.uint8).reshape(frame.height, plane.line_size)
         out[...] = rows[:, : frame.width * 3].reshape(out.shape)
 
-    def _converted(self, frame: Any) -> Any:
-        self._total += frame.height * frame.width * 3
-        if self._total > MAX_DECODED:
-            raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
-        return self._reformatter.reformat(frame, format="rgb24", **self._options)
+
+def _matrix(frame: Any) -> int | None:
+    """Return the matrix with which the kernel converts a frame as swscale does; None for frames that swscale converts.
+
+    swscale interpolates the chroma of frames of odd height, and takes the fields of interlaced ones apart.
+    """
+    usual = frame.format.name == "yuv420p" and frame.color_range in _LIMITED and frame.height % 2 == 0
+    return _MATRICES.get(int(frame.colorspace)) if usual and not frame.interlaced_frame else None
 
 
 def _video(name: str, arguments: str) -> Codec:

@@ -1,8 +1,8 @@
 """Compiled kernels: batched reads, checksums, keys, images, and scans of containers without an index of their own.
 
 A stub for each subject documents them: such as ``_files.pyi`` and ``_scans.pyi``. The C++ sources lie in one folder for
-each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``png``, ``resize``, and ``common`` for what these
-share.
+each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``png``, ``resize``, ``video``, and ``common`` for
+what these share.
 """
 
 from bushel.kernels._kernels import (
@@ -86,6 +86,7 @@ from bushel.kernels._kernels import (
     tile_jpeg,
     unfilter_png,
     window_sums,
+    yuv420_to_rgb,
 )
 
 __all__ = [
@@ -169,4 +170,5 @@ __all__ = [
     "tile_jpeg",
     "unfilter_png",
     "window_sums",
+    "yuv420_to_rgb",
 ]

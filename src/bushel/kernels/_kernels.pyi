@@ -251,3 +251,6 @@ from bushel.kernels._scans import (
 from bushel.kernels._scans import (
     scan_tar as scan_tar,
 )
+from bushel.kernels._video import (
+    yuv420_to_rgb as yuv420_to_rgb,
+)

@@ -93,4 +93,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_pieces(module);
     bushel::bind_png(module);
     bushel::bind_rewrite(module);
+    bushel::bind_video(module);
 }

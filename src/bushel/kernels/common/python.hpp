@@ -118,5 +118,6 @@ void bind_order(nb::module_ &module);
 void bind_pieces(nb::module_ &module);
 void bind_png(nb::module_ &module);
 void bind_rewrite(nb::module_ &module);
+void bind_video(nb::module_ &module);
 
 }  // namespace bushel
