@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._runtime.system import anonymous_file, exchange_names
+from bushel._runtime import system
+from bushel._runtime.system import anonymous_file, exchange_names, memory_limit
 
 
 @pytest.fixture(params=[False, True], ids=["as it is", "portable"])
@@ -71,3 +72,25 @@ def test_worker_processes_and_overwriting(tmp_path: Path) -> None:
     batches = [batch["x"][:, 0].tolist() for batch in loader]
     assert sum(batches, []) == [2 * number for number in range(20)]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_the_memory_of_a_process(portable: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < memory_limit() <= machine
+    groups, own = tmp_path / "groups", tmp_path / "own"
+    (groups / "a" / "b").mkdir(parents=True)
+    (groups / "memory" / "c").mkdir(parents=True)
+    (groups / "a" / "memory.max").write_text("2000000\n")
+    (groups / "a" / "b" / "memory.max").write_text("max\n")
+    (groups / "memory" / "memory.limit_in_bytes").write_text("1000000\n")
+    monkeypatch.setattr(system, "_CONTROL_GROUPS", groups)
+    monkeypatch.setattr(system, "_OWN_GROUPS", own)
+    assert memory_limit() == machine  # a system without groups
+    for text, limit in (
+        ("0::/a/b\n", 2_000_000),  # of the group above
+        ("4:memory:/outside/of/the/container\n1:cpu:/a\n0::/\n", 1_000_000),
+        ("1:name=systemd:/a\n0::/a/b\n7:cpu,memory:/c\n", 1_000_000),
+        ("0::/\n", machine),
+    ):
+        own.write_text(text)
+        assert memory_limit() == (machine if portable else limit)

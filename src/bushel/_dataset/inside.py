@@ -22,6 +22,7 @@ __all__ = [
     "elements_of_window",
     "keys_at",
     "column_of_view",
+    "direct",
     "is_whole",
     "reading",
     "reader_and_selection",
@@ -48,6 +49,11 @@ def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
     """Return a view of these fields only: `Reader.narrowed` explains the benefit."""
     reader, selection = dataset._reader.narrowed(dataset._selection.wanted(fields)), dataset._selection
     return dataset if reader is dataset._reader else type(dataset)((), reader=reader, selection=selection)
+
+
+def direct(dataset: SamplesT) -> SamplesT:
+    """Return the same dataset or view with a reader of its own, which reads local files past the page cache."""
+    return type(dataset)((), reader=dataset._reader.direct(), selection=dataset._selection)
 
 
 def windows_of(dataset: Samples) -> Windows | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -52,6 +53,7 @@ class Reader(ShardRows):
             containers that promise it.
         checks: Which shards that means.
         pool: The open files.
+        direct_pool: Files that are open for direct reads, for `direct`.
         incomplete: The state of the dataset if its writer has not finished.
         joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
@@ -77,7 +79,7 @@ class Reader(ShardRows):
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
-        self.pool = FilePool()
+        self.pool, self.direct_pool = FilePool(), FilePool(direct=True)
         self.row_forms: dict[tuple[int, str], RowForms] = {}
         self.outlines: dict[tuple[int, str, int], Outline] = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
@@ -97,9 +99,16 @@ class Reader(ShardRows):
             self._narrowed[own] = found
         return found
 
+    def direct(self) -> Reader:
+        """Return a reader of the same samples that opens local files for direct reads, past the page cache."""
+        own = copy(self)
+        own.pool = self.direct_pool
+        return own
+
     def close(self) -> None:
         """Close all files. The next read opens them again."""
         self.pool.close()
+        self.direct_pool.close()
         for narrowed in list((self._narrowed or {}).values()):
             narrowed.close()
 
@@ -241,7 +250,9 @@ class Reader(ShardRows):
         return joined([value or b"" for value in self.stored(plan, positions)])
 
     def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
-        """Ask for readahead of a batch that will be read soon, decoded or not."""
+        """Ask for readahead of a batch that will be read soon, decoded or not. Direct reads have no use for it."""
+        if self.pool.direct:
+            return
         groups = self.groups(positions, wanted)
         if decode and not (wanted := self.unknown(groups, wanted)):
             return

@@ -5,6 +5,7 @@
 | memory that processes share and no name leads to | `memfd_create` | a temporary file without a name | the same |
 | the exchange of two names in one step | `renameat2` | `renamex_np` | two renames (the caller's) |
 | freed memory that is kept for the next values | glibc's threshold | nothing | nothing |
+| the memory that a process may use | control groups | that of the machine | the same |
 
 Read-ahead (`posix_fadvise`, `F_RDADVISE`, or nothing) is in the kernels (`files/mapped_file.cpp`). Windows is not
 supported.
@@ -18,15 +19,17 @@ import ctypes
 import errno
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["anonymous_file", "exchange_names", "keep_freed_memory"]
+__all__ = ["anonymous_file", "exchange_names", "keep_freed_memory", "memory_limit"]
 
 if sys.platform == "win32":
     raise ImportError("Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux")
 
 _GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
+_CONTROL_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
@@ -46,6 +49,26 @@ def keep_freed_memory() -> None:
     import numpy as np
 
     np.empty(_GLIBC_THRESHOLD, np.uint8)
+
+
+def memory_limit() -> int:
+    """Return how many bytes of memory this process may use: the memory of the machine, or less in a control group."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError):
+        for line in [] if _portable() else _OWN_GROUPS.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            old = "memory" in controllers.split(",")
+            if controllers and not old:
+                continue
+            top = _CONTROL_GROUPS / "memory" if old else _CONTROL_GROUPS
+            own = top / path.lstrip("/")
+            # in a container, the path may be the one outside: the limit is then at the top
+            for group in (own, *own.parents):
+                with suppress(OSError, ValueError):  # the top of all has no limit, and "max" is none
+                    limits.append(int((group / ("memory.limit_in_bytes" if old else "memory.max")).read_text()))
+                if group == top:
+                    break
+    return min(limits)
 
 
 def anonymous_file() -> int:

@@ -61,6 +61,13 @@ class MappedFile:
     @property
     def mtime_ns(self) -> int:
         """Modification time in nanoseconds at opening."""
+    def direct(self) -> MappedFile | None:
+        """Return the same file, open for direct reads (``O_DIRECT``), whose bytes the system does not keep in memory.
+
+        It is not mapped. All reads of a batch are requested at the same time. Bytes that were written before, also by
+        other processes, are read. None if the file is empty, or its file system does not say that it offers direct
+        reads: Linux 6.1 and newer say so of ext4, XFS, f2fs and others, not of tmpfs and network file systems.
+        """
     def read(self, offset: int, length: int) -> bytes:
         """Read one extent.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bushel._dataset.mapped import Mapped
 from bushel.codecs.image import ImageReading
 from bushel.loader.checks import check_fields, check_whole_batches
+from bushel.loader.direct_reads import read_directly
 from bushel.loader.loadable import Loadable, excluded_positions, source_of
 from bushel.loader.mapped_parts import MappedParts, chosen_fields
 from bushel.loader.mixture import Mixture
@@ -57,8 +58,9 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     excluded = excluded_positions(source, options.exclude)
     skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
     check_whole_batches(options, leaves_out=skips.get(options.on_error))
+    read = source if windows is not None else read_directly(source, fields, decode=decode)
     return Pipeline(
-        source_of(source, fields),
+        source_of(read, fields),
         order,
         fields,
         decode,

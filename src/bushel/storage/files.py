@@ -179,18 +179,21 @@ class FilePool:
 
     Args:
         limit: Largest number of files to hold; by default half of what the process may open.
+        direct: Whether local files are opened for direct reads, where their file system offers them.
 
     Attributes:
         limit: Largest number of files to hold.
+        direct: Whether local files are opened for direct reads.
         files: The open files by name, to look for one that is open.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, *, direct: bool = False) -> None:
+        self.direct = direct
         self.limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self.files: dict[Hashable, File] = {}
 
-    def __reduce__(self) -> tuple[type[FilePool], tuple[int]]:
-        return FilePool, (self.limit,)
+    def __reduce__(self) -> tuple[type[FilePool], tuple[int], dict[str, bool]]:
+        return FilePool, (self.limit,), {"direct": self.direct}
 
     def get(self, name: Hashable, opener: Callable[[], File]) -> File:
         """Return the open file of this name; `opener` opens it if necessary."""
@@ -219,7 +222,9 @@ class FilePool:
 
     def _open(self, opener: Callable[[], File]) -> File:
         file = self.attempt(opener) if self.files else None
-        return opener() if file is None else file  # others hold most of what the process may open
+        if file is None:
+            file = opener()  # others hold most of what the process may open
+        return (file.direct() or file) if self.direct and isinstance(file, MappedFile) else file
 
     def close(self) -> None:
         """Drop all files."""

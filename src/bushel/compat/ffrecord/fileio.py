@@ -274,6 +274,6 @@ def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
 
 
 def checkFsAlign(fd: int) -> bool:
-    """Return False: FFRecord reads with O_DIRECT from one file system, and Bushel never does."""
+    """Return False: FFRecord reads with O_DIRECT from one file system, and these readers never do."""
     os.fstat(fd)
     return False

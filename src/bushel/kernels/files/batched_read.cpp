@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "common/cache.hpp"
 #include "common/exceptions.hpp"
 #include "files/byte_source.hpp"
 #include "files/crc32.hpp"
+#include "files/direct_read.hpp"
 
 namespace bushel {
 
@@ -190,12 +192,16 @@ void load_into_cache(const Batch &batch, std::size_t row, std::int64_t limit) {
 // Rows whose pages have all been seen before are copied from the map, without a system call. The others are not read
 // through the map, where each page that is not in memory would cost a wait of its own: they are sorted by offset and
 // read with a call that fails for pages not in memory, up to the first failure. The rest is requested at once, and read
-// after all other rows have been copied.
+// after all other rows have been copied. Rows of files that are open for direct reads are read at once.
 bool read_rows(const Batch &batch, RowSink &sink) {
     RowReader reader(batch, sink);
     const std::vector<std::size_t> fresh = unseen_rows(batch);
     std::vector<std::size_t> cold = fresh;
     sort_by_offset(batch, cold);
+    std::vector<std::size_t> direct;
+    const auto past_cache = [&](std::size_t row) { return batch.file_of(row).alignment() != 0; };
+    std::copy_if(cold.begin(), cold.end(), std::back_inserter(direct), past_cache);
+    cold.erase(std::remove_if(cold.begin(), cold.end(), past_cache), cold.end());
     const auto resident = [&](std::size_t row) { return reader.from_memory(row); };
     cold.erase(cold.begin(), std::find_if_not(cold.begin(), cold.end(), resident));
     prefetch_rows(batch, cold);
@@ -220,8 +226,10 @@ bool read_rows(const Batch &batch, RowSink &sink) {
     }
 
     for (const std::size_t row : cold) reader.from_disk(row);
-    if (!cold.empty()) ++cold_batches;
-    return !cold.empty();
+    read_rows_directly(batch, direct, sink);
+    const bool waited = !cold.empty() || !direct.empty();
+    cold_batches += waited;
+    return waited;
 }
 
 std::int64_t cold_reads() { return cold_batches; }

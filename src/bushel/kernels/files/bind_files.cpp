@@ -241,6 +241,8 @@ void bind_files(nb::module_ &module) {
         .def_prop_ro("mtime_ns", &MappedFile::mtime_ns)
         .def("read", &read, nb::arg("offset"), nb::arg("length"))
         .def("read_into", &read_into, nb::arg("offset"), nb::arg("out"))
+        .def("direct", [](const MappedFile &self) { return self.direct().release(); },
+             nb::rv_policy::take_ownership)
         .def("check", [](const MappedFile &self) {
             const std::int64_t zero = 0;
             Batch batch;

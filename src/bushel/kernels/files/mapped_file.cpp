@@ -13,6 +13,7 @@
 #include <new>
 
 #include "common/exceptions.hpp"
+#include "files/direct_read.hpp"
 
 namespace bushel {
 
@@ -80,6 +81,26 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
     }
 }
 
+MappedFile::MappedFile(const MappedFile &file, int descriptor, std::int64_t alignment)
+    : path_(file.path_), fd_(descriptor), size_(file.size_), mtime_ns_(file.mtime_ns_), alignment_(alignment) {}
+
+std::unique_ptr<MappedFile> MappedFile::direct() const {
+#ifdef O_DIRECT
+    const std::int64_t alignment = direct_alignment(fd_);
+    if (!alignment || !size_) return nullptr;
+    // The path may name another file by now.
+    const std::string name = "/proc/self/fd/" + std::to_string(fd_);
+    const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (descriptor < 0) return nullptr;
+    std::unique_ptr<MappedFile> file(new MappedFile(*this, descriptor, alignment));
+    std::uint8_t first;
+    if (file->size_now() < size_ || pread_direct(descriptor, alignment, &first, 0, 1) != 1) return nullptr;
+    return file;
+#else
+    return nullptr;
+#endif
+}
+
 MappedFile::~MappedFile() {
     if (data_) ::munmap(const_cast<std::uint8_t *>(data_), static_cast<std::size_t>(size_));
     ::close(fd_);
@@ -140,6 +161,7 @@ bool MappedFile::find_resident(std::int64_t offset, std::int64_t length) const {
 }
 
 void MappedFile::prefetch(std::int64_t offset, std::int64_t length) const {
+    if (alignment_) return;  // it would fill the page cache
     // This is advice only: bytes that are not read now are read when they are used, and errors are reported then.
     for (const std::int64_t end = offset + length; offset < end; offset += prefetch_chunk) {
         const std::int64_t part = std::min(end - offset, prefetch_chunk);
@@ -154,6 +176,8 @@ void MappedFile::prefetch(std::int64_t offset, std::int64_t length) const {
 
 std::int64_t MappedFile::pread(std::uint8_t *out, std::int64_t offset, std::int64_t length) const {
     std::int64_t done = 0;
+    if (alignment_ && (done = pread_direct(fd_, alignment_, out, offset, length)) < 0) throw SystemError(errno, path_);
+    if (alignment_) return done;
     while (done < length) {
         const auto part = static_cast<std::size_t>(std::min(length - done, pread_chunk));
         const ssize_t got = ::pread(fd_, out + done, part, offset + done);
@@ -168,6 +192,7 @@ std::int64_t MappedFile::pread(std::uint8_t *out, std::int64_t offset, std::int6
 
 std::int64_t MappedFile::pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const {
 #ifdef RWF_NOWAIT
+    if (alignment_) return -1;
     struct iovec target = {out, static_cast<std::size_t>(length)};
     return ::preadv2(fd_, &target, 1, offset, RWF_NOWAIT);
 #else

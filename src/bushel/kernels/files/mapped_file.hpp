@@ -1,4 +1,5 @@
-// A read-only local file, mapped into memory, with a record of the pages that have been seen in memory.
+// A read-only local file: mapped into memory, with a record of the pages that have been seen in memory; or open for
+// direct reads.
 #pragma once
 #include <sys/stat.h>
 
@@ -25,6 +26,13 @@ public:
     const std::string &path() const { return path_; }
     std::int64_t size() const { return size_; }
     std::int64_t mtime_ns() const { return mtime_ns_; }
+    int descriptor() const { return fd_; }
+
+    // The same file, open for direct reads; it is not mapped. Null if its file system does not offer them.
+    std::unique_ptr<MappedFile> direct() const;
+
+    // What direct reads are aligned to; 0 for a file that is read through the page cache.
+    std::int64_t alignment() const { return alignment_; }
 
     // The current size on disk. It is less than size() if the file was truncated; its lost pages must not be touched.
     std::int64_t size_now() const;
@@ -55,6 +63,8 @@ public:
     std::int64_t pread_if_resident(std::uint8_t *out, std::int64_t offset, std::int64_t length) const;
 
 private:
+    MappedFile(const MappedFile &file, int descriptor, std::int64_t alignment);
+
     struct FreeWords {
         void operator()(std::atomic<std::uint64_t> *words) const;
     };
@@ -63,6 +73,7 @@ private:
     int fd_ = -1;
     std::int64_t size_ = 0;
     std::int64_t mtime_ns_ = 0;
+    std::int64_t alignment_ = 0;
     bool tells_resident_ = false;
     const std::uint8_t *data_ = nullptr;  // null: empty, or the file system cannot map files; then pread is used
     std::unique_ptr<std::atomic<std::uint64_t>[], FreeWords> seen_;  // one bit per page
