@@ -80,7 +80,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_needs_the_data_refuses_the_file(exported: Path, name: str) -> None:
-    with pytest.raises(bushel.UnsupportedError, match=r"exported index.*name the data that it is of"):
+    with pytest.raises(bushel.UnsupportedError, match=r"exported index.*name the dataset itself"):
         CALLS[name](exported)
     assert sorted(path.name for path in exported.parent.iterdir()) == ["data", "data.parquet"]
     assert len(bushel.open(exported)) == len(bushel.open(exported.with_suffix("")))
@@ -96,5 +96,5 @@ def test_a_file_is_no_folder_for_an_index(exported: Path) -> None:
 
 def test_the_commands(exported: Path) -> None:
     for call in (["remove", exported, "--position", 0, "--reason", "x"], ["verify", exported], ["index", exported]):
-        assert "name the data that it is of" in fails(*call)
+        assert "name the dataset itself" in fails(*call)
     assert "10 samples" in run("verify", exported, "--container", "parquet")

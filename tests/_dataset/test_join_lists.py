@@ -205,7 +205,7 @@ def test_what_cannot_be_joined_in_lists(tmp_path: Path) -> None:
     lists = bushel.join(own, photos, on="images")
     with pytest.raises(SpecError, match=r"'jpg' of the dataset that is joined is a sequence itself"):
         bushel.join(lines(tmp_path, [["0"], ["1"]]), lists.fields(["jpg"]), on=("images", "__key__"))
-    with pytest.raises(ValueError, match="holds lists: give it first"):
+    with pytest.raises(ValueError, match="holds lists: give that dataset first"):
         bushel.join(photos, own, on="images")
     with pytest.raises(TypeError, match="names of samples are texts or whole numbers"):
         bushel.join(lines(tmp_path, [["d/a", 0.5]]), photos, on="images")

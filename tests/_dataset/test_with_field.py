@@ -102,7 +102,7 @@ def test_a_dataset_is_joined_by_position(dataset: Dataset, tmp_path: Path, proce
 
 
 def test_what_does_not_fit(dataset: Dataset) -> None:
-    with pytest.raises(ValueError, match="there is a field 'label'"):
+    with pytest.raises(ValueError, match="field 'label' exists already"):
         dataset.with_field("label", range(12))
     with pytest.raises(ValueError, match="'x': 11 values for 12 samples"):
         dataset.with_field("x", range(11))

@@ -35,7 +35,7 @@ def second(folder: Path) -> list[Path]:
 def test_a_listed_shard_that_is_gone(folder: Path) -> None:
     for path in second(folder):
         path.unlink()
-    with pytest.raises(FormatError, match=r"1 shard \(.*\) is listed in the manifest, and gone.*partial=True"):
+    with pytest.raises(FormatError, match=r"1 shard \(.*\) is listed in the manifest, but missing.*partial=True"):
         bushel.open(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -103,7 +103,7 @@ def test_a_writer_does_not_continue_another_dataset(folder: Path) -> None:
         shutil.move(path.with_name(path.name.replace("1", "7", 1)), path)
         path.unlink()
     for mode in ("append", "resume"):
-        with pytest.raises(FormatError, match="is listed in the manifest, and gone.*bushel index"):
+        with pytest.raises(FormatError, match="is listed in the manifest, but missing.*bushel index"):
             bushel.Writer(folder, spec, mode=mode, sync=False)
     bushel.index(folder)
     with bushel.Writer(folder, spec, mode="append", sync=False) as writer:

@@ -105,7 +105,7 @@ def test_folders_of_photos(hub: Hub) -> None:
 
 def test_nothing_to_read(hub: Hub) -> None:
     (hub.folder / "notes.xyz").write_text("no data")
-    with pytest.raises(FormatError, match="none of the 1 files of the split is of a container"):
+    with pytest.raises(FormatError, match="no container reads the 1 files of the split"):
         bushel.open(URL)
     with pytest.raises(FileNotFoundError, match="no such dataset"):
         bushel.open("hf://datasets/org/other")

@@ -65,7 +65,7 @@ def test_orders_by_columns(root: Path, tmp_path: Path, name: str) -> None:
     loader = bushel.Loader(bushel.open(root / "data"), 4, world_size=2, rank=1, seed=5, **drawn)
     (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
     shared = ["who", root / "data", "--state", tmp_path / "state.json", "--batch-size", 4, "--world-size", 2]
-    assert "depends on more than the state says" in fails(*shared, "--step", 2)
+    assert "depends on more than the state contains" in fails(*shared, "--step", 2)
     shared += [f"--{name}", "tokens.length"]
     keys = loader.who(2)
     assert run(*shared, "--step", 2, "--rank", 1).splitlines() == keys
@@ -92,7 +92,7 @@ def test_mistakes(root: Path, tmp_path: Path) -> None:
     shared = ["who", root / "data", "--state", state, "--batch-size", 4]
     loader = bushel.Loader(bushel.open(root / "data"), 4, weights=[1.0] * len(LENGTHS))
     state.write_text(json.dumps(loader.state_dict()))
-    assert "depends on more than the state says" in fails(*shared, "--step", 1)
+    assert "depends on more than the state contains" in fails(*shared, "--step", 1)
     state.write_text(json.dumps(bushel.Loader(bushel.open(root / "data"), 4).state_dict()))
     assert "step=99: epoch 0 has 38 steps" in fails(*shared, "--step", 99)
     assert "k999" in fails(*shared, "--key", "k999")

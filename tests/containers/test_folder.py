@@ -184,7 +184,7 @@ class TestMetadata:
             ("metadata.csv", "file_name,n\n1.jpg,1,2\n", "row 0 does not have 2 values"),
             ("metadata.csv", 'file_name,n\n1.jpg,"1\n', "not a CSV file"),
             ("metadata.csv", "file_name,n\n../1.jpg,1\n", "not the name of a file"),
-            ("metadata.csv", "file_name,n\n9.jpg,1\n", "name '9.jpg', which is not there"),
+            ("metadata.csv", "file_name,n\n9.jpg,1\n", "name '9.jpg', which does not exist"),
             ("metadata.csv", "file_name,image\n1.jpg,1\n", "have a column 'image'"),
             ("metadata.csv", "file_name,n\n1.jpg,1\nn.txt,2\n", "of several kinds"),
             ("metadata.jsonl", '{"file_name": "1.jpg"}\n{"file', "line 2 is not JSON"),

@@ -162,10 +162,10 @@ def test_malformed_names_are_refused(name: str) -> None:
 
 def test_names_that_are_taken() -> None:
     bushel.register_container(Empty())
-    with pytest.raises(ValueError, match="there is a container 'empty' already"):
+    with pytest.raises(ValueError, match="container 'empty' exists already"):
         bushel.register_container(Empty())
     bushel.register_container(Empty(), replace=True)
-    with pytest.raises(ValueError, match="there is a container 'tar' already: choose another name$"):
+    with pytest.raises(ValueError, match="container 'tar' exists already: choose another name$"):
         bushel.register_container(Empty("tar"), replace=True)
 
 

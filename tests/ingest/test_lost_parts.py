@@ -53,7 +53,9 @@ def test_a_lost_part_is_written_again(out: str, container: str, generation: Any)
     pack(out, **options)
     whole, keys = files(out), list(bushel.open(out).keys)
     lose(as_path(out) / "part-00001")
-    with pytest.raises(FormatError, match=r"\(part-00001/.*\) are listed in the manifest, and gone.*writes them again"):
+    with pytest.raises(
+        FormatError, match=r"\(part-00001/.*\) are listed in the manifest, but missing.*writes them again"
+    ):
         bushel.open(out)
     assert bushel.open(out, partial=True).info.expected == 14
     files_of_run, plan = find_run(out)

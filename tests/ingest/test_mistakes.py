@@ -238,7 +238,7 @@ def test_a_relative_path_after_the_folder_has_changed(place: Path, monkeypatch: 
     monkeypatch.chdir(place)
     dataset = bushel.open("set")
     monkeypatch.chdir(place / "elsewhere")
-    with pytest.raises(FileNotFoundError, match="the folder of the dataset is not there .*absolute path"):
+    with pytest.raises(FileNotFoundError, match="the folder of the dataset does not exist .*absolute path"):
         dataset.save("all")
     assert list((place / "elsewhere").iterdir()) == []
 

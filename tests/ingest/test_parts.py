@@ -186,7 +186,7 @@ class TestDataset:
         assert not any(shard.loaded for shard in dataset.shards)
         assert contents(tmp_path / "out") == expected
         os.rename(tmp_path / "out/part-00001", tmp_path / "away")
-        with pytest.raises(FormatError, match="part-00001/.* listed in the manifest, and gone"):
+        with pytest.raises(FormatError, match="part-00001/.* listed in the manifest, but missing"):
             bushel.open(tmp_path / "out")
         assert len(bushel.open(tmp_path / "out", partial=True)) == 6
 

@@ -416,7 +416,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "1 sample restored" in run("remove", path, "--undo", "--call", 1)
     assert [one["reason"] for one in json.loads(run("remove", path, "--list", "--json"))] == ["opt-out", "first"]
     assert "exactly one of" in fails("remove", path, "--reason", "x")
-    assert "say why" in fails("remove", path, "--position", "0")
+    assert "give a reason" in fails("remove", path, "--position", "0")
     assert "to leave them out, --ignore-missing" in fails(
         "remove", path, "--keys", _file(tmp_path, "zz"), "--reason", "x", code=2
     )

@@ -165,5 +165,5 @@ for what in (bushel.containers.get_container, get_codec, get_filter):
     for group in ("containers", "codecs", "filters"):
         assert f"bushel-broken 2.0 adds 'broken' to bushel.{group} (bushel_broken:THING), {missing}" in out
     assert "function is not a container: it lacks name, suffixes, shards, index" in out
-    assert "it is a function, and no codec of bushel.register_codec" in out
-    assert "it is a function, and no Filter" in out
+    assert "it is a function, not the result of bushel.register_codec" in out
+    assert "it is a function, not a Filter" in out

@@ -132,7 +132,7 @@ def test_what_is_listed_is_saved_as_a_view(tmp_path: Path) -> None:
         assert client.post("/api/0/view?where=label+==+2&name=twos").json()["samples"] == 4
         answer = client.post("/api/0/view?name=odd")
         assert answer.status_code == 422
-        assert "there is a view 'odd' already" in answer.json()["error"]
+        assert "view 'odd' exists already" in answer.json()["error"]
         assert client.post("/api/0/view?name=../x").status_code == 400
     with bushel.open(path, view="odd") as view:
         assert list(view.keys) == ["set/001", "set/003"]

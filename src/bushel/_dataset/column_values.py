@@ -135,7 +135,7 @@ class ColumnValues(StoredValues):
         from bushel._reader.columns import part_of
 
         if self._reader.windows is not None:
-            raise UnsupportedError("windows have no extents of their own: take the table of the dataset they are of")
+            raise UnsupportedError("windows have no extents of their own: export the table of the original dataset")
 
         own = tuple(f"{name}." for name in self._selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(own)]

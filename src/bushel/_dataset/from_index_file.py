@@ -231,8 +231,8 @@ def _check_declared(index: ShardIndex, spec: Spec, path: Path) -> None:
             stored = index.fields.get(each.name)
             found = "it has no such field" if stored is None else f"it has the type {stored.field.type!r}"
             raise SpecError(
-                f"spec={{{each.name!r}: {each.type!r}}} does not fit {path}, an exported index: {found}. Open the data "
-                "that it is of, with spec="
+                f"spec={{{each.name!r}: {each.type!r}}} does not fit {path}, an exported index: {found}. Open the "
+                "dataset itself with spec="
             )
 
 

@@ -35,9 +35,9 @@ _KINDS: dict[str, Kind] = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
 
 def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     """Return a view with one more field: see `Dataset.with_field`."""
-    refuse_windows(dataset, "add the field to the dataset that they are of, and make windows of the result")
+    refuse_windows(dataset, "add the field to the original dataset, and make windows of the result")
     if name in dataset.spec:
-        raise ValueError(f"there is a field {name!r}: leave it out with ds.fields([...]), or choose another name")
+        raise ValueError(f"field {name!r} exists already: leave it out with ds.fields([...]), or choose another name")
     own = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
     if len(own) != len(np.unique(own)):
         raise ValueError(

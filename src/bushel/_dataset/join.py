@@ -158,7 +158,9 @@ def _joined(
     own = Names(named._reader, named._selection, on[0])
     their = Names(other._reader, other._selection, on[1])
     if on[1] != KEY and their.has_lists():
-        raise ValueError(f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give it first")
+        raise ValueError(
+            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that dataset first"
+        )
     if on[0] != KEY and own.has_lists():
         return _with_lists(first, own, their, how, kept, new)
     if own.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):

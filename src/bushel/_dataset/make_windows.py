@@ -33,7 +33,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
         ValueError: Fields that are read together have different numbers of elements, or a name is taken.
     """
     if dataset._reader.windows is not None:
-        raise UnsupportedError("these samples are windows: make other windows of the dataset that they are of")
+        raise UnsupportedError("these samples are windows already: make windows of the original dataset")
     reader, selection = dataset._reader, dataset._selection
     for name in shape.offsets:
         if name not in selection.fields:
@@ -51,7 +51,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
             place = int(np.flatnonzero(unlike)[0])
             raise ValueError(
                 f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r} and {own[place]} of "
-                f"{name!r}: fields whose windows are read together need as many"
+                f"{name!r}: fields whose windows are read together need equally many"
             )
     return view_of(dataset, Windows.of(shape, counts))
 
@@ -114,7 +114,7 @@ def shape_of(
         names = dict.fromkeys([field, *also])
         return WindowShape(field, dict.fromkeys(names, offsets), every or len(offsets) * step, span, bool(pad))
     if length is not None or step != 1 or pad or tuple(also):
-        raise ValueError("delta= says which elements windows have, and pads: leave out length, step=, also= and pad=")
+        raise ValueError("delta= gives the elements of windows, and pads: leave out length, step=, also= and pad=")
     if not isinstance(delta, Mapping) or not delta:
         raise TypeError(f"delta={delta!r}: expected fields and offsets, such as {{{field!r}: [-1, 0, 1]}}")
     chosen = {name: _offsets(name, own) for name, own in {field: [0], **delta}.items()}

@@ -83,9 +83,9 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     path = _path(folder := _folder(view), name)
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
         hint = "a dataset with views is opened by its absolute path if the current folder changes"
-        raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset is not there ({hint})", str(root))
+        raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root))
     if not overwrite and path.exists():
-        raise FileExistsError(f"there is a view {name!r} already: give overwrite=True, or another name")
+        raise FileExistsError(f"view {name!r} exists already: give overwrite=True, or another name")
     made = view._selection.made
     where = made.removeprefix("where ") if made.startswith("where ") and ", then " not in made else None
     positions, keys = np.zeros(0, np.int64), Strings.of([])

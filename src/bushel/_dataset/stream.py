@@ -337,7 +337,7 @@ def check_again(stream: StreamDataset) -> None:
     """
     for source in stream._sources:
         if isinstance(source, _Handle) or source == _STDIN:
-            raise UnsupportedError(f"{source} can be read only once, so none of it can be read without counting it")
+            raise UnsupportedError(f"{source} can be read only once, so no batch of it can be read without counting it")
 
 
 def _removed_of(source: _Source, known: dict[str, Lists]) -> RemovedInShard | None:

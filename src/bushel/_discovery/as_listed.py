@@ -93,7 +93,7 @@ def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], l
 
 
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
-    return FormatError(f"{_shown(names)} {_be(names)} listed in the manifest, and gone", file=str(path), hint=hint)
+    return FormatError(f"{_shown(names)} {_be(names)} listed in the manifest, but missing", file=str(path), hint=hint)
 
 
 def still_there(shards: Sequence[Shard]) -> list[Shard]:

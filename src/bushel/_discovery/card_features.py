@@ -71,5 +71,5 @@ def _names(listed: Any) -> list[str]:
         return list(map(str, listed)) if isinstance(listed, list) else []
     numbered = {int(number): str(name) for number, name in listed.items()}
     if sorted(numbered) != list(range(len(listed))):
-        raise ValueError("the names of classes are not numbered from 0 on")
+        raise ValueError("the names of classes are not numbered from 0")
     return [numbered[number] for number in range(len(numbered))]

@@ -86,7 +86,7 @@ def check_options(path: Path, index: Any, **given: Any) -> None:
         name, value = next(iter(refused.items()))
         raise UnsupportedError(
             f"{path} is an exported index, which is opened as it was exported: {name}={value!r} does not go with it. "
-            f"Open the data that it is of, with {name}="
+            f"Open the dataset itself with {name}="
         )
 
 
@@ -100,7 +100,7 @@ def refuse_index_file(paths: Iterable[AnyPath], container: str | None = None) ->
         if isinstance(path, Path) and _ends_as_index_file(path) and _has_metadata(path):
             raise UnsupportedError(
                 f"{path} is an exported index, from which a dataset can be opened but not changed, indexed or checked: "
-                "name the data that it is of"
+                "name the dataset itself"
             )
 
 

@@ -160,7 +160,7 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
     data = {kind: count for kind, count in kinds.items() if kind}
     if not data:
         shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
-        raise FormatError(f"none of the {len(files)} files of the split is of a container ({shown})", file=str(root))
+        raise FormatError(f"no container reads the {len(files)} files of the split ({shown})", file=str(root))
     kind = max(data, key=lambda each: data[each])
     own = [name for name in files if _kind(name) == kind]
     if kind != "media":

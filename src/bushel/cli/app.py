@@ -68,7 +68,7 @@ _COMMANDS = {
     "verify": "Check a dataset: structure, index, checksums, keys.",
     "sign": "Write a digest of a dataset that covers every byte, for a tool that signs it.",
     "card": "Describe a dataset for others: a data card in Markdown, or metadata in Croissant.",
-    "remove": "Remove samples from a dataset, or take that back.",
+    "remove": "Remove samples from a dataset, or restore them.",
     "views": "List the views that are saved beside a dataset, or delete one.",
     "join": "Join datasets whose samples belong together, and count those without a partner.",
     "diff": "Compare two datasets: samples that only one has, and fields that changed.",
@@ -179,7 +179,7 @@ app = _Group(
             help="Print the version.",
         )
     ],
-    help="Training data in the formats that are there: read, checked, written and fed to models.",
+    help="Read, check and write training data in existing formats, and feed it to models.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",

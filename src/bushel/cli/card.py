@@ -16,12 +16,12 @@ class AboutOptions(Struct, frozen=True):
     """Options for facts that the dataset does not have."""
 
     title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: its folder's]")] = None
-    description: Annotated[str | None, Option("--description", help="What it is, in a few sentences.")] = None
+    description: Annotated[str | None, Option("--description", help="Description in a few sentences.")] = None
     license: Annotated[
-        str | None, Option("--license", help="Its licence: an identifier of SPDX, such as cc-by-4.0, or a URL.")
+        str | None, Option("--license", help="Licence: an SPDX identifier, such as cc-by-4.0, or a URL.")
     ] = None
     url: Annotated[str | None, Option("--url", help="Its page.")] = None
-    creator: Annotated[list[str] | None, Option("--creator", help="Who made it; may be repeated.")] = None
+    creator: Annotated[list[str] | None, Option("--creator", help="Creator of the dataset; may be repeated.")] = None
     license_column: Annotated[
         str | None, Option("--license-column", help="Column with the licence of each sample, such as meta.license.")
     ] = None
@@ -48,7 +48,7 @@ def command(
     ] = None,
     about: AboutOptions,
     base_url: Annotated[
-        str | None, Option("--base-url", help="What stands before paths of files in Croissant: https://data.org/sets")
+        str | None, Option("--base-url", help="URL before the paths of files in Croissant: https://data.org/sets")
     ] = None,
     index: Annotated[
         str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")

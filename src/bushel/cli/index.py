@@ -26,7 +26,7 @@ class ContentOptions(Struct, frozen=True):
     ] = False
     frames: Annotated[
         bool,
-        Option("--frames", help="Record where the packets of video clips are, so that frames are read without others."),
+        Option("--frames", help="Record the places of the packets of video clips, so that single frames can be read."),
     ] = False
     seek: Annotated[
         bool, Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster.")
@@ -45,9 +45,7 @@ class ContentOptions(Struct, frozen=True):
     ] = None
     keys: Annotated[
         bool,
-        Option(
-            "--keys", help="Write the key file, by which a key of very many samples is found without a table in memory."
-        ),
+        Option("--keys", help="Write a key file, which finds keys of very many samples without a table in memory."),
     ] = False
 
     def arguments(self) -> dict[str, Any]:

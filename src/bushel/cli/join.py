@@ -53,8 +53,8 @@ def command(
         str,
         Option(
             "--on",
-            help="What partners have in common: key; a field whose values are equal, or name keys or paths of the "
-            "other dataset; or photo=id, a field of the first dataset and one of the others.",
+            help="How partners are matched: by key; by a field whose values are equal, or name keys or paths of the "
+            "other dataset; or by photo=id, a field of the first dataset and one of the others.",
         ),
     ] = "key",
     how: Annotated[

@@ -21,7 +21,7 @@ class ListOptions(Struct, frozen=True):
     """The samples to list, and their shown properties."""
 
     number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None
-    start: Annotated[int, Option("--start", min=0, help="Number of samples to leave out before the first one.")] = 0
+    start: Annotated[int, Option("--start", min=0, help="Number of samples to skip before the first one.")] = 0
     fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = False
     where: Annotated[
         str | None,

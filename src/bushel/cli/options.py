@@ -141,7 +141,7 @@ Append = Annotated[bool, Option("--append", help="Add samples to the dataset at 
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete.")]
 Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run with the same options.")]
 Parts = Annotated[
-    int | None, Option("--parts", min=1, help="Number of parts, TARGET/part-*, written exactly once each.")
+    int | None, Option("--parts", min=1, help="Number of parts (TARGET/part-*); each is written exactly once.")
 ]
 EngineOfShards = Annotated[
     str | None, Option("--engine", help="Where shards are read: local, ray, dask, an address.", values=engines())
@@ -152,7 +152,7 @@ EngineOfRepair = Annotated[
         "--engine", help="Where shards are read and parts are written: local, ray, dask, an address.", values=engines()
     ),
 ]
-Retries = Annotated[int, Option("--retries", min=0, help="How often a part is tried again if its worker died.")]
+Retries = Annotated[int, Option("--retries", min=0, help="Number of retries of a part whose worker died.")]
 Speculate = Annotated[
     float, Option("--speculate", min=0, help="Start parts again that take this many times longer than usual; 0: never.")
 ]
@@ -244,7 +244,7 @@ class OutputOptions(Struct, frozen=True):
 class SizeOptions(Struct, frozen=True):
     """Options for the sizes of shards."""
 
-    shard_samples: Annotated[int | None, Option("--shard-samples", min=1, help="Most samples in a shard.")] = None
+    shard_samples: Annotated[int | None, Option("--shard-samples", min=1, help="Number of samples in a shard.")] = None
     shard_bytes: Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")] = None
 
 

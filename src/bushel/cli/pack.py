@@ -40,7 +40,7 @@ class StrictOptions(Struct, frozen=True):
 
     strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False
     strict_files: Annotated[
-        bool, Option("--strict-files", help="Fail if SOURCE contains files that would be passed over.")
+        bool, Option("--strict-files", help="Fail if SOURCE contains files that would be skipped.")
     ] = False
 
 

@@ -51,7 +51,7 @@ class CallOptions(Struct, frozen=True):
         bool,
         Option(
             "--erase",
-            help="Overwrite the bytes of removed samples in local files: of those given, of --call, or of all.",
+            help="Overwrite the bytes of removed samples in local files: the given ones, the ones of --call, or all.",
         ),
     ] = False
     call: Annotated[int | None, Option("--call", min=0, help="Number of the call, as --list prints it.")] = None
@@ -66,7 +66,7 @@ def command(
     path: OnePath,
     *,
     choice: ChoiceOptions,
-    reason: Annotated[str | None, Option("--reason", help="Why: kept in the list, and shown in errors.")] = None,
+    reason: Annotated[str | None, Option("--reason", help="Reason, kept in the list and shown in errors.")] = None,
     ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
     calls: CallOptions,
     index: Annotated[
@@ -74,7 +74,7 @@ def command(
     ] = None,
     shown: OutputOptions,
 ) -> None:
-    """Remove samples from a dataset, or take that back.
+    """Remove samples from a dataset, or restore them.
 
     Everything that reads the dataset through Bushel passes over them from then on. Without --erase, no data file is
     changed: the tools that wrote the files still see the samples. --erase overwrites their bytes where they are, and
@@ -137,9 +137,9 @@ def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
             "give exactly one of --keys, --where, --position, --list and --undo; or --erase", param_hint="--keys"
         )
     if erase and given in (["--list"], ["--undo"]):
-        raise click.BadParameter("it does not go with --list and --undo", param_hint="--erase")
+        raise click.BadParameter("it cannot be combined with --list and --undo", param_hint="--erase")
     if call is not None and given != ["--undo"] and (given or not erase):
-        raise click.BadParameter("it goes with --undo, or with --erase alone", param_hint="--call")
+        raise click.BadParameter("it needs --undo, or --erase alone", param_hint="--call")
 
 
 def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool) -> Removal:
@@ -151,7 +151,7 @@ def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *
     import bushel
 
     if not reason:
-        raise click.BadParameter('say why, such as --reason "opt-out"', param_hint="--reason")
+        raise click.BadParameter('give a reason, such as --reason "opt-out"', param_hint="--reason")
     return bushel.remove(
         path,
         keys=None if choice.keys is None else _lines(choice.keys, str(path)),

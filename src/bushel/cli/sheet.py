@@ -22,7 +22,7 @@ class DrawOptions(Struct, frozen=True):
         int, Option("--side", min=16, max=1024, help="Largest width and height of the samples in pixels.")
     ] = 160
     where: Annotated[
-        str | None, Option("--where", help="Only samples of this condition on columns, such as 'label == 3'.")
+        str | None, Option("--where", help="Only samples that meet this condition on columns, such as 'label == 3'.")
     ] = None
     start: Annotated[int, Option("--start", min=0, help="Position of the first sample, after --where.")] = 0
     field: Annotated[

@@ -27,7 +27,7 @@ class AddressOptions(Struct, frozen=True):
     ] = None
     host: Annotated[
         str | None,
-        Option("--host", help="Address to listen on, so that other machines can look. [default: this machine only]"),
+        Option("--host", help="Address to listen on, so that other machines have access. [default: this machine only]"),
     ] = None
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True
     token_file: Annotated[

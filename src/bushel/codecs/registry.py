@@ -137,7 +137,7 @@ def _added(name: str) -> Codec:
     """
     codec = load_plugin(_GROUP, name)  # which may register it
     if not isinstance(codec, Codec):
-        raise broken_plugin(_GROUP, name, f"it is a {type(codec).__name__}, and no codec of bushel.register_codec")
+        raise broken_plugin(_GROUP, name, f"it is a {type(codec).__name__}, not the result of bushel.register_codec")
     if codec.name != name:
         raise broken_plugin(_GROUP, name, f"it is the codec {codec.name!r}")
     return codec

@@ -1,6 +1,6 @@
-"""The protocols of what only some containers can do: each is an optional ability.
+"""Protocols of optional abilities of containers.
 
-Callers test for one with `isinstance`: a container has an ability by having its members.
+Callers test for an ability with `isinstance`: a container has an ability if it has its members.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class ChangesTypes(Protocol):
 
 @runtime_checkable
 class MendsKeys(Protocol):
-    """A container that cannot hold every key, and says which one stands for a key that it cannot hold."""
+    """A container that cannot hold every key, and makes a valid key from an invalid one."""
 
     def mended_key(self, key: str, /) -> str:
         """Return the key itself if it can be held, else one like it."""

@@ -1,4 +1,4 @@
-"""Values that pyarrow decodes, as JSON: of Parquet and Arrow, what has no extents."""
+"""Values of Parquet and Arrow without extents, which pyarrow decodes, as JSON."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _nothing(shard: Shard, index: ShardIndex, samples: npt.NDArray[np.int64]) ->
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """How the values of a container are overwritten where they are. No length and no offset changes by that.
+    """Overwrites the values of a container in place, without changing lengths or offsets.
 
     What a value becomes does not depend on whether it was erased before, so that erasing can be repeated.
 
@@ -43,9 +43,9 @@ class Eraser:
 
 @runtime_checkable
 class Erases(Protocol):
-    """A container whose values can be overwritten where they are."""
+    """A container whose values can be overwritten in place."""
 
     @property
     def eraser(self) -> Eraser:
-        """How that is done."""
+        """The functions that do that."""
         ...

@@ -122,7 +122,7 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
     numbers = [number_of.get(row.file, -1) for row in rows]
     if -1 in numbers:
         missing = rows[numbers.index(-1)].file
-        raise FormatError(f"the metadata name {missing!r}, which is not there", file=place)
+        raise FormatError(f"the metadata name {missing!r}, which does not exist", file=place)
     kinds = {_media(row.file) for row in rows}
     [kind] = kinds if len(kinds) == 1 else [None]
     if kind is None:

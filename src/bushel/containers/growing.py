@@ -17,10 +17,10 @@ _IN_MEMORY = 8 << 20
 """Bytes that are kept in memory before they are written to a file."""
 
 _PENDING = 1 << 20
-"""The same, once there is a file: little, so that the memory is used again while it is in the processor's cache."""
+"""The same limit after the file exists: small, so that the memory stays in the processor's cache."""
 
 _SPARE = 1.1
-"""How much more room an array gets than its share so far suggests."""
+"""Factor by which an array gets more room than its share so far suggests."""
 
 _LEAST_SHARE = 1e-6
 _COPY = 1 << 20

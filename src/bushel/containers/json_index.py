@@ -25,7 +25,7 @@ _Parse = Callable[[bytes, str], T]
 
 @dataclass(frozen=True, slots=True)
 class IndexFormat(Generic[T]):
-    """A format of index.json, which several formats have as the name of a file.
+    """One of the formats whose file is named index.json.
 
     Attributes:
         name: Its name, for messages.

@@ -38,7 +38,7 @@ _MANY = 10_000
 """Nothing is kept for fewer files: looking at them takes less than a tenth of a second."""
 
 _SETTLED_NS = 2_000_000_000
-"""A folder whose last change is this long ago shows any later one: clocks of file systems have steps."""
+"""Age of a folder's time from which a later change is sure to have another time: file system clocks have steps."""
 
 _LIST, _TABLE = 0, 1
 """Numbers of the two blocks in the cache: names, sizes and times of the files; the table."""

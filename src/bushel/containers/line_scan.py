@@ -1,4 +1,4 @@
-"""Scanning files of lines, plain or compressed, from front to back into a table: what JSON lines and CSV share."""
+"""Scan files of lines, plain or compressed, from front to back into a table, for JSON lines and CSV."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _reading(file: LineFile) -> tuple[Callable[[int, int], bytes | memoryview], 
 
 @dataclass(slots=True)
 class LineTable:
-    """The table of a file of lines, while it is made.
+    """The table of a file of lines under construction.
 
     Attributes:
         file: The file.

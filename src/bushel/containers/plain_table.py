@@ -1,4 +1,4 @@
-"""The table of a shard, made of plain arrays: what most containers that are only read need."""
+"""Make the table of a shard from plain arrays, for containers that are only read."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         raise ValueError(f"{name!r} cannot be the name of a container: use lower-case letters, digits, '_' and '-'")
     if name in _BUILT_IN or (name in _registered and not replace):
         advice = "choose another name" if name in _BUILT_IN else "choose another name, or pass replace=True"
-        raise ValueError(f"there is a container {name!r} already: {advice}")
+        raise ValueError(f"container {name!r} exists already: {advice}")
     _registered[name] = _registration_of(container)
     get_container.cache_clear()
 

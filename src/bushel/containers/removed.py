@@ -48,7 +48,7 @@ def rows_of(shard: Shard, samples: int, lists: Lists) -> Iterator[tuple[str, I64
 
 @public("bushel.containers")
 class RemovedInShard(Struct, frozen=True):
-    """The removed samples of one shard, for those that read it without a dataset: `removed_in` returns it.
+    """The removed samples of one shard, for programs that read it without a dataset. `removed_in` returns it.
 
     Attributes:
         shard: The shard.

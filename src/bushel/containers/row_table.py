@@ -1,4 +1,4 @@
-"""The table of a file of rows and columns, which grows column by column: what Parquet and Arrow share."""
+"""The table of a file of rows and columns, which grows column by column, for Parquet and Arrow."""
 
 from __future__ import annotations
 

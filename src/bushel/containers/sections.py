@@ -1,7 +1,7 @@
-"""Containers in which a part of a file can be indexed on its own, so that a remote file is not read before it is used.
+"""Containers in which parts of a file can be indexed on their own, so that a remote file is read only when needed.
 
-A *section* is a run of samples whose bytes lie together in one file. The sections of a container must be
-known from little: a footer, a table of offsets.
+A *section* is a run of samples whose bytes lie together in one file. The sections of a file must be known from a small
+part of it, such as a footer or a table of offsets.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Filter(Struct, frozen=True):
         length = memoryview(stored).nbytes
         if not 0 <= size <= MAX_BLOCK or (self.ratio is not None and size > self.ratio * length):
             raise FilterError(
-                f"filter {self.name!r} cannot expand {length} bytes to {size}, which is more than it can make of them"
+                f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds its largest expansion"
             )
         if self.whole is not None and (found := self.whole(stored, size)) is not None:
             return found
@@ -83,5 +83,5 @@ class Filter(Struct, frozen=True):
         except Exception as error:  # of a library, or of the user's function
             raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {error}") from error
         if written != size:
-            raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {written} bytes came out")
+            raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {written} bytes were made")
         return out

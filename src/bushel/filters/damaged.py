@@ -13,7 +13,7 @@ __all__ = ["FILTERS"]
 
 
 def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
-    raise ValueError("the record does not match the checksum that its file has of it")
+    raise ValueError("the record does not match its checksum in the file")
 
 
 FILTERS = {"damaged": Filter("damaged", _expand)}

@@ -74,7 +74,7 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
         stream, room = decompressobj(kind), len(out) - written
         data = stream.decompress(view, room + 1)  # one byte more than fits: an empty member is read, too
         if len(data) > room:
-            raise ValueError("there are more bytes in it")
+            raise ValueError("it expands to more bytes")
         out[written : written + len(data)] = data
         written += len(data)
         if not stream.eof:

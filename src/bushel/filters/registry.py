@@ -92,7 +92,7 @@ def get_filter(name: str) -> Filter:
         found = load_plugin(_GROUP, name)
         if isinstance(found, Filter):
             return found
-        raise broken_plugin(_GROUP, name, f"it is a {type(found).__name__}, and no Filter")
+        raise broken_plugin(_GROUP, name, f"it is a {type(found).__name__}, not a Filter")
     known = ", ".join(filter_names())
     raise SpecError(f"unknown filter {name!r}: known filters are {known}. Add your own with bushel.filters.register")
 

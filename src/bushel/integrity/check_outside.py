@@ -41,7 +41,7 @@ def check_first_and_last(shard: Shard, kept: ShardIndex, found: Findings) -> Non
         file = open_file(shard.path(number))
         if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
             message = (
-                "bytes that belong to no value are not those that were indexed, though the modification time is "
-                f"unchanged; all values that have checksums are sound: {_MEND}"
+                "bytes that belong to no value differ from the index, although the modification time is unchanged; "
+                f"all values with checksums are intact: {_MEND}"
             )
             found.add(Problem(file.path, None, None, None, "index", message))

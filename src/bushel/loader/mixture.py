@@ -157,7 +157,7 @@ def _points(
     if not datasets:
         raise ValueError("invalid weights []: a mixture needs datasets with finite weights above 0")
     if not given or given[0][0] != 0:
-        raise ValueError("schedule=: the first pair must say the weights from 0 samples on")
+        raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
     found: list[Point] = []
     for at, own in given:
         if isinstance(at, bool) or not isinstance(at, int) or (found and at <= found[-1][0]) or at >= 1 << 48:

@@ -86,8 +86,8 @@ def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
     except (ValueError, TypeError) as error:
         raise StateError(f"the state has the order {version!r}, which is impossible: {error}") from error
     raise StateError(
-        f"the state has the order {version!r}, which depends on more than the state says: make the loader as it "
-        f"was, and ask it with who() and when()"
+        f"the state has the order {version!r}, which depends on more than the state contains: make the same "
+        f"loader, and call its who() and when()"
     )
 
 

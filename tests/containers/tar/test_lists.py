@@ -51,7 +51,7 @@ def test_a_list_of_wids_that_does_not_fit_is_an_error(wids: Path) -> None:
     with pytest.raises(FormatError, match=r"index\.json: it says that train-000002\.tar has 71680 bytes"):
         _opened(wids)
     (wids / "train-000002.tar").unlink()
-    with pytest.raises(FormatError, match=r"it lists the archive 'train-000002\.tar', which is not there"):
+    with pytest.raises(FormatError, match=r"it lists the archive 'train-000002\.tar', which does not exist"):
         _opened(wids / "index.json")
     _changed(wids / "index.json", shardlist=[{**index["shardlist"][0], "url": "../other.tar"}])
     with pytest.raises(FormatError, match="not below its folder"):
@@ -85,7 +85,7 @@ def test_archives_in_folders_that_energon_lists(energon: Path, caplog: pytest.Lo
 def test_a_list_of_energon_that_does_not_fit_is_an_error(energon: Path) -> None:
     info = energon / ".nv-meta" / ".info.json"
     _changed(info, shard_counts={"parts/train-000009.tar": 1})
-    with pytest.raises(FormatError, match=r"it lists the archive 'parts/train-000009\.tar', which is not there"):
+    with pytest.raises(FormatError, match=r"it lists the archive 'parts/train-000009\.tar', which does not exist"):
         _opened(energon)
     _changed(info, shard_counts={"/etc/passwd.tar": 1})
     with pytest.raises(FormatError, match="not below its folder"):

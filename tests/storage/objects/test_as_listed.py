@@ -34,7 +34,7 @@ def second(folder: ObjectPath) -> list[ObjectPath]:
 def test_a_listed_shard_that_is_gone(folder: ObjectPath) -> None:
     for path in second(folder):
         remove(path)
-    with pytest.raises(FormatError, match=r"1 shard \(.*\) is listed in the manifest, and gone"):
+    with pytest.raises(FormatError, match=r"1 shard \(.*\) is listed in the manifest, but missing"):
         bushel.open(OUT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -56,7 +56,7 @@ _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
 _LONGEST_NAME = 255 - len(".bag")
 _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
-"""Types that Granular lacks, and its types of the same values."""
+"""Types that Granular lacks, and Granular's types for the same values."""
 _RECORD = "record"
 """The field of a bag file that is opened on its own."""
 
@@ -72,7 +72,7 @@ class Bag(Struct, frozen=True):
 
     @property
     def eraser(self) -> Eraser:
-        """How values are overwritten, which few programs do: what it needs is imported here."""
+        """Overwrites values; its modules are imported on first use."""
         from bushel.containers.erasing import Eraser
 
         return Eraser()

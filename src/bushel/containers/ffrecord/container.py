@@ -67,7 +67,7 @@ class FFRecord(Struct, frozen=True):
 
     @property
     def eraser(self) -> Eraser:
-        """How values are overwritten, which few programs do: what it needs is imported here."""
+        """Overwrites values; its modules are imported on first use."""
         from bushel.containers.ffrecord.erase import ERASER
 
         return ERASER

@@ -59,7 +59,7 @@ class _Gulp(Struct, frozen=True):
 
     @property
     def eraser(self) -> Eraser:
-        """How values are overwritten, which few programs do: what it needs is imported here."""
+        """Overwrites values; its modules are imported on first use."""
         from bushel.containers.gulp.erase import ERASER
 
         return ERASER

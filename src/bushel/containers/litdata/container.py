@@ -75,7 +75,7 @@ class _Litdata:
         for name in found.chunks:
             file = name if there.has(name) else _expanded(name)
             if file is None or not there.has(file):
-                message = f"it lists the chunk {name!r}, which is not there"
+                message = f"it lists the chunk {name!r}, which does not exist"
                 raise FormatError(message, file=str(folder / INDEX), hint=HINT)
             shards.append(Shard(folder, name, (file, INDEX)))
         return shards

@@ -136,7 +136,7 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
         file = name
         if not there.has(name):
             if entry.zip_data is None or not there.has(entry.zip_data.name):
-                message = f"it lists the shard {name!r}, which is not there"
+                message = f"it lists the shard {name!r}, which does not exist"
                 raise FormatError(message, file=str(folder / INDEX), hint=HINT)
             file = entry.zip_data.name
         shards.append(Shard(folder, name, (file, INDEX)))

@@ -47,7 +47,7 @@ class _RecordIO(Struct, frozen=True):
 
     @property
     def eraser(self) -> Eraser:
-        """How values are overwritten, which few programs do: what it needs is imported here."""
+        """Overwrites values; its modules are imported on first use."""
         from bushel.containers.recordio.erase import ERASER
 
         return ERASER

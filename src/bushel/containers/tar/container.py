@@ -42,7 +42,7 @@ class _Tar(Struct, frozen=True):
 
     @property
     def eraser(self) -> Eraser:
-        """How values are overwritten, which few programs do: what it needs is imported here."""
+        """Overwrites values; its modules are imported on first use."""
         from bushel.containers.erasing import Eraser
 
         return Eraser()

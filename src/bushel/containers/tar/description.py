@@ -1,8 +1,8 @@
 """The description in an archive that Bushel wrote: names and types of its fields, and names of classes.
 
 It is a comment for the whole archive (a global PAX record), which other readers of archives pass over. Names and
-types are stored as in a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted: what
-cannot be used is left out, with a warning in the log, and the fields then follow from the extensions.
+types are stored as in a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted:
+unusable parts are ignored with a warning in the log, and the fields then follow from the extensions.
 """
 
 from __future__ import annotations

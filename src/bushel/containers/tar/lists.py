@@ -119,4 +119,4 @@ def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> N
         if leads_out(name):
             raise FormatError(f"it lists {name!r}, which is not below its folder", file=path, hint="open the archives")
         if not there.has(name):
-            raise FormatError(f"it lists the archive {name!r}, which is not there", file=path, hint=hint)
+            raise FormatError(f"it lists the archive {name!r}, which does not exist", file=path, hint=hint)

@@ -1,4 +1,4 @@
-"""Where the samples of an archive begin, by Energon: an archive on a server is then scanned in parts at once.
+"""Offsets of the samples of an archive from Energon's index, with which a remote archive is scanned in parts at once.
 
 Energon writes `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every sample,
 then the end), and the same offsets into `.nv-meta/index.sqlite` above it. Neither is trusted. A part is accepted if the
