@@ -64,7 +64,7 @@ def memory_limit() -> int:
             own = top / path.lstrip("/")
             # in a container, the path may be the one outside: the limit is then at the top
             for group in (own, *own.parents):
-                with suppress(OSError, ValueError):  # the top of all has no limit, and "max" is none
+                with suppress(OSError, ValueError):  # the topmost group has no such file, and "max" means no limit
                     limits.append(int((group / ("memory.limit_in_bytes" if old else "memory.max")).read_text()))
                 if group == top:
                     break

@@ -1,8 +1,8 @@
 """Frames of AV1 that no other frame is predicted from, by their headers. Pure: no decoder.
 
 The header of a frame says which of eight saved frames it replaces (AV1 bitstream specification, 5.9.2). A frame that
-replaces none leaves no trace in a decoder, so that it can be left out where it is not wanted itself. What is not known
-here, such as layers or a decoder model, counts as needed.
+replaces none leaves no trace in a decoder, so that it can be left out unless it is wanted itself. In streams with
+unsupported features, such as layers or a decoder model, all frames count as needed.
 """
 
 from __future__ import annotations
