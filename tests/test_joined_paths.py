@@ -20,7 +20,7 @@ EXCEPTIONS = {
     "the folder's own listing gave the name, which is one component": """
         storage/names.py:refuse_links_in storage/objects/location.py:ObjectPath.glob
         storage/claims/claim.py:claims_in _discovery/folders.py:datasets_in cards/front_matter.py:_files
-        storage/objects/hub.py:HubPath.iterdir sources/files.py:_folders sources/media.py:Frames.read
+        storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/naming.py:pair_chunks
         containers/gulp/naming.py:chunk_number containers/gulp/naming.py:_is_staged
@@ -31,7 +31,7 @@ EXCEPTIONS = {
         compat/webdataset/commands/tarp.py:_run
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
-        _discovery/discovery.py:_parts_of_file _discovery/completeness.py:marker_path
+        _discovery/missing_path.py:_parts_of_file _discovery/completeness.py:marker_path
         _discovery/completeness.py:incomplete_at _discovery/completeness.py:is_staged
         _discovery/completeness.py:interrupted_write
         _discovery/claiming.py:claim_target _discovery/claiming.py:claim_run

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,17 @@ def test_resuming_in_a_window_reads_what_is_left_of_it(server: Server) -> None:
     assert rest == [sample for batch in whole[30:] for sample in batch]
     needed = sum(len(sample["data"]) + len(sample["text"]) for sample in rest)
     assert all_bytes(server) - before <= 1.25 * needed + 2048 * len(rest)
+
+
+def modules_in_the_process(values: Sequence[Any]) -> str:
+    return " ".join(sys.modules)
+
+
+def test_the_first_batch_does_not_import_masked_arrays(server: Server) -> None:
+    write(server.folder / "set")
+    batch = next(iter(loader(server, processes=1, collate={"text": modules_in_the_process})))
+    assert "numpy.ma" not in batch["text"].split()
+    assert "bushel.loader.read_ahead" in batch["text"].split()
 
 
 def test_worker_processes_share_nothing(server: Server) -> None:

@@ -34,7 +34,9 @@ from bushel.storage import AnyPath, is_local, is_object
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
     from bushel._discovery.discovery import Found
+    from bushel._discovery.remote_discovery import ListedFiles
     from bushel._index.shard_list import FolderState
+    from bushel._reader.requested_lists import RequestedLists
     from bushel._reader.selection import Remaining
     from bushel.containers.parquet.features import Feature
 
@@ -146,7 +148,7 @@ def open(
         index, place = "auto", index_place(index)
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
-    paths = expand_paths(source)
+    paths = expand_paths(source, look=False)
     if fields is None and place is None and delta_timestamps is None and not pickle:
         state = folder_state(paths)  # the list of a folder is kept for opening without these arguments
         if state is not None and (listed := _dataset_of_list(paths[0], container, state, verify)) is not None:
@@ -157,10 +159,10 @@ def open(
             from bushel._discovery.index_place import indexed_in
 
             found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
-        lacks_some = may_lack_samples(found.shards)
+        lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
         options = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True)
         shards = _checked_shards(found, options, index, features, paths[0], recover=damaged == "warn")
-        remaining = remaining_of(shards) if lacks_some else None
+        remaining = remaining_of(shards, lists) if lacks_some else None
         dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
     except FormatError as error:
         if (explained := with_advice(error, paths)) is None:
@@ -216,7 +218,8 @@ def _checked_shards(
         FormatError: See `open_shards`.
         SpecError: No shard has a declared field, or two give different names to the same class number.
     """
-    shards = open_shards(found.container, found.shards, options, policy, recover=recover, manifest=found.manifest)
+    known = found.manifest, found.listed
+    shards = open_shards(found.container, found.shards, options, policy, *known, recover=recover)
     if options.spec is not None:
         from bushel._discovery.declared import check_declared
 
@@ -272,13 +275,27 @@ def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Map
     return found.source, found.features
 
 
-def remaining_of(shards: Sequence[OpenShard]) -> Remaining | None:
-    """Return the positions that remain after removals; None if no shard may lack samples."""
+def _requested_lists(found: Found) -> RequestedLists | None:
+    """Request the lists of removed samples of shards in a store, if its listing says whether tables are newer."""
+    if found.listed is None:
+        return None
+    from bushel._reader.requested_lists import RequestedLists
+
+    return RequestedLists(found.shards, found.listed)
+
+
+def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = None) -> Remaining | None:
+    """Return the positions that remain after removals; None if no shard may lack samples.
+
+    Args:
+        shards: The shards.
+        lists: The lists of removed samples, if they were requested.
+    """
     if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
         return None
     from bushel._reader.remaining import remaining_in
 
-    return remaining_in(shards)
+    return remaining_in(shards, None if lists is None else lists.of(shards))
 
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:
@@ -320,11 +337,21 @@ def open_shards(
     shards: Sequence[Shard],
     options: ReadOptions,
     policy: IndexPolicy = "auto",
+    manifest: Manifest | None = None,
+    listed: ListedFiles | None = None,
     *,
     recover: bool = False,
-    manifest: Manifest | None = None,
 ) -> list[OpenShard]:
     """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
+
+    Args:
+        container: Name of the container.
+        shards: The shards of the dataset.
+        options: The user's declarations about them.
+        policy: What to do about a missing or stale index.
+        manifest: The manifest that lists all of these shards, if there is one.
+        listed: Their files in a listing of the store.
+        recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
         FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
@@ -337,7 +364,7 @@ def open_shards(
         return as_listed(container, shards, manifest, Asked(pickle=options.pickle))
 
     def work(shard: Shard) -> list[OpenShard]:
-        return _open_one(container, shard, options, policy, recover)
+        return _open_one(container, shard, options, policy, listed, recover)
 
     asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
     opened: list[OpenShard] = []
@@ -378,7 +405,7 @@ def _is_quick(shard: Shard) -> bool:
 
 
 def _open_one(
-    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, recover: bool
+    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, listed: ListedFiles | None, recover: bool
 ) -> list[OpenShard]:
     """Open a shard, or each of its sections if that saves reading a remote shard."""
     if policy != "require" and is_object(shard.root):
@@ -390,8 +417,7 @@ def _open_one(
         raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
     from bushel._discovery.tables import table_to_read
 
-    keep = policy == "auto"
-    table = table_to_read(container, shard, options, require=policy == "require", keep=keep, recover=recover)
+    table = table_to_read(container, shard, options, listed, policy, recover)
     asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
     own, stored, damage = table.index, table.stored, table.damage
     return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]

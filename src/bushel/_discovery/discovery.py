@@ -15,7 +15,6 @@ from bushel._discovery.completeness import (
     LoadManifest,
     are_parts,
     find_incomplete,
-    interrupted_write,
     is_staged,
     lists_all,
     manifest_of,
@@ -41,6 +40,7 @@ from bushel.storage import AnyPath, as_path, is_object
 from bushel.storage.names import below
 
 if TYPE_CHECKING:
+    from bushel._discovery.remote_discovery import ListedFiles
     from bushel._index.shard_list import FolderState
 
 __all__ = [
@@ -76,6 +76,7 @@ class Found(Struct, frozen=True):
         incomplete: The missing part of the dataset, as far as that was looked for.
         unlisted: Names of files that are there and not in `shards`, since the manifest does not list them.
         manifest: The manifest that lists all of `shards`, if there is one and it was looked for.
+        listed: Their files as a store has listed them.
     """
 
     container: str
@@ -83,6 +84,7 @@ class Found(Struct, frozen=True):
     incomplete: Incomplete | None = None
     unlisted: tuple[str, ...] = ()
     manifest: Manifest | None = None
+    listed: ListedFiles | None = None
 
 
 def is_stream(source: object) -> bool:
@@ -114,10 +116,14 @@ def lacks_index(source: object) -> bool:
     return not all(Shard(path.parent, path.name, (path.name,)).sidecar.exists() for path in paths)
 
 
-def expand_paths(source: object) -> list[AnyPath]:
+def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
     """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
 
     Text is taken as a pattern only if no file has exactly this name.
+
+    Args:
+        source: The path, pattern or list.
+        look: Whether to look for a URL of a bucket that is not a pattern; if not, `discover` does.
 
     Raises:
         FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
@@ -138,40 +144,16 @@ def expand_paths(source: object) -> list[AnyPath]:
 
         if not path.listable:  # an HTTP server answers any request for a folder, even with a page
             return list(expand_url(str(path)))
-        if path.exists():
+        pattern = not _PATTERN.isdisjoint(str(path))
+        if (not look and not pattern and not path.immutable) or path.exists():  # a commit is listed once
             return [path]
-        if not _PATTERN.isdisjoint(str(path)):
+        if pattern:
             return list(expand_url(str(path)))
     elif path.exists():
         return [path]
-    advice = _parts_of_file(path) or interrupted_write(path)
-    raise FileNotFoundError(f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path)))
+    from bushel._discovery.missing_path import missing
 
-
-def _similar(path: AnyPath) -> str:
-    """Return a question that names files and folders with similar names, or nothing."""
-    if not isinstance(path, Path):
-        return ""
-    if path.is_symlink():
-        return f": it is a symbolic link to {os.readlink(path)}, which does not exist"
-    try:
-        names = [entry.name for entry in os.scandir(path.parent)]
-    except OSError:
-        there = next(each for each in path.parents if each.exists())
-        return f": {there.absolute()} has no {path.relative_to(there).parts[0]}"
-    from bushel._runtime.public import did_you_mean
-
-    meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
-    return f": {meant}" if meant else ""
-
-
-def _parts_of_file(path: AnyPath) -> str | None:
-    """Return advice to open the folder of parts if this file was packed in parts, else None."""
-    if not isinstance(path, Path) or not path.suffix:
-        return None
-    pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
-    there = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
-    return f"it was packed in parts: open '{pattern}'" if there else None
+    raise missing(path)
 
 
 def _expand_local(pattern: str) -> Iterator[Path]:
@@ -202,6 +184,7 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial:
         partial: Whether listed shards may be gone.
 
     Raises:
+        FileNotFoundError: The path of an object store does not exist.
         FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
     """
     load: LoadManifest = find_manifest
@@ -243,7 +226,7 @@ def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial
     manifest = load(marker_path(path, ""))
     if manifest is None or not manifest.complete or manifest.container != found.container:
         return replace(found, shards=shards)
-    return Found(found.container, *compared(path, shards, manifest, partial=partial))
+    return Found(found.container, *compared(path, shards, manifest, partial=partial), listed=found.listed)
 
 
 def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, partial: bool) -> Found:
@@ -264,7 +247,7 @@ def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: Loa
         incomplete = Incomplete(str(path), state.expected)
     elif incomplete is None and isinstance(path, Path) and is_staged(path, ""):
         incomplete = Incomplete(str(path))
-    return Found(found.container, shards, incomplete, unlisted, manifest)
+    return Found(found.container, shards, incomplete, unlisted, manifest, found.listed)
 
 
 def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
@@ -275,63 +258,79 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
         container: Name of the container that they must have; by default, any.
 
     Raises:
+        FileNotFoundError: The only path is of an object store, and does not exist.
         FormatError: They have no container, or several.
     """
     name = container
     shards: list[Shard] = []
+    listed: ListedFiles | None = None
     paths = list(paths)
-    for path, found, own in (
-        [(paths[0], *_find_at(paths[0], container))] if len(paths) == 1 else _find_each(paths, container)
-    ):
-        if container is not None and found != container:
+    alone = len(paths) == 1
+    each = [(paths[0], _find_at(paths[0], container, alone=True))] if alone else _find_each(paths, container)
+    for path, found in each:
+        if container is not None and found.container != container:
             raise FormatError(
-                f"this is a dataset in the container {found!r}, not {container!r}",
+                f"this is a dataset in the container {found.container!r}, not {container!r}",
                 file=str(path),
-                hint=f"leave out container=, or pass container={found!r}",
+                hint=f"leave out container=, or pass container={found.container!r}",
             )
-        if name is not None and found != name:
+        if name is not None and found.container != name:
             raise FormatError(
-                f"this is {found} and the others are {name}: one dataset has one container",
+                f"this is {found.container} and the others are {name}: one dataset has one container",
                 file=str(path),
                 hint="open them one by one and join them with bushel.concat",
             )
-        name = found
-        shards += own
+        name = found.container
+        shards += found.shards
+        listed = found.listed if alone else None
     if name is None:
         raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
-    return Found(name, shards)
+    return Found(name, shards, listed=listed)
 
 
-def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tuple[AnyPath, str, list[Shard]]]:
+def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tuple[AnyPath, Found]]:
     """Yield each path with its container and shards. The container of the first path is tried first for the others."""
     if not paths:
         return
     first, *others = paths
-    name, shards = _find_at(first, container)
-    yield first, name, shards
+    found = _find_at(first, container)
+    yield first, found
+    name = found.container
     if not any(map(is_object, others)):
         for path in others:
-            yield path, *_find_at(path, name)
+            yield path, _find_at(path, name)
         return
     from bushel._runtime.parallel import parallel_map
 
     each = parallel_map(
         lambda path: _find_at(path, name), others, workers=_LISTINGS, limit=len(others), name="bushel-find"
     )
-    for path, found in zip(others, each, strict=True):
-        yield path, *found
+    yield from zip(others, each, strict=True)
 
 
-def _find_at(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
-    """Return the container and the shards at a path. `container` is tried first if given."""
+def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Found:
+    """Return the container and the shards at a path.
+
+    Args:
+        path: The path.
+        container: The container to try first.
+        alone: Whether it is the only path. Then it may be one of a store that does not exist.
+    """
     if isinstance(path, Path) or not is_object(path):
-        return _sniff(path, container)
+        return Found(*_sniff(path, container))
     from bushel._discovery.remote_discovery import ListedPath, listed_in_manifest
 
     if not path.listable and not is_data_file(path.name):
-        return listed_in_manifest(path)
-    name, shards = _sniff(listed := ListedPath(path), container)
-    return name, [replace(shard, root=path) if shard.root is listed else shard for shard in shards]
+        return Found(*listed_in_manifest(path))
+    folder = ListedPath(path)
+    if alone and path.listable and not folder.exists():
+        from bushel._discovery.missing_path import missing
+
+        raise missing(path)
+    name, shards = _sniff(folder, container)
+    shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
+    few = alone and len(shards) <= _MANY_OBJECTS
+    return Found(name, shards, listed=folder.files(file for own in shards for file in own.files) if few else None)
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:

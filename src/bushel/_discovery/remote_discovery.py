@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
-from typing import IO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import IO, TYPE_CHECKING
 
 from bushel._discovery.completeness import LoadManifest, marker_path
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, load_manifest
+from bushel._index.table import FileStamp
+from bushel._runtime.parallel import map_all
+from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.containers import is_data_file
 from bushel.containers.base import Shard
 from bushel.storage import AnyPath, as_path, expand_braces, is_object
+from bushel.storage.base import FROM_TAG
 from bushel.storage.objects.location import ObjectPath
+from bushel.storage.objects.remotefile import ObjectStat, stat_of
 
-__all__ = ["ListedPath", "expand_url", "listed_in_manifest", "manifest_loader"]
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+__all__ = ["ListedFiles", "ListedPath", "expand_url", "listed_in_manifest", "manifest_loader"]
 
 _AHEAD = 4
 """Number of manifests that are requested before they are needed."""
@@ -98,11 +107,37 @@ def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
     return load
 
 
+class ListedFiles(Struct, frozen=True):
+    """Files as a store has listed them, which saves a request for each.
+
+    Only ETags that are also in a table are used. Anything else is asked of the store, file by file.
+
+    Attributes:
+        known: Size and stamp of each file, by its name relative to the root of its shard.
+    """
+
+    known: Mapping[str, tuple[int, int]]
+
+    def have(self, names: Sequence[str], files: Sequence[FileStamp]) -> bool:
+        """Return whether files with the sizes and ETags that a table has on record were listed.
+
+        Args:
+            names: The names of the files.
+            files: The files as they were recorded, in the same order.
+        """
+        return len(names) == len(files) and all(
+            file.mtime_ns >= FROM_TAG and self.known.get(name) == (file.size, file.mtime_ns)
+            for name, file in zip(names, files, strict=True)
+        )
+
+
 class ListedPath:
     """A path in an object store that asks the store once for its entries, however many containers look at it."""
 
     def __init__(self, path: ObjectPath) -> None:
         self._path, self.name, self.parent = path, path.name, path.parent
+        self._found: tuple[list[ObjectPath], dict[str, ObjectMeta]] | None = None
+        self._own: ObjectStat | None = None
 
     def __str__(self) -> str:
         return str(self._path)
@@ -110,25 +145,44 @@ class ListedPath:
     def __truediv__(self, name: str) -> ObjectPath:
         return self._path / name
 
-    @cached_property
+    @property
     def _entries(self) -> list[ObjectPath]:
-        try:
-            return list(self._path.iterdir()) if self._path.listable else []
-        except PermissionError:
-            if self._path.is_file():  # some buckets allow everyone to read and nobody to list
-                return []
-            raise
+        return self._list()[0]
+
+    def _list(self) -> tuple[list[ObjectPath], dict[str, ObjectMeta]]:
+        """Return the entries of the folder, and the objects in it by name."""
+        if self._found is None:
+            try:
+                self._found = self._path.listing() if self._path.listable else ([], {})
+            except PermissionError:
+                if not self.is_file():  # some buckets allow everyone to read and nobody to list
+                    raise
+                self._found = [], {}
+        return self._found
+
+    def files(self, names: Iterable[str]) -> ListedFiles:
+        """Return the files of these names as the store has listed them, without a request."""
+        known = {} if self._found is None else self._found[1]
+        stats = {name: stat_of(known[name]) for name in names if name in known}
+        if self._own is not None:
+            stats[self.name] = self._own
+        return ListedFiles({name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()})
 
     def is_dir(self) -> bool:
         """Return whether it is a folder."""
         return bool(self._entries)
 
     def is_file(self) -> bool:
-        """Return whether it is an object."""
-        return self._path.is_file()
+        """Return whether it is an object that may be read."""
+        if self._own is None:
+            with suppress(FileNotFoundError, PermissionError):
+                self._own = self._path.stat()
+        return self._own is not None
 
     def exists(self) -> bool:
-        """Return whether it exists."""
+        """Return whether it exists. What has a suffix is looked for as a folder and as an object at the same time."""
+        if self._path.suffix:
+            map_all(lambda look: look(), (self.is_file, self._list), workers=2, name="bushel-find")
         return self.is_dir() or self.is_file()
 
     def iterdir(self) -> Iterator[ObjectPath]:

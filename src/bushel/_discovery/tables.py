@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._discovery.asked import Asked
+from bushel._discovery.asked import Asked, IndexPolicy
 from bushel._discovery.folders import overwrite_folder
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
@@ -35,6 +35,7 @@ from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel._discovery.damaged import Damage
+    from bushel._discovery.remote_discovery import ListedFiles
 
 __all__ = [
     "StoredTable",
@@ -73,22 +74,23 @@ class StoredTable(Struct, frozen=True):
     recorded: Sequence[FileStamp]
 
 
-def stored_table(shard: Shard, *, note: bool = False, check: bool = False) -> StoredTable | None:
+def stored_table(
+    shard: Shard, *, note: bool = False, check: bool = False, listed: ListedFiles | None = None
+) -> StoredTable | None:
     """Return the table of a shard's sidecar; None if the sidecar is missing or damaged.
 
     Args:
         shard: The shard.
         note: Whether to store the new times of files that are otherwise unchanged, if that is possible.
         check: Whether to compare the sidecar with its CRC-32 even if it is large.
+        listed: The files in a listing of the store.
 
     Raises:
         FormatError: A file of the shard is missing.
         OSError: A file cannot be read.
     """
-    table = _read(shard, shard.sidecar, note=note, check=check)
-    if table is None or not table.fits:
-        return staged_table(shard) or table
-    return table
+    table = _read(shard, shard.sidecar, note=note, check=check, listed=listed)
+    return table if table is not None and table.fits else staged_table(shard) or table
 
 
 def staged_table(shard: Shard) -> StoredTable | None:
@@ -96,11 +98,11 @@ def staged_table(shard: Shard) -> StoredTable | None:
     if not (isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name):
         return None
     path = overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
-    staged = _read(shard, path) if path.exists() else None
+    staged = _read(shard, path, note=False, check=False, listed=None) if path.exists() else None
     return staged if staged is not None and staged.fits else None
 
 
-def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = False) -> StoredTable | None:
+def _read(shard: Shard, sidecar: AnyPath, *, note: bool, check: bool, listed: ListedFiles | None) -> StoredTable | None:
     try:
         index = load_index(sidecar, check=check)
     except _NO_SIDECAR:
@@ -109,7 +111,8 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool = False, check: bool = F
         log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
     shard = shard.with_files_of(index)
-    files = bind(index.files, stamps_of(shard), shard)
+    now = index.files if listed and listed.have(shard.files, index.files) else stamps_of(shard)
+    files = bind(index.files, now, shard)
     if files is None:
         log_info("%s: the index is stale", sidecar)
         return StoredTable(index, False, index.files)
@@ -136,7 +139,7 @@ class TableToRead(Struct, frozen=True):
 
 
 def table_to_read(
-    container: str, shard: Shard, options: ReadOptions, *, require: bool, keep: bool, recover: bool
+    container: str, shard: Shard, options: ReadOptions, listed: ListedFiles | None, policy: IndexPolicy, recover: bool
 ) -> TableToRead:
     """Return a table to read a shard with.
 
@@ -144,18 +147,19 @@ def table_to_read(
         container: Name of the container.
         shard: The shard.
         options: The user's declarations about the data.
-        require: Whether to refuse a shard without a table that fits.
-        keep: Whether to store a table that took a scan, and new times of files.
+        listed: The files in a listing of the store.
+        policy: What to do about a missing or stale index.
         recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
         CorruptError: Checksums are asked for, and bytes have other checksums than those on record.
-        FormatError: The shard is damaged, or `require` is set and it has no table that fits.
+        FormatError: The shard is damaged, or `policy` is `require` and it has no table that fits.
     """
-    table = stored_table(shard, note=keep and options.spec is None)
+    keep = policy == "auto"
+    table = stored_table(shard, note=keep and options.spec is None, listed=listed)
     if table is not None and table.fits and _serves(table.index, options):
         return TableToRead(table.index, stored=True)
-    if require:
+    if policy == "require":
         raise FormatError(
             "the shard has no index, or its index is stale",
             file=str(shard.path(0)),

@@ -16,14 +16,18 @@ from bushel.containers.removed import Lists, lists_of, rows_of
 __all__ = ["remaining_in"]
 
 
-def remaining_in(shards: Sequence[OpenShard]) -> Remaining | None:
+def remaining_in(shards: Sequence[OpenShard], lists: Lists | None = None) -> Remaining | None:
     """Return the positions that remain of a dataset with these shards; None if no sample was removed.
+
+    Args:
+        shards: The shards.
+        lists: The lists of removed samples of their folders, if they are loaded.
 
     Raises:
         FormatError: A list is damaged, or a shard has changed since it was made.
     """
     one = [shards[0].shard] if isinstance(shards, Listing) else [each.shard for each in shards]
-    lists = lists_of(one)
+    lists = lists_of(one) if lists is None else lists
     if not lists:
         return None
     found: list[tuple[str, I64, I64]] = []

@@ -357,7 +357,7 @@ def _requests(
     for part, (own_numbers, *_) in zip(parts, columns, strict=True):
         first, last = last, last + len(own_numbers)
         part.covered[row[first:last]] = request_of[first:last] >= 0
-        part.requests += [requests[one] for one in np.unique(request_of[first:last]).tolist() if one >= 0]
+        part.requests += [requests[one] for one in sorted(set(request_of[first:last].tolist())) if one >= 0]
     return of_batches, requests
 
 

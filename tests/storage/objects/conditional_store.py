@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -27,6 +27,7 @@ class Kept:
         objects: "bucket/key" to content and time of the last put.
         asked: "METHOD bucket/key" of every request so far; a listing is "LIST bucket/prefix".
         now: The clock of the server, in seconds since 1970.
+        before: Called in the thread of a request with its entry of `asked`, before it is answered.
     """
 
     url: str
@@ -34,6 +35,7 @@ class Kept:
     asked: list[str] = field(default_factory=list)
     now: float = 1_700_000_000.0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    before: Callable[[str], None] | None = None
 
     def tag(self, key: str) -> str:
         """The ETag of an object, which is that of its content, as of S3."""
@@ -64,14 +66,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         kept, (key, query) = self.server.kept, self._key()
+        prefix = f"{key}/{query.get('prefix', [''])[0]}"
+        asked = f"LIST {prefix}" if "list-type" in query else f"{self.command} {key}"
+        kept.asked.append(asked)
+        if kept.before is not None:
+            kept.before(asked)
         with kept.lock:
             if "list-type" in query:
-                prefix = f"{key}/{query.get('prefix', [''])[0]}"
-                kept.asked.append(f"LIST {prefix}")
                 self._answer(200, self._listing(key, prefix, "delimiter" in query))
-                return
-            kept.asked.append(f"{self.command} {key}")
-            if key in kept.objects:
+            elif key in kept.objects:
                 self._answer(200, kept.objects[key][0], key)
             else:
                 self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")

@@ -9,14 +9,16 @@ from __future__ import annotations
 import errno
 import re
 import threading
-from collections.abc import Iterator
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from bushel.errors import UnsupportedError
 from bushel.storage.objects.hub_api import commit_of, known_listing, listing_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.remotefile import ObjectStat, stamp_of_tag
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 __all__ = ["HubPath"]
 
@@ -84,10 +86,9 @@ class HubPath(ObjectPath):
         """Return whether there are files below it."""
         return bool(self._below())
 
-    def iterdir(self) -> Iterator[Self]:
-        """Yield the files and folders in this folder, from the listing."""
-        for name in dict.fromkeys(name.partition("/")[0] for name in self._below()):
-            yield self / name
+    def listing(self) -> tuple[list[Self], dict[str, ObjectMeta]]:
+        """Return the files and folders in this folder, from the listing of the commit, by which `stat` answers, too."""
+        return [self / name for name in dict.fromkeys(name.partition("/")[0] for name in self._below())], {}
 
     def known_names(self) -> list[str]:
         """Return the names of all files below it, relative to it, in order."""

@@ -204,11 +204,21 @@ class ObjectPath(StorePath):
             UnsupportedError: It is on an HTTP server, which has no listings.
             OSError: The store refuses, or cannot be reached.
         """
+        yield from self.listing()[0]
+
+    def listing(self) -> tuple[list[Self], dict[str, ObjectMeta]]:
+        """Return the objects and folders in this folder, and the metadata of objects that the store lists, by name.
+
+        Raises:
+            UnsupportedError: It is on an HTTP server, which has no listings.
+            OSError: The store refuses, or cannot be reached.
+        """
         self._need_listing()
         found = self._entries()
-        for key in [*found["common_prefixes"], *(each["path"] for each in found["objects"])]:
-            if key.strip("/") != self.key:  # some tools make an empty object for a folder
-                yield self.at(key.strip("/"))
+        keys = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
+        # some tools make an empty object for a folder
+        entries = [self.at(own) for key in keys if (own := key.strip("/")) != self.key]
+        return entries, {each["path"].rpartition("/")[2]: each for each in found["objects"]}
 
     def _entries(self) -> ListResult[Sequence[ObjectMeta]]:
         found: ListResult[Sequence[ObjectMeta]] = persistently(

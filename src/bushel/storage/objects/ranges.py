@@ -89,7 +89,7 @@ def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
         length: int64[n]; extents of length 0 or less need no request.
     """
     requests: list[Request] = []
-    for number in np.unique(file).tolist():
+    for number in sorted(set(file.tolist())):  # np.unique would import numpy.ma
         own = np.flatnonzero(file == number)
         for span in coalesce(offset[own], length[own], gap=_GAP, limit=_LONGEST):
             rows = tuple(own[list(span.rows)].tolist())
@@ -177,7 +177,7 @@ def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offse
             put(row, first - start, data[first - begin : last - begin])
 
     missing: list[Request] = []
-    for number in np.unique(file).tolist():
+    for number in sorted(set(file.tolist())):
         own = np.flatnonzero(file == number)
         run: list[int] = []
         for block, rows in plan_blocks(offset[own], length[own]).items():
