@@ -190,4 +190,7 @@ def test_the_log_of_bad_items() -> None:
     assert (done.samples, done.errors) == (1, 1)
     expected, found = json.loads(block), json.loads(Path("some.tar.errors.jsonl").read_text())
     assert list(found) == list(expected)
-    assert found | {"position": 0, "key": None} == expected | {"position": 0, "key": None}
+    error = expected["error"].removesuffix("(…)")  # the page shortens it
+    assert found["error"].startswith(error)
+    same = {"position": 0, "key": None, "error": error}
+    assert found | same == expected | same
