@@ -19,7 +19,7 @@ DATA = ("text", "json")
 """Languages of blocks that are not run: formats, drawings and files."""
 
 WIDEST = 78
-"""Columns of a line of code."""
+"""Columns of a line in a block."""
 
 INSTALLATION = ("make ", "sudo ", "pip ", ".venv/bin/")
 """How blocks of `sh` begin that install or test a checkout, as workflows and `make installed` do."""
@@ -128,10 +128,14 @@ def test_commands_and_code_are_marked_as_such(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_code_fits_the_site(page: str) -> None:
-    """A longer line is cut off beside the table of contents. Formats, vectors and drawings may be longer."""
+    """A longer line is cut off beside the table of contents. Only test vectors, one per line, may be longer."""
     for found in FENCE.finditer((ROOT / page).read_text("utf-8")):
-        long = [line for line in found[2].splitlines() if len(line) > WIDEST and found[1] in RUNNABLE]
+        long = [line for line in found[2].splitlines() if len(line) > WIDEST and not _is_vector(line)]
         assert not long, f"{page}: {long}"
+
+
+def _is_vector(line: str) -> bool:
+    return line.startswith("{") and line.endswith("}")
 
 
 def test_reasons_are_given() -> None:
