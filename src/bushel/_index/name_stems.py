@@ -12,7 +12,6 @@ from bushel.kernels import hash_keys
 
 __all__ = ["hashes_of_stems", "stem", "text_of"]
 
-
 _AT_ONCE = 1 << 20
 """Names that are hashed together, so that many names take little memory."""
 

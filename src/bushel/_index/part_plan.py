@@ -19,7 +19,6 @@ from bushel.errors import CodecError
 
 __all__ = ["Forms", "plan_parts"]
 
-
 Forms: TypeAlias = RowForms | Mapping[int, Outline]
 """Where the rows of the arrays of a field in one shard lie; or the outlines of its values, by row of the table."""
 

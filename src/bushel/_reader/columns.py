@@ -22,7 +22,6 @@ from bushel.spec import KEY
 
 __all__ = ["column_names", "looked_at", "masked", "names_in_any", "part_of"]
 
-
 _HINT = "run `bushel index --force` on the dataset"
 
 _LOOK_AT = 1000

@@ -15,7 +15,6 @@ from bushel.errors import CodecError, FormatError
 
 __all__ = ["check_has_elements", "element_counts"]
 
-
 _UNKNOWN = -2
 
 

@@ -13,7 +13,6 @@ from bushel.spec import KEY
 
 __all__ = ["match"]
 
-
 _AT_ONCE = 1 << 16
 
 

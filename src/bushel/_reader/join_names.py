@@ -26,7 +26,6 @@ from bushel.spec import KEY
 
 __all__ = ["Names", "can_name"]
 
-
 _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
 _AT_ONCE = 1 << 16
 

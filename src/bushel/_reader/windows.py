@@ -12,7 +12,6 @@ from bushel._runtime.structs import Struct
 
 __all__ = ["PAD", "Windows", "WindowShape", "window_counts"]
 
-
 PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""
 

@@ -36,7 +36,6 @@ __all__ = [
     "check_positions",
 ]
 
-
 ORDER_VERSION = 1
 
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, PART, _WEIGHTED = 1, 2, 3, 4, 5, 6

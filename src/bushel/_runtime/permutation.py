@@ -13,7 +13,6 @@ from bushel._runtime.structs import Struct
 
 __all__ = ["LIMIT", "Permutation", "derive", "fold_hash", "hash_words", "random_words"]
 
-
 LIMIT = 1 << 48
 """The largest number of samples in an order."""
 

@@ -32,7 +32,6 @@ from bushel.storage.names import drop_tree, inside, refuse_link, remove_tree
 
 __all__ = ["Overwrite", "claim_for_writing"]
 
-
 _CLAIM = "writer"
 """Name of the claim of the staging folder. It excludes who claims the new folder of a dataset right after the swap."""
 _OWN_FILES = (OVERWRITE_MARKER, _CLAIM, "errors.jsonl")

@@ -20,7 +20,6 @@ from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 
 __all__ = ["WavOutline", "WavPart"]
 
-
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE

@@ -16,7 +16,6 @@ from bushel.storage import Extents, File, gather
 
 __all__ = ["check_ends", "elements_of", "offset_table", "values_of"]
 
-
 _HINT = "the file is damaged or does not belong to its index.json: fetch or write both again"
 
 

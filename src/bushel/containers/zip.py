@@ -23,7 +23,6 @@ from bushel.storage import AnyPath, Blocks, Extents, File, Seekable, gather, ope
 
 __all__ = ["CONTAINER"]
 
-
 _HINT = "the archive is damaged or incomplete: write or download it again"
 _FILTERS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflate", 93: "zstd"}
 _NAMES = ("stored", "deflate", "zstd")

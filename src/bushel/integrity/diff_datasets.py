@@ -23,7 +23,6 @@ from bushel._runtime.public import public
 
 __all__ = ["Diff", "FieldDiff", "diff", "keys_of", "same_value"]
 
-
 _AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 64
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import Blocks, Sequential
 
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
 
 __all__ = ["FIRST_BATCHES", "AheadRequest", "Grouping", "plan_ahead"]
-
-I64 = npt.NDArray[np.int64]
 
 _LONGEST = 1 << 23
 """Bytes of a request: large enough to hide the latency, small enough that many fit into memory."""

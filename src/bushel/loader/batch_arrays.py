@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._reader.room import Room
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.large_memory import fresh_memory
 from bushel._runtime.structs import Struct
 from bushel._runtime.system import keep_freed_memory
@@ -268,8 +269,7 @@ class ArrayFactory:
                 return None
             starts = np.arange(len(samples) + 1, dtype=np.int64) * size
         else:
-            starts = np.zeros(len(samples) + 1, np.int64)
-            np.cumsum(lengths, out=starts[1:])
+            starts = offsets_of(lengths)
         rows = self._number_array(int(starts[-1]), field)
         if not numbers.gather_rows(number, samples, Rooms(rows, starts, fill)):
             return None

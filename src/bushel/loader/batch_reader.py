@@ -26,6 +26,7 @@ from bushel._reader.decoding import decode_samples, drained
 from bushel._reader.known_values import exact_kind
 from bushel._reader.selection import Given, Mask, Selection
 from bushel._reader.shards import OpenShard, kinds, union_of_fields
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.kernels import ExtentError, MappedFile, NumberTable
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
 __all__ = ["BatchReader", "NumberReader", "gathers"]
-
-I64 = npt.NDArray[np.int64]
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
 _Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]

@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.loader.bucketed import Bucketed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
 
 __all__ = ["BucketPlan"]
-
-I64 = npt.NDArray[np.int64]
 
 _POSITIONS_AT_A_TIME = 1 << 13
 

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.order import Sequential
 from bushel._runtime.structs import Struct
 from bushel.loader.chunked import RowPieces
@@ -20,8 +20,6 @@ from bushel.loader.plan import BatchPlan, Pad, Plan
 from bushel.loader.rows import Rows
 
 __all__ = ["ChunkPlan"]
-
-I64 = npt.NDArray[np.int64]
 
 _BATCHES_AT_A_TIME = 16
 
@@ -80,7 +78,7 @@ class ChunkPlan(Struct, frozen=True):
 
 def _batches(plans: Sequence[BatchPlan], pieces: RowPieces) -> Iterator[BatchPlan]:
     """Yield the batches of plans of rows, whose pieces are given one after another. Each document occurs once."""
-    rows = np.cumsum([0, *(len(plan.positions) for plan in plans)])
+    rows = offsets_of(len(plan.positions) for plan in plans)
     ends = np.concatenate([np.zeros(1, np.int64), pieces.ends])[rows]
     # one search for all batches: what the same document is in another batch is another number
     number = np.repeat(np.arange(len(plans)), np.diff(ends)) * (int(pieces.draws.max(initial=0)) + 1)

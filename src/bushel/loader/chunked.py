@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U32
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.scheduled import SampleOrder, look_up
@@ -20,9 +20,6 @@ from bushel._runtime.threads import cpu_count
 from bushel.loader.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 
 __all__ = ["Chunked", "Counted", "RowPieces", "cut", "pieces_of_rows"]
-
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
 
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows

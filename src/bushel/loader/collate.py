@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
@@ -129,8 +130,7 @@ class Ragged:
             raise ValueError(f"values without a length, or of other things than numbers: {', '.join(_forms(values))}")
         if len({array.shape[1:] for array in arrays}) > 1:
             raise ValueError(f"arrays that differ in more than their length: {', '.join(_forms(values))}")
-        offsets = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([len(array) for array in arrays], out=offsets[1:])
+        offsets = offsets_of(map(len, arrays))
         return {"values": np.concatenate(arrays, dtype=common_type(arrays), casting="unsafe"), "offsets": offsets}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import offsets_of
 from bushel.errors import CodecError
 from bushel.loader.bad_samples import Failure
 from bushel.loader.collate import Batch, Sample, collate
@@ -301,8 +302,7 @@ class DeviceStep:
         """Put the stored bytes of images into one buffer: page-locked memory, which torch keeps for later ones."""
         import torch
 
-        offsets = np.zeros(len(images) + 1, np.int64)
-        np.cumsum([len(image.data) for image in images], out=offsets[1:])
+        offsets = offsets_of(len(image.data) for image in images)
         buffer = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=self.stream.is_cuda).numpy()
         for image, start, stop in zip(images, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             buffer[start:stop] = np.frombuffer(image.data, np.uint8)

@@ -15,9 +15,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.errors import FormatError
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from bushel.loader.listed import ListedFields
 
 __all__ = ["Groups", "Made", "run_groups"]
-
-I64 = npt.NDArray[np.int64]
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group

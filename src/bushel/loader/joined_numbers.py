@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of
 from bushel._reader.shards import kinds, union_of_fields
+from bushel._runtime.arrays import I64
 from bushel.loader.batch_reader import NumberReader
 from bushel.loader.number_field import NumberField, Rooms
 
 __all__ = ["number_reader"]
-
-I64 = npt.NDArray[np.int64]
 
 
 def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:

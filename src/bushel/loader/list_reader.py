@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_and_selection
 from bushel._reader.field_lists import field_lists, stored_size
+from bushel._runtime.arrays import I64
 from bushel.codecs import is_light
 from bushel.errors import BushelError
 from bushel.kernels import cold_reads
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from bushel._reader.field_lists import FieldList
 
 __all__ = ["ListReader"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class ListReader:

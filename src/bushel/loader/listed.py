@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
+from bushel._runtime.arrays import I64
 from bushel.errors import CodecError
 from bushel.loader.batch_arrays import BufferPool, is_large
 from bushel.loader.batch_reader import NumberReader, gathers
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from bushel._reader.field_lists import FieldList
 
 __all__ = ["ListedFields", "listed_fields"]
-
-I64 = npt.NDArray[np.int64]
 
 _TRIES = 4  # reads that may fail before fields are read in the ordinary way
 _POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in use already

@@ -6,11 +6,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reading
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Loadable", "PlainReader", "describe", "excluded_positions", "failure_of", "source_of"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class Loadable(Protocol):

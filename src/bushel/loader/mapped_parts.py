@@ -7,12 +7,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._dataset.concat import one_after_another
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.mapped import Mapped
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.spec import KEY
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bushel._reader.reader import Sample
 
 __all__ = ["MappedParts", "Part", "chosen_fields", "indexed", "parts_of"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class MappedParts(Struct, frozen=True, eq=False):

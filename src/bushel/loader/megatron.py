@@ -10,19 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I32, I64, U32, offsets_of
 from bushel._runtime.order import ORDER_VERSION, Exact
 from bushel._runtime.public import public
 from bushel.loader.chunked import Chunked, Counted, RowPieces, pieces_of_rows
 from bushel.loader.kept_counts import Identity, keep_counts, kept_counts
 
 __all__ = ["Chunks", "Megatron", "MegatronChunks"]
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
 
 _WINDOW = 64  # documents whose tokens are counted together
 _SEPARATE = 0.80  # of an epoch: a last part of the data that is smaller is not shuffled with the others
@@ -191,7 +187,7 @@ class MegatronChunks:
         for own in ranges:
             _shuffle(draw, own)
         sums = kernels.window_sums(self.lengths, documents, _WINDOW)
-        before_each = np.concatenate([np.zeros(1, np.int64), np.cumsum(sums)])
+        before_each = offsets_of(sums)
         return _Indices(documents, np.concatenate(ranges), before_each, [None])
 
     def _kept(self, epoch: int) -> _Indices | None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
 from bushel._dataset.dataset import Dataset
+from bushel._runtime.arrays import I64
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.checks import check_count
 from bushel.loader.chunked import Chunked
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
 
 __all__ = ["check_alone", "lengths_of", "order_of_chunks", "order_of_packs", "shape_of"]
-
-I64 = npt.NDArray[np.int64]
 
 _LENGTH = ".length"
 _MOST_TOKENS = (1 << 31) - 1

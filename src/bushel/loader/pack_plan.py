@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.loader.packed import Packed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
 from bushel.loader.rows import Rows
 
 __all__ = ["PackPlan"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class PackPlan(Struct, frozen=True):

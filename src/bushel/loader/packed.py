@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
@@ -25,9 +26,6 @@ from bushel.loader.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_co
 from bushel.loader.rows import WHOLE
 
 __all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]
-
-I64 = npt.NDArray[np.int64]
-U32 = npt.NDArray[np.uint32]
 
 Longer = Literal["error", "cut", "split"]
 """Treatment of documents that are longer than a row."""
@@ -85,8 +83,7 @@ def pieces_of(lengths: npt.NDArray[Any], tokens: int, longer: Longer) -> Pieces:
     if longer == "cut":
         return Pieces(np.minimum(lengths, tokens).astype(np.uint32), tokens)
     counts = np.maximum(-(-lengths.astype(np.int64) // tokens), 1)
-    firsts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(counts, out=firsts[1:])
+    firsts = offsets_of(counts)
     costs = np.full(int(firsts[-1]), tokens, np.uint32)
     costs[firsts[1:] - 1] = lengths - (counts - 1) * tokens
     return Pieces(costs, tokens, firsts)

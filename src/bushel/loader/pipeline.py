@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.loader.bad_samples import ErrorReport, Failure, OnError
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, Planned
 
 __all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first"]
-
-I64 = npt.NDArray[np.int64]
 
 _LIGHT_BYTES = 1 << 16
 

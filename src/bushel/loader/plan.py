@@ -11,16 +11,14 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import Balanced, Weighted
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.structs import Struct
 from bushel.loader.rows import Rows
 
 __all__ = ["BatchPlan", "Pad", "Plan", "check_plan", "draws_of"]
-
-I64 = npt.NDArray[np.int64]
 
 Pad = Literal["wrap"] | None
 

@@ -9,13 +9,13 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_positions, windows_of
 from bushel._index.elements import Ranges
 from bushel._reader.element_counts import check_has_elements, element_counts
 from bushel._reader.windows import PAD
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import WINDOWS
 from bushel._runtime.permutation import derive, hash_words
 from bushel._runtime.public import did_you_mean, public
@@ -23,8 +23,6 @@ from bushel.errors import SpecError
 from bushel.loader.checks import check_count
 
 __all__ = ["RandomWindow", "RandomWindows", "draw_starts"]
-
-I64 = npt.NDArray[np.int64]
 
 _MOST = 1 << 31
 

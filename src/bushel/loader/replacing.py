@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import Balanced, Mixed, Weighted
 from bushel._runtime.scheduled import Scheduled
 from bushel.errors import TooManyErrors
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
 
 __all__ = ["decoded_one_by_one", "following", "nothing_left", "one_by_one"]
-
-I64 = npt.NDArray[np.int64]
 
 
 def one_by_one(

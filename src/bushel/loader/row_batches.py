@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
@@ -15,8 +14,6 @@ from bushel.loader.rows import Rows, RowShape
 from bushel.spec import KEY
 
 __all__ = ["NAMES", "collate_rows"]
-
-I64 = npt.NDArray[np.int64]
 
 NAMES = ("positions", "documents", "cu_seqlens")
 """The entries of a batch besides the fields of its samples."""

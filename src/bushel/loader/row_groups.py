@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError
 from bushel.loader.collate import Batch, Padded
 from bushel.loader.grouped import Groups, Made
@@ -24,8 +25,6 @@ from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 
 __all__ = ["RowGroups"]
-
-I64 = npt.NDArray[np.int64]
 
 
 class RowGroups(Groups):
@@ -81,7 +80,7 @@ class RowGroups(Groups):
         whole["cu_seqlens"] = pieces.bounds()
         if len(group) == 1:
             return [whole]
-        ends = np.cumsum([0, *(len(each.ends) for each in rows)]).tolist()
+        ends = offsets_of(len(each.ends) for each in rows).tolist()
         return [{name: value[first:end] for name, value in whole.items()} for first, end in pairwise(ends)]
 
     def _joined(self, number: int, samples: I64, pieces: _Pieces, tokens: int) -> npt.NDArray[Any] | None:
@@ -138,8 +137,7 @@ class _Pieces:
                 return None  # an error, which names the sample in the ordinary way
         begins = np.minimum(np.concatenate([rows.begins for rows in batches]), own)
         counts = np.minimum(np.concatenate([rows.counts for rows in batches]), own - begins)
-        starts = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
+        starts = offsets_of(counts)
         firsts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         return cls(firsts, ends, places, begins, starts, starts[ends] - starts[firsts])
 

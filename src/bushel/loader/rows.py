@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 
 __all__ = ["WHOLE", "RowShape", "Rows"]
-
-I64 = npt.NDArray[np.int64]
 
 WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""

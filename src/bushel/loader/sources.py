@@ -6,9 +6,9 @@ from collections.abc import Iterator, MutableSequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.loader.sample_transforms import SampleTransforms
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bushel.loader.mixture import Mixture
 
 __all__ = ["SOURCE", "Sources"]
-
-I64 = npt.NDArray[np.int64]
 
 SOURCE = "__source__"
 """The name of the dataset in each sample of a mixture."""

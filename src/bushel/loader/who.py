@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.order import Blocks, Exact, Sequential
 from bushel._runtime.scheduled import SampleOrder
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from bushel.loader.sources import Sources
 
 __all__ = ["batch_of", "keep_counts", "keys_of", "shares_of", "steps_with"]
-
-I64 = npt.NDArray[np.int64]
 
 
 def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockFile"]
 
-
 _TOKENS = count()
 
 

@@ -17,7 +17,6 @@ from bushel.filters import MAX_BLOCK, get_filter
 
 __all__ = ["EXPANDED", "IN_TABLE", "BlockPlan", "Blocks", "Side", "plan_blocks"]
 
-
 IN_TABLE = -1
 """Number of the file of blocks that lie in the table itself (`Blocks.held`)."""
 

@@ -19,7 +19,6 @@ from bushel.storage.notation import parse_bytes
 
 __all__ = ["Claim", "ExpansionCache", "expansion_cache"]
 
-
 _DEFAULT = "256MB"
 _VARIABLE = "BUSHEL_BLOCK_CACHE"
 

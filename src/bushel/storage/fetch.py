@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "Held", "asked_ahead", "asked_of", "fetch", "mapped_extents"]
 
-
 _WORTH_THREADS = 1 << 20
 """From this number of bytes on, several threads expand: starting them takes as long as expanding some 100 KB."""
 

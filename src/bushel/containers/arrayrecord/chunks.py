@@ -19,7 +19,6 @@ from bushel.storage import ExtentError, File
 
 __all__ = ["HINT", "ROOM", "Chunks", "Reader", "chunks_of", "damaged", "place_of", "places_of"]
 
-
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"
 READ_AHEAD = 64
 """Bytes of a chunk that have the numbers before its data."""

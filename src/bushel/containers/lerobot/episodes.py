@@ -27,7 +27,6 @@ from bushel.storage import AnyPath
 
 __all__ = ["CONTAINER"]
 
-
 _ONCE = ("episode_index", "task")
 """Fields that have one value for an episode: the value of its first row."""
 _KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}

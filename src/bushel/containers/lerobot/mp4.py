@@ -19,7 +19,6 @@ from bushel.storage import ExtentError, File
 
 __all__ = ["read_packets"]
 
-
 _HINT = "the file is incomplete or damaged: download or write it again"
 _HEAD = 4096
 _MOST_BOXES, _MOST_BYTES, _MOST_FRAMES = 1000, 1 << 28, 1 << 26
