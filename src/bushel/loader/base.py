@@ -16,12 +16,12 @@ from bushel.loader.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.checks import check_count, check_shared
 from bushel.loader.collate import Batch
+from bushel.loader.in_notebook import shown
 from bushel.loader.options import BatchOptions
 from bushel.loader.outputs import Output
 from bushel.loader.pipeline import Clock, Finished
 from bushel.loader.ranks import detect_rank
 from bushel.loader.run import PrefetchWindow
-from bushel.loader.shown_batch import shown
 from bushel.loader.state import Progress
 from bushel.loader.stats import LoaderStats
 

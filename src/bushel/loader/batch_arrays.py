@@ -158,14 +158,6 @@ def gathered_numbers(
 
     These are fields without transforms, of a dataset in local files, whose values are stacked, or joined by `Ragged` or
     `Padded`.
-
-    Args:
-        dataset: The dataset of the loader.
-        fields: Its argument `fields=`.
-        rules: The rules by which fields are collated.
-        transformed: The fields with transforms.
-        decode: Whether values are decoded.
-        joined: Whether arrays of one axis are joined in rows, with padding.
     """
     found = []
     for name in gathers(dataset, fields):
@@ -298,12 +290,7 @@ class _Field(Struct, frozen=True):
 
 
 class BatchArrays:
-    """The arrays of one batch, with one row per sample. The first value of a field sets the shape. Threads share it.
-
-    Args:
-        samples: Number of samples in the batch.
-        factory: Makes the arrays.
-    """
+    """The arrays of one batch, with one row per sample. The first value of a field sets the shape. Threads share it."""
 
     def __init__(self, samples: int, factory: ArrayFactory) -> None:
         self._samples, self._factory = samples, factory

@@ -142,10 +142,6 @@ class NumberReader:
 
     From a dataset that is not in local files, only fields that the index has can be gathered.
 
-    Args:
-        dataset: The dataset.
-        fields: The fields, of those that `gathers` names.
-
     Attributes:
         fields: The fields that can be gathered, in the same order.
         waited: Whether values of the last batch were not in memory.

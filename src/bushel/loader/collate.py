@@ -195,12 +195,6 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
 def collate_values(name: str, values: list[Any], rule: FieldCollate | None, first_key: Callable[[], Any]) -> Any:
     """Collate the values of one field, which all samples have.
 
-    Args:
-        name: The field, for the error.
-        values: The values.
-        rule: Its rule.
-        first_key: Returns the key of the first sample, for the error.
-
     Raises:
         SpecError: They do not collate.
     """

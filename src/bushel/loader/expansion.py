@@ -74,11 +74,6 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
 def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
     """Return the order for `shuffle="blocks"`.
 
-    Args:
-        dataset: The dataset, a view of one, or another sequence.
-        seed: The seed.
-        fields: `fields=` of a loader.
-
     Raises:
         FormatError: The table of a shard is damaged, or does not belong to the shard.
         OSError: It cannot be read.
@@ -134,11 +129,6 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
     """Warn of an order that expands more than ten times the bytes that it returns, and name a better one.
 
     The tables of remote shards are looked at if they are loaded.
-
-    Args:
-        order: The order.
-        dataset: The dataset.
-        fields: `fields=` of the loader, whose `__post_init__` calls this.
     """
     base: Any = getattr(order, "base", order)
     if (costs := expansion(dataset, fields, fetch=False)) is None or (own := _cost(costs, base)) <= COSTLY:

@@ -16,10 +16,6 @@ __all__ = ["accept_future"]
 def accept_future(state: LoaderState, own: Any) -> LoaderState:
     """Return a state for this loader's order if only the draws after it differ; any other state unchanged.
 
-    Args:
-        state: The state.
-        own: The order of the loader.
-
     Raises:
         StateError: The order belongs to a mixture whose schedule differs in samples that were drawn.
     """

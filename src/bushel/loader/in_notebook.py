@@ -1,24 +1,39 @@
-"""A loader in a notebook: its options, its place in the training run, and its next batch."""
+"""A loader in a notebook: its options, its place in the training run, and its next batch, as a table."""
 
 from __future__ import annotations
 
 import html
 from typing import Any
 
-from bushel._pictures.notebook import batch_html, facts_html
+__all__ = ["ShownBatch", "loader_html", "shown"]
 
-__all__ = ["loader_html"]
+
+class ShownBatch(dict[str, Any]):
+    """A batch that `peek` returns: a dict, which a notebook shows with its shapes, types, pictures and texts.
+
+    The batches of an iteration are plain dicts, since some frameworks take other classes for single values.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShownBatch, (dict(self),)
+
+    def _repr_html_(self) -> str:
+        from bushel._pictures.notebook import batch_html
+
+        return batch_html(self)
+
+
+def shown(batch: Any) -> Any:
+    """Return a batch that is a dict as one that notebooks show; others as they are."""
+    return ShownBatch(batch) if type(batch) is dict else batch
 
 
 def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
-    """Return the description of a loader.
+    """Return the description of a loader."""
+    from bushel._pictures.notebook import batch_html, facts_html
 
-    Args:
-        loader: The `Loader`.
-        sizes: The sizes of its batches, in words.
-        order: Version of its order.
-        consumed: How much of the epoch was given to the trainer.
-    """
     facts = [
         ("gives", sizes),
         ("order", order),

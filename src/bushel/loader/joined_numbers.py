@@ -29,12 +29,7 @@ def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberRead
 
 
 class _JoinedNumbers(NumberReader):
-    """Gathers fields of several datasets, as `NumberReader` gathers fields of one.
-
-    Args:
-        dataset: The joined dataset.
-        readers: A reader for the fields of each of the datasets.
-    """
+    """Gathers fields of several datasets, as `NumberReader` gathers fields of one."""
 
     def __init__(self, dataset: Dataset, readers: Sequence[NumberReader]) -> None:
         super().__init__(dataset, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +11,73 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset
+from bushel._dataset.inside import reader_and_selection
+from bushel._reader.field_lists import field_lists, stored_size
 from bushel._runtime.arrays import I64
-from bushel.errors import CodecError
+from bushel.codecs import is_light
+from bushel.errors import BushelError, CodecError
+from bushel.kernels import cold_reads
 from bushel.loader.batch_arrays import BufferPool, is_large
 from bushel.loader.batch_reader import NumberReader, gathers
 from bushel.loader.collate import FieldCollate, collate_values
-from bushel.loader.list_reader import ListReader
 
 if TYPE_CHECKING:
     from bushel._reader.field_lists import FieldList
 
-__all__ = ["ListedFields", "listed_fields"]
+__all__ = ["ListReader", "ListedFields", "listed_fields"]
+
+
+class ListReader:
+    """Reads fields of a dataset in local files as lists. Threads share it.
+
+    Attributes:
+        dataset: The dataset.
+        names: The fields that can be read as lists: all if they stay stored bytes, otherwise the fields whose values
+            take less time to decode than to pass from thread to thread.
+        waited: Whether values of the last batch were not in memory.
+    """
+
+    def __init__(self, dataset: Dataset, fields: Sequence[str], *, decode: bool) -> None:
+        self.dataset = dataset
+        self._reader, self._selection = reader_and_selection(dataset)
+        self._decode = decode
+        own = self._selection.fields
+        self.names = frozenset(name for name in fields if not decode or is_light(own[name].codec))
+        self.waited = True
+
+    def read(self, samples: I64, names: Sequence[str]) -> dict[str, FieldList] | None:
+        """Read fields of samples.
+
+        Args:
+            samples: int64[n], positions in the dataset.
+            names: The fields.
+
+        Returns:
+            The values by field; None if they have to be read in the ordinary way, which also reports errors.
+        """
+        before = cold_reads()
+        with suppress(BushelError, OSError, KeyError):
+            found = field_lists(self._reader, self._selection.absolute(samples), names, decode=self._decode)
+            self.waited = cold_reads() > before
+            return found
+        return None
+
+    def size(self, samples: I64, names: Sequence[str]) -> int:
+        """Return the number of stored bytes of fields of samples; 0 if the index has no place of them."""
+        with suppress(BushelError, OSError, KeyError):
+            return stored_size(self._reader, self._selection.absolute(samples), names)
+        return 0
+
+    def keys(self, samples: I64) -> list[str]:
+        """Return the keys of samples."""
+        return self._reader.keys(self._selection.absolute(samples))
+
+    def prefetch(self, samples: I64, names: Sequence[str]) -> None:
+        """Ask the system to load what a later `read` needs."""
+        with suppress(BushelError, OSError, KeyError):  # raised again when it is read
+            wanted = dict.fromkeys(names)
+            self._reader.prefetch(self._selection.absolute(samples), wanted, decode=self._decode)
+
 
 _TRIES = 4  # reads that may fail before fields are read in the ordinary way
 _POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in use already
@@ -30,11 +87,6 @@ class ListedFields:
     """Makes the fields of some batches at a time. Threads share it.
 
     Samples that it cannot make are left to the ordinary way, which reports their errors.
-
-    Args:
-        lists: Reads the fields.
-        rules: The rules by which fields are collated.
-        pool: The memory of large arrays.
 
     Attributes:
         lists: Reads the fields.
@@ -113,16 +165,7 @@ def listed_fields(
     *,
     decode: bool,
 ) -> ListedFields | None:
-    """Return the fields without transforms of a dataset in local files that can be read as lists; None if none can.
-
-    Args:
-        dataset: The dataset of the loader.
-        fields: Its argument `fields=`.
-        rules: The rules by which fields are collated.
-        transformed: The fields with transforms.
-        pool: The memory of large arrays.
-        decode: Whether values are decoded.
-    """
+    """Return the fields without transforms of a dataset in local files that can be read as lists; None if none can."""
     names = [name for name in gathers(dataset, fields) if name not in transformed]
     if not isinstance(dataset, Dataset) or dataset.remote or not names:
         return None

@@ -14,6 +14,7 @@ from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_dataset, check_rules
 from bushel.loader.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.future import accept_future
+from bushel.loader.in_notebook import shown
 from bushel.loader.loadable import Loadable
 from bushel.loader.make_pipeline import pipeline_of
 from bushel.loader.mixture import Mixture
@@ -23,7 +24,6 @@ from bushel.loader.planning import plan_of
 from bushel.loader.processes import run_processes
 from bushel.loader.run import Iteration, PrefetchWindow
 from bushel.loader.runners import run_batches, run_one
-from bushel.loader.shown_batch import shown
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.who import batch_of, keep_counts, keys_of, shares_of, steps_with
 

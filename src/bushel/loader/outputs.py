@@ -64,11 +64,7 @@ class Output:
 
 
 class Upload:
-    """Copies the batches of one iteration to their device, while the device computes.
-
-    Args:
-        output: The form of the batches, with the device.
-    """
+    """Copies the batches of one iteration to their device, while the device computes."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

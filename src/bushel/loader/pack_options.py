@@ -90,11 +90,6 @@ def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
 def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Packed:
     """Return the order for `pack_by=` of a loader.
 
-    Args:
-        options: The options.
-        source: The dataset.
-        base: Returns the order in which this many pieces are divided into windows.
-
     Raises:
         ValueError: A length is missing, or a document is longer than a row.
         TypeError: The dataset has no index.
@@ -128,11 +123,6 @@ def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int
 def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Chunks:
     """Return the order for `chunk_by=` of a loader.
 
-    Args:
-        options: The options.
-        source: The dataset.
-        base: Returns the order of this many documents.
-
     Raises:
         ValueError: A length is missing, or options contradict each other.
         TypeError: `chunk_by` is not the name of a column, or the dataset has no index.
@@ -156,11 +146,6 @@ def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[in
 
 def lengths_of(source: Loadable, name: str, argument: str) -> I64:
     """Return the lengths of documents, a column of the index.
-
-    Args:
-        source: The dataset.
-        name: Name of the column.
-        argument: The argument of the loader that names it, for errors.
 
     Raises:
         ValueError: A length is missing, or is not a whole number from 0.

@@ -37,10 +37,6 @@ _MOST_UNREAD = 1 << 30
 def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
     """Return the plan for some options.
 
-    Args:
-        options: The options, with the rank that was found out.
-        source: The dataset; of a mixture, all of its datasets together.
-
     Raises:
         TypeError: An option has a wrong type.
         ValueError: An option is out of its range, or two of them contradict each other.

@@ -49,15 +49,6 @@ def run_processes(
 ) -> Generator[Finished]:
     """Prefetch batches in worker processes.
 
-    Args:
-        iteration: The work, which is pickled, and its consumer in this process.
-        plan: How the epoch is divided into batches.
-        epoch: Number of the epoch.
-        consumed: Number of its positions that are consumed already.
-        processes: Number of worker processes.
-        workers: Number of threads in each.
-        window: Number of batches that each works on at a time.
-
     Raises:
         TypeError: The pipeline cannot be pickled; the message names the reason.
         RuntimeError: A worker process died, or the process was forked during the iteration.

@@ -19,12 +19,6 @@ def with_removed_samples(
 ) -> dict[str, Any] | None:
     """Return the options of a loader of the dataset before samples were removed, which leaves these out.
 
-    Args:
-        given: The options, as they were given.
-        dataset: The dataset, without the weights of a mixture.
-        fingerprint: The fingerprint of the dataset of the state.
-        allowed: Whether the loader may go on without the removed samples.
-
     Returns:
         The options; None if the dataset never had this fingerprint.
 

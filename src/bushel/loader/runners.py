@@ -26,15 +26,7 @@ def run_batches(
     window: PrefetchWindow,
     pool: BufferPool,
 ) -> Generator[Finished]:
-    """Return the batches of an iteration, in the order of their plans.
-
-    Args:
-        iteration: The work, and its consumer.
-        plans: The batches; each is drawn as late as possible.
-        workers: Number of threads; 0 to do all work in the consumer's thread.
-        window: How many batches are worked on at a time.
-        pool: Memory of the batches' arrays, which later iterations use again.
-    """
+    """Return the batches of an iteration, in the order of their plans."""
     pipeline = iteration.pipeline
     factory = pipeline.factory(pool)
     numbers = frozenset[str]() if factory.numbers is None else {field.name for field in factory.numbers.fields}

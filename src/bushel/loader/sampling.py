@@ -20,13 +20,6 @@ def sampled_order(
 ) -> Weighted | Balanced:
     """Return the order for `weights=` or `balance=` of a loader.
 
-    Args:
-        dataset: The dataset.
-        weights: The weights, or the name of a column that has them.
-        balance: Name of a column that has the classes.
-        shuffle: The loader's argument, which must not ask for another order.
-        seed: The seed.
-
     Raises:
         ValueError: Both or another order are asked for, or weights or classes are unusable.
         TypeError: A column is named, but the dataset has no index.
@@ -89,15 +82,6 @@ def order_of_buckets(
     seed: int,
 ) -> Bucketed:
     """Return the order for `bucket_by=` of a loader.
-
-    Args:
-        dataset: The dataset.
-        bucket_by: The lengths, or the name of a column that has them.
-        batch_size: See `bucketed_order`.
-        batch_tokens: See `bucketed_order`.
-        shuffle: The loader's argument, which must not ask for another order.
-        drop_last: See `bucketed_order`.
-        seed: The seed.
 
     Raises:
         ValueError: Another order is asked for, a length is missing, or a sample is too long for every batch.

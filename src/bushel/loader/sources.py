@@ -36,13 +36,7 @@ class Sources(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, mixture: Mixture, made: SampleTransforms, make: Any) -> Sources | None:
-        """Return the datasets of a mixture; None if they have no names.
-
-        Args:
-            mixture: The mixture.
-            made: The transforms of the loader.
-            make: Plans the transforms that a dataset of the mixture has instead.
-        """
+        """Return the datasets of a mixture; None if they have no names."""
         if not mixture.sources:
             return None
         own = [made if one.transforms is None else make(one.transforms) for one in mixture.sources]

@@ -80,10 +80,6 @@ class LoaderState(Struct, frozen=True):
     def check(self, *, version: str, fingerprint: str) -> None:
         """Check that the state fits the loader that will continue from it.
 
-        Args:
-            version: The version of the loader's order.
-            fingerprint: The fingerprint of its dataset.
-
         Raises:
             StateError: The state belongs to another dataset or another order.
         """
