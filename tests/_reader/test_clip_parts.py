@@ -191,6 +191,17 @@ def test_a_table_that_contradicts_the_clip(tmp_path: Path, what: str, caplog: py
         pickle.loads(pickle.dumps(dataset))[0, {"video": [30]}]
 
 
+@pytest.mark.parametrize("what", ["another place", "only keyframes", "another configuration"])
+def test_windows_of_a_clip_that_is_read_whole(tmp_path: Path, what: str) -> None:
+    [data] = write(tmp_path / "x", names=["h264"])
+    old = frames_of(tmp_path / "x")
+    forge(tmp_path / "x", **{n: np.array(value, getattr(old, n).dtype) for n, value in FORGED[what].items()})
+    windows = bushel.open(tmp_path / "x").windows("video", 2)
+    whole = clip("h264")[0].decode(data)
+    for window in (windows[15], *windows.read([15])):
+        np.testing.assert_array_equal(window["video"], whole[30:32])
+
+
 def test_arrays_of_other_lengths_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "x", names=["h264"])
     forge(tmp_path / "x", lengths=np.zeros(3, np.uint32))

@@ -41,7 +41,7 @@ def small_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def is_direct(loader: Loader) -> bool:
     """Return whether a loader reads its files directly."""
-    return loader._pipeline.source.reader.pool.direct  # type: ignore[attr-defined, no-any-return]
+    return loader._pipeline.source.reader.pool.direct  # type: ignore[union-attr]
 
 
 def batches(loader: Loader) -> list[Any]:
@@ -147,7 +147,7 @@ def test_closing_the_dataset_closes_the_files(small_memory: None, tmp_path: Path
     ds = written(tmp_path / "data")
     loader = Loader(ds, 8)
     list(loader)
-    reader = loader._pipeline.source.reader  # type: ignore[attr-defined]
+    reader = loader._pipeline.source.reader  # type: ignore[union-attr]
     assert reader.pool.files
     ds.close()
     assert not reader.pool.files

@@ -65,6 +65,8 @@ class Source(Protocol):
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]: ...
 
+    def whole_value(self, position: int, name: str, elements: Elements) -> Any: ...
+
 
 def warn_of_whole_clip(which: str) -> None:
     """Warn that a clip is read whole; `which` names sample, field and file."""
@@ -200,7 +202,7 @@ def some_of(reader: Source, part: Part, name: str, position: int, elements: Elem
 
         look_again(reader, position, name)
     if isinstance(own, HeadedRowsPart | OutlinedPart):
-        return _whole_value(reader, position, name, elements)
+        return reader.whole_value(position, name, elements)
     return _whole_clip(reader, position, name, elements)
 
 
@@ -211,11 +213,7 @@ def _whole_clip(reader: Source, position: int, name: str, elements: Elements) ->
         reader.warned_of_clips = True
         file, _ = reader.location(position, name)
         warn_of_whole_clip(f"sample {reader.key(position)!r}, field {name!r} ({file})")
-    return _whole_value(reader, position, name, elements)
-
-
-def _whole_value(reader: Source, position: int, name: str, elements: Elements) -> Any:
-    return reader.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+    return reader.whole_value(position, name, elements)
 
 
 def _undecodable(reader: Source, error: CodecError, key: str, name: str, position: int) -> CodecError:

@@ -197,6 +197,10 @@ class Reader(ShardRows):
         """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
         return wanted
 
+    def whole_value(self, position: int, name: str, elements: Elements) -> Any:
+        """Return elements of a sample or of a window as `asked` returns them, and read the whole value for that."""
+        return self.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+
     def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
         looked_at = groups[:1] if self.counted is self.shards else groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -130,9 +130,9 @@ class WindowReader(Reader):
                     sample[name] = own
         return samples
 
-    def whole_value(self, position: int, name: str, elements: Elements) -> Sample:
-        """Read elements of the sample of a window, and all bytes of the value for that."""
-        return super().read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0]
+    def whole_value(self, position: int, name: str, elements: Elements) -> Any:
+        """Return elements of the sample of a window, and read the whole value for that."""
+        return super().read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
 
     def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer.
