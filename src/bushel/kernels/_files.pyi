@@ -90,7 +90,7 @@ class MappedFile:
         """Raise `ExtentError` ("shrunk") if the file is smaller than at opening."""
 
 def cold_reads() -> int:
-    """Return how many batches of this thread had a row so far that was not in memory and was waited for."""
+    """Return the number of batches of this thread so far that waited for a row that was not in memory."""
 
 def read_many(
     files: Sequence[MappedFile],
@@ -253,7 +253,7 @@ def gather_pieces(
     row: NDArray[np.int64],
     at: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read the same into one buffer, with the arguments and errors of `read_pieces`.
+    """Read values into one buffer, with the arguments and errors of `read_pieces`.
 
     Returns:
         ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, values + 1), as `gather` returns them.

@@ -41,7 +41,7 @@ def decimal_texts(numbers: NDArray[np.int64]) -> list[str]:
 def number_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
-    """Number the distinct texts of many, in the order in which they first appear.
+    """Number the distinct texts, in the order in which they first appear.
 
     Args:
         data: uint8, the bytes of all texts.

@@ -252,7 +252,7 @@ class RiegeliChunks:
         """Position after the last chunk, also of another kind, that was read."""
 
 def scan_riegeli(file: MappedFile, position: int, end: int, most: int) -> RiegeliChunks:
-    """Read the headers of the chunks of an ArrayRecord file, up to one that is not as chunks usually are.
+    """Read the headers of the chunks of an ArrayRecord file, up to the first chunk of another form.
 
     Such a chunk is transposed or damaged, and the caller finds out which. All ranges lie in the file. The records
     of a chunk that is not compressed have as many bytes as it says.
@@ -324,7 +324,7 @@ class TfrecordScanner:
         """Number of the first record that is not an Example, -1 if all are Examples."""
     @property
     def reason(self) -> str | None:
-        """Why it is not one."""
+        """The reason why it is not an Example."""
     @property
     def offset(self) -> NDArray[np.int64]:
         """int64[records]: offset of the data of each record."""
