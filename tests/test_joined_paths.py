@@ -36,7 +36,7 @@ EXCEPTIONS = {
         _discovery/completeness.py:interrupted_write
         _discovery/claiming.py:claim_target _discovery/claiming.py:claim_run
         _discovery/folders.py:_overwrite_folder ingest/reshape.py:split ingest/run_folder.py:part_path
-        ingest/side_files.py:_beside ingest/side_files.py:PackState.__init__ sources/fetching.py:named_by_program
+        ingest/side_files.py:_beside ingest/side_files.py:PackState.__init__ sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists

@@ -14,7 +14,7 @@ from tests.fuzz.forged import Bomb, change_header, header_of
 
 import bushel
 from bushel._dataset.inside import reader_of
-from bushel._reader.shard_fields import asking
+from bushel._reader.shard_fields import with_caller_fields
 
 __all__ = ["trace"]
 
@@ -85,7 +85,7 @@ def test_a_sidecar_that_names_another_codec_than_its_manifest(tmp_path: Path, tr
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ds = bushel.open(tmp_path / "set")
-        listed = [asking(shard, shard.asked) for shard in ds.shards]
+        listed = [with_caller_fields(shard, shard.asked) for shard in ds.shards]
         for shard in listed:
             shard._index = None
         assert reader_of(type(ds)(listed)).read(np.arange(2), {"notes": None}, decode=True)[1]["notes"] == stored

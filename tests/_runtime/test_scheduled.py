@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bushel._runtime.scheduled import BLOCK, Scheduled, evenly, parting, scheduled_of, share_block
+from bushel._runtime.scheduled import BLOCK, Scheduled, evenly, first_difference, scheduled_of, share_block
 
 WEIGHTS = st.lists(st.integers(0, 20) | st.floats(0, 5), min_size=2, max_size=6).filter(lambda own: sum(own) > 0.01)
 
@@ -136,9 +136,9 @@ def made(*points: tuple[int, tuple[float, ...]], ramp: bool = False) -> Schedule
     ],
 )
 def test_orders_part_where_their_schedules_do(old: Scheduled, new: Scheduled, part: int | None) -> None:
-    assert parting(old, new, 1 << 40) == part
+    assert first_difference(old, new, 1 << 40) == part
     if part is not None:
-        assert parting(old, new, part) is None
+        assert first_difference(old, new, part) is None
         assert (old.samples_of(np.arange(part)) == new.samples_of(np.arange(part))).all()
         draws = np.arange(part, part + 5000)
         assert (old.samples_of(draws) != new.samples_of(draws)).any()
@@ -148,10 +148,10 @@ def test_a_change_in_an_inner_mixture_counts_where_it_is_drawn() -> None:
     inner = made((0, (1, 0)))
     other = made((0, (1, 0)), (100, (0, 1)))
     orders = [Scheduled((90, one), ((0, (1.0, 1.0)),), False, 1000, 1) for one in (inner, other)]
-    part = parting(orders[0], orders[1], 1000)
+    part = first_difference(orders[0], orders[1], 1000)
     assert part is not None
     assert abs(part - 200) < 3
-    assert parting(orders[0], orders[1], part) is None
+    assert first_difference(orders[0], orders[1], part) is None
     before, after = (order.samples_of(np.arange(1000)) for order in orders)
     assert int(np.argmax(before != after)) >= part
-    assert parting(orders[0], Scheduled((91, inner), ((0, (1.0, 1.0)),), False, 1000, 1), 1000) == 0
+    assert first_difference(orders[0], Scheduled((91, inner), ((0, (1.0, 1.0)),), False, 1000, 1), 1000) == 0

@@ -14,7 +14,7 @@ from tests.storage.objects.range_server import Server, serving
 from bushel.kernels import ExtentError, crc32
 from bushel.storage import IN_TABLE, BlockFile, Extents, File, as_path, gather, open_file, prefetch, read_many
 from bushel.storage.expansion_cache import expansion_cache
-from bushel.storage.fetch import asked_ahead
+from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.fileobject import FileObject
 
 PLAIN = bytes(number * 7 % 251 for number in range(5000))
@@ -124,12 +124,12 @@ def test_blocks_are_asked_ahead_once(blocks: BlockFile) -> None:
         (extents_of([(0, 10, 10)]), []),
         (extents_of([(0, 10, 10), (0, 2999, 2)]), [False]),
     ]:
-        asked = asked_ahead([blocks], extents, seen)
+        asked = ranges_to_prefetch([blocks], extents, seen)
         assert asked is not None
         assert asked[2].tolist() == needed
-    assert asked_ahead([blocks], extents_of([(0, 4000, 1)]), seen) is None
+    assert ranges_to_prefetch([blocks], extents_of([(0, 4000, 1)]), seen) is None
     blocks.read(1500, 1)
-    asked = asked_ahead([blocks], extents_of([(0, 1500, 10)]), set())
+    asked = ranges_to_prefetch([blocks], extents_of([(0, 1500, 10)]), set())
     assert asked is not None
     assert not asked[2].any()
 

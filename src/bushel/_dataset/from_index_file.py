@@ -17,7 +17,7 @@ import numpy as np
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.index_file import POSITION, VERSION, IndexFile, ShardEntry, column_name
-from bushel._discovery.asked import Asked, warn_withheld
+from bushel._discovery.caller_fields import CallerFields, warn_withheld
 from bushel._discovery.declared import has_declared
 from bushel._discovery.index_place import INDEX_FILE
 from bushel._discovery.tables import bind, stamps_of
@@ -79,7 +79,7 @@ def dataset_of_index_file(
     base = _base(path, exported.head.base, data)
     shards = [_shard(base, entry, path) for entry in exported.head.shards]
     place = {id(shard): number for number, shard in enumerate(shards)}
-    asked = Asked(spec or {}, pickle)
+    asked = CallerFields(spec or {}, pickle)
     opened = each_shard(shards, lambda shard: _opened(exported, place[id(shard)], shard, asked))
     warn_withheld(union_of_fields(opened).values(), str(path))
     return Dataset((), reader=Reader(opened, verify=verify, remaining=_remaining(exported, opened)))
@@ -204,7 +204,7 @@ def _shard(base: AnyPath, entry: ShardEntry, path: Path) -> Shard:
     return shard
 
 
-def _opened(exported: _Exported, number: int, shard: Shard, asked: Asked) -> OpenShard:
+def _opened(exported: _Exported, number: int, shard: Shard, asked: CallerFields) -> OpenShard:
     """Return a shard with its table, if its files are as they were."""
     head, path = exported.head, exported.path
     entry = head.shards[number]

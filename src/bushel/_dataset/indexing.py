@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import files_named, remaining_of
-from bushel._discovery.asked import checked_spec
+from bushel._discovery.caller_fields import checked_spec
 from bushel._discovery.claiming import claimed_sources
 from bushel._discovery.completeness import find_incomplete, lists_all, manifest_path, marker_path
 from bushel._discovery.discovery import expand_paths, find

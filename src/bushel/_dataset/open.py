@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 from msgspec.structs import replace
 
 from bushel._dataset.dataset import Dataset
-from bushel._discovery.asked import AS_FILES_SAY, POLICIES, Asked, IndexPolicy, checked_spec, warn_withheld
+from bushel._discovery.caller_fields import (
+    NO_CALLER_FIELDS,
+    POLICIES,
+    CallerFields,
+    IndexPolicy,
+    checked_spec,
+    warn_withheld,
+)
 from bushel._discovery.completeness import warn_incomplete, with_advice
 from bushel._discovery.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._index.class_names import labels_of_fields
@@ -361,12 +368,12 @@ def open_shards(
     if many and options.spec is None and manifest is not None:
         from bushel._reader.listed import as_listed
 
-        return as_listed(container, shards, manifest, Asked(pickle=options.pickle))
+        return as_listed(container, shards, manifest, CallerFields(pickle=options.pickle))
 
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, listed, recover)
 
-    asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
     opened: list[OpenShard] = []
     here, until = 0, time.monotonic() + _HERE_SECONDS
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
@@ -418,6 +425,6 @@ def _open_one(
     from bushel._discovery.tables import table_to_read
 
     table = table_to_read(container, shard, options, listed, policy, recover)
-    asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
     own, stored, damage = table.index, table.stored, table.damage
     return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from bushel._discovery.asked import checked_spec, warn_withheld
+from bushel._discovery.caller_fields import checked_spec, warn_withheld
 from bushel._discovery.discovery import expand_paths
 from bushel._index.table import Shard
 from bushel._runtime.public import names_near, public

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bushel._discovery.asked import POLICIES
+from bushel._discovery.caller_fields import POLICIES
 from bushel._index.table import Shard
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyPath, as_path, open_file

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._discovery.asked import Asked, IndexPolicy
+from bushel._discovery.caller_fields import CallerFields, IndexPolicy
 from bushel._discovery.folders import overwrite_folder
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
@@ -253,7 +253,7 @@ def build_table(container: str, shard: Shard, options: ReadOptions, known: Shard
     """
     from bushel._discovery.declared import read_structure
 
-    index = Asked(options.spec or {}, options.pickle).table(read_structure(container, shard, options, known))
+    index = CallerFields(options.spec or {}, options.pickle).table(read_structure(container, shard, options, known))
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
 

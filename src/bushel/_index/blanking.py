@@ -12,12 +12,12 @@ from bushel._index.columns import Column, numbers, of_texts
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools, joined
 
-__all__ = ["blanked"]
+__all__ = ["without_values"]
 
 N = TypeVar("N", bound=np.generic)
 
 
-def blanked(index: ShardIndex, samples: I64) -> ShardIndex:
+def without_values(index: ShardIndex, samples: I64) -> ShardIndex:
     """Return a table whose columns lack the values of some samples, and which has no decoder states of their images."""
     gone = np.zeros(index.samples, np.bool_)
     gone[samples] = True

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bushel._discovery.asked import Asked
+from bushel._discovery.caller_fields import CallerFields
 from bushel._index.class_names import can_be_named, check_labels
-from bushel._reader.shard_fields import asking
+from bushel._reader.shard_fields import with_caller_fields
 from bushel._reader.shards import OpenShard
 from bushel.containers.parquet.features import Feature
 from bushel.spec import Field
@@ -33,5 +33,7 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
         if feature.names and name not in shard.labels and can_be_named(fields, name)
     }
     if typed:
-        shard = asking(shard, Asked({**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names))
+        shard = with_caller_fields(
+            shard, CallerFields({**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+        )
     return replace(shard, labels={**shard.labels, **check_labels(named)}) if named else shard

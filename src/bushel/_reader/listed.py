@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from bushel._discovery.asked import Asked
+from bushel._discovery.caller_fields import CallerFields
 from bushel._discovery.completeness import is_staged, listed_names, manifest_path
 from bushel._index.class_names import Labels
 from bushel._index.file_spec import asked_for
@@ -107,7 +107,7 @@ class ListedShards(Listing):
         return OpenShard(table.container, shard, *known, True, table.labels)
 
 
-def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: Asked) -> list[OpenShard]:
+def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: CallerFields) -> list[OpenShard]:
     """Return shards with the facts in the manifest. Each is compared with its files when it is first read."""
     fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
     entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
@@ -118,7 +118,7 @@ def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked
 
 
 def listed_shard(
-    container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels, asked: Asked
+    container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels, asked: CallerFields
 ) -> OpenShard:
     """Return a shard whose table is not loaded yet, as the manifest lists it."""
     known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)

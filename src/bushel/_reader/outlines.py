@@ -50,7 +50,7 @@ def outlines_of(
     at together, round by round, since each round may be a request to an object store.
     """
     found: dict[tuple[int, str], dict[int, Outline]] = {}
-    asking: list[tuple[Place, Outline, slice | I64]] = []
+    wanted_parts: list[tuple[Place, Outline, slice | I64]] = []
     for group, name, elements, column, ranged in row_forms.ranged_fields(groups, wanted):
         if ranged.outline is None:
             continue
@@ -62,25 +62,25 @@ def outlines_of(
             own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(at, ranged.outline(size))
             part = at_place(elements, place)
             if part is not None and not isinstance(part, Ranges):
-                asking.append((at, outline, part))
-    _look(reader, asking)
+                wanted_parts.append((at, outline, part))
+    _look(reader, wanted_parts)
     while len(reader.outlines) > _KEPT and (oldest := next(iter(reader.outlines), None)) is not None:
         reader.outlines.pop(oldest, None)
     return found
 
 
-def _look(reader: Source, asking: Sequence[tuple[Place, Outline, slice | I64]]) -> None:
+def _look(reader: Source, wanted_parts: Sequence[tuple[Place, Outline, slice | I64]]) -> None:
     """Look at bytes of values until all parts are clear. Reading the values finds those that cannot be read."""
     for _ in range(_MOST_ROUNDS):
         probes: dict[tuple[Place, int, int], Outline] = {}
         still = []
-        for place, outline, part in asking:
+        for place, outline, part in wanted_parts:
             if (asked := outline.probe(part)) is not None:
                 probes[place, *asked] = outline
                 still.append((place, outline, part))
         if not probes:
             return
-        asking = still
+        wanted_parts = still
         homes = [(shard, reader.shards[shard].index.fields[name]) for (shard, name, _), _, _ in probes]
         rows = [row for (_, _, row), _, _ in probes]
         files: dict[tuple[int, int], int] = {}

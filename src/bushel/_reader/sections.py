@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from bushel._discovery.asked import AS_FILES_SAY, Asked
+from bushel._discovery.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._discovery.tables import stored_table
 from bushel._index.table import Shard
 from bushel._reader.shard_fields import only
@@ -34,7 +34,7 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
     own = get_container(container)
     if not isinstance(own, HasSections):
         raise TypeError(f"the container {container!r} has no sections")
-    asked = Asked(options.spec or {}, options.pickle) if options.spec or options.pickle else AS_FILES_SAY
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
     table = stored_table(shard)
     if table is not None and table.fits:
         return [OpenShard.of(container, shard, table.index, stored=True, asked=asked)]

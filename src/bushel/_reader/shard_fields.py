@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from bushel._discovery.asked import Asked, renamed
+from bushel._discovery.caller_fields import CallerFields, renamed
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._reader.shards import OpenShard
 
-__all__ = ["asking", "only", "renamed_shard"]
+__all__ = ["with_caller_fields", "only", "renamed_shard"]
 
 
 def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
@@ -22,7 +22,7 @@ def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
     return replace(shard, fields=fields, labels=labels_of_fields(shard.labels, kept), _index=index)
 
 
-def asking(shard: OpenShard, asked: Asked) -> OpenShard:
+def with_caller_fields(shard: OpenShard, asked: CallerFields) -> OpenShard:
     """Return a shard with the types and names of fields that a caller gives."""
     index = asked.table(shard.index) if shard.loaded else None
     return replace(shard, fields=tuple(map(asked.field, shard.fields)), asked=asked, _index=index)

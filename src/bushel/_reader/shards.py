@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import field
 
-from bushel._discovery.asked import AS_FILES_SAY, Asked
+from bushel._discovery.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
 from bushel._index.read_plan import Group
 from bushel._index.sidecar import load_index
@@ -76,7 +76,7 @@ class OpenShard(Struct):
     labels: Labels = field(default_factory=dict)
     _index: ShardIndex | None = None
     damage: Damage | None = None
-    asked: Asked = AS_FILES_SAY
+    asked: CallerFields = NO_CALLER_FIELDS
     section: Section | None = None
 
     @classmethod
@@ -88,14 +88,14 @@ class OpenShard(Struct):
         *,
         stored: bool,
         damage: Damage | None = None,
-        asked: Asked = AS_FILES_SAY,
+        asked: CallerFields = NO_CALLER_FIELDS,
         checked: bool = False,
     ) -> OpenShard:
         """Return a shard whose table is loaded: see the attributes.
 
         `checked` says that the table names no codec that runs code, as `load_index` and `build_table` give it.
         """
-        if asked is not AS_FILES_SAY or not checked:
+        if asked is not NO_CALLER_FIELDS or not checked:
             index = asked.table(index)
         fields, checksums = [], True
         for extents in index.fields.values():
@@ -107,7 +107,7 @@ class OpenShard(Struct):
         return cls(container, shard, *known, stored, index.labels, index, damage, asked)
 
     @classmethod
-    def unchanged(cls, container: str, shard: Shard, asked: Asked) -> OpenShard | None:
+    def unchanged(cls, container: str, shard: Shard, asked: CallerFields) -> OpenShard | None:
         """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
 
         That is the usual case. `tables.table_to_read` handles all others.

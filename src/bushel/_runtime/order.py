@@ -60,7 +60,7 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
         )
 
 
-class _OnceEach(Struct, frozen=True):
+class _OncePerEpoch(Struct, frozen=True):
     """Base of the orders that contain every sample once in every epoch."""
 
     samples: int
@@ -86,7 +86,7 @@ class _OnceEach(Struct, frozen=True):
 
 
 @public("bushel.loader")
-class Sequential(_OnceEach, Struct, frozen=True):
+class Sequential(_OncePerEpoch, Struct, frozen=True):
     """The stored order, in every epoch.
 
     Attributes:
@@ -114,7 +114,7 @@ class Sequential(_OnceEach, Struct, frozen=True):
 
 
 @public("bushel.loader")
-class Exact(_OnceEach, Struct, frozen=True):
+class Exact(_OncePerEpoch, Struct, frozen=True):
     """A random permutation of the whole dataset, another in every epoch.
 
     Attributes:
@@ -149,7 +149,7 @@ class Exact(_OnceEach, Struct, frozen=True):
 
 
 @public("bushel.loader")
-class Blocks(_OnceEach, Struct, frozen=True):
+class Blocks(_OncePerEpoch, Struct, frozen=True):
     """Blocks of neighbouring samples in random order, mixed within a window of blocks.
 
     Only about `window` blocks are read at a time, and each is one range of the files, which suits disks, and object
@@ -171,7 +171,7 @@ class Blocks(_OnceEach, Struct, frozen=True):
     window: int = 16
 
     def __post_init__(self) -> None:
-        _OnceEach.__post_init__(self)
+        _OncePerEpoch.__post_init__(self)
         if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
             raise ValueError(f"size={self.size}, window={self.window}: expected 1 or more, and at most 2**48 samples")
 

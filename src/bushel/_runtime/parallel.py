@@ -120,7 +120,7 @@ def for_each(
         BaseException: The first error that `work` raised.
     """
     threads = spare.take()
-    each = _Each(work, iter(items), threads, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
+    each = _ForEach(work, iter(items), threads, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
     try:
         for _ in range(workers - 1):
             threads.submit(each.serve)
@@ -175,7 +175,7 @@ def _one(_: Any) -> int:
     return 1
 
 
-class _Each(Generic[T]):
+class _ForEach(Generic[T]):
     """The items of `for_each`. Each thread draws its next item itself, with one lock per item, as no results wait.
 
     A thread returns if its item would exceed the limit, and is submitted again when there is room.

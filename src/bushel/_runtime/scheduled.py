@@ -29,7 +29,17 @@ from bushel._runtime.order import (
 )
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
-__all__ = ["BLOCK", "Point", "SampleOrder", "Scheduled", "evenly", "look_up", "parting", "scheduled_of", "share_block"]
+__all__ = [
+    "BLOCK",
+    "Point",
+    "SampleOrder",
+    "Scheduled",
+    "evenly",
+    "look_up",
+    "first_difference",
+    "scheduled_of",
+    "share_block",
+]
 
 
 BLOCK = 4096
@@ -357,13 +367,13 @@ def _parsed(own: dict[str, Any], seed: int) -> Scheduled:
     return Scheduled(sources, points, bool(own["ramp"]), int(own["samples"]), seed)
 
 
-def parting(old: Scheduled, new: Scheduled, draws: int) -> int | None:
+def first_difference(old: Scheduled, new: Scheduled, draws: int) -> int | None:
     """Return the first of some draws at which two orders may differ; None if all of them are the same."""
     if len(old.sources) != len(new.sources) or old.seed != new.seed:
         return 0
     for number, (one, other) in enumerate(zip(old.sources, new.sources, strict=True)):
         if isinstance(one, Scheduled) and isinstance(other, Scheduled):
-            inner = parting(one, other, old.drawn(draws)[number])
+            inner = first_difference(one, other, old.drawn(draws)[number])
             if inner is not None:
                 found = old.draw_of(number, inner)
                 return draws if found is None else found

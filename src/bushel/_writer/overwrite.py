@@ -28,7 +28,7 @@ from bushel.containers import container_by_suffix, get_writable, writable_contai
 from bushel.errors import FormatError, StateError
 from bushel.storage import AnyPath, make_folder, read_whole, sync_folder, write_whole
 from bushel.storage.claims import Claim
-from bushel.storage.names import drop_tree, inside, refuse_link, remove_tree
+from bushel.storage.names import inside, refuse_link, remove_tree, try_remove_tree
 
 __all__ = ["Overwrite", "claim_for_writing"]
 
@@ -255,10 +255,10 @@ def _remove(folder: Path) -> None:
         if entry.name in _OWN_FILES:
             continue
         if entry.is_dir() and not entry.is_symlink():
-            drop_tree(entry)
+            try_remove_tree(entry)
         else:
             entry.unlink(missing_ok=True)
-    drop_tree(folder)
+    try_remove_tree(folder)
     sidecars = folder.parent.parent
     for empty in (sidecars / "staging", folder.parent, sidecars):
         try:

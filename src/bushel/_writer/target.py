@@ -6,12 +6,12 @@ from pathlib import Path
 
 from bushel._dataset.open import open_shards
 from bushel._discovery.as_listed import check_as_listed
-from bushel._discovery.asked import Asked
+from bushel._discovery.caller_fields import CallerFields
 from bushel._discovery.completeness import manifest_of
 from bushel._discovery.discovery import find
 from bushel._discovery.folders import is_part, run_folder
 from bushel._index.sidecar import FOLDER
-from bushel._reader.shard_fields import asking
+from bushel._reader.shard_fields import with_caller_fields
 from bushel._reader.shards import OpenShard
 from bushel._runtime.structs import Struct
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
@@ -114,7 +114,7 @@ class Target(Struct, frozen=True):
         found = find([self.path], self.container.name)
         manifest = manifest_of(found.container, found.shards)
         opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), manifest=manifest)
-        return [asking(shard, Asked(pickle=True)) for shard in opened]  # values are only encoded
+        return [with_caller_fields(shard, CallerFields(pickle=True)) for shard in opened]  # values are only encoded
 
     def check_as_listed(self, mode: str, shards: list[OpenShard]) -> None:
         """Check that the folder holds the shards that its manifest lists, before they are continued.

@@ -116,7 +116,7 @@ def join_run(
 def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None) -> None:
     known = run.load_plan()
     if mode == "overwrite":
-        known = _forget(run, plan, known, part)
+        known = _remove_records(run, plan, known, part)
     elif known is not None and not _same(known, plan) and (run.folder / _FAILED).exists() and not run.committed():
         _remove(run)  # this process claims the target, so no other process works on that run
         known = None
@@ -140,7 +140,7 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
         create_manifest(incomplete, marker_path(run.root, ""))
 
 
-def _forget(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None) -> RunPlan | None:
+def _remove_records(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None) -> RunPlan | None:
     """Remove the records of a replaced run, but not its files. Return the plan that is left."""
     extra = run.part(plan.parts)
     if extra.exists():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.dataset import Dataset
-from bushel._discovery.asked import Asked
+from bushel._discovery.caller_fields import CallerFields
 from bushel._discovery.tables import bind, staged_table, stamps_of, stored_table
 from bushel._index.matching import checked as checked_table
 from bushel._index.opening import opener
@@ -292,7 +292,7 @@ def _check_values(
     gone: frozenset[int],
 ) -> None:
     """Decode every field of every sample on its own, except erased ones."""
-    opened = OpenShard.of(container.name, shard, index, stored=False, asked=Asked(pickle=checks.pickle))
+    opened = OpenShard.of(container.name, shard, index, stored=False, asked=CallerFields(pickle=checks.pickle))
     dataset, index = Dataset([opened], verify=False), opened.index
     for first in range(0, len(dataset), _CHUNK):
         positions: Sequence[int] = range(first, min(first + _CHUNK, len(dataset)))

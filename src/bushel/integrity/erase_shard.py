@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from bushel import kernels
 from bushel._discovery.tables import StoredTable, build_table, stamp_of, stamps_of, stored_table
-from bushel._index.blanking import blanked
+from bushel._index.blanking import without_values
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
@@ -139,7 +139,7 @@ def _planned(
         patched[file].keep(offset, part)
     fields = {name: replace(own, crc32=crc32[name]) for name, own in index.fields.items()}
     stamps = [replace(own, crc32=stamp_of(new), sha256=None) for own, new in zip(index.files, patched, strict=True)]
-    return blanked(replace(index, fields=fields), samples), tuple(stamps)
+    return without_values(replace(index, fields=fields), samples), tuple(stamps)
 
 
 def overwritten(

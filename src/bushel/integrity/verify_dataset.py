@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._discovery.asked import warn_withheld
+from bushel._discovery.caller_fields import warn_withheld
 from bushel._discovery.completeness import manifest_path
 from bushel._index.class_names import Labels, join_labels
 from bushel._reader.key_file import NAME, damage

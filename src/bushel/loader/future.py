@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bushel._runtime.scheduled import Scheduled, parting, scheduled_of
+from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.packed import Packed
 from bushel.loader.state import LoaderState
@@ -36,7 +36,7 @@ def accept_future(state: LoaderState, own: Any) -> LoaderState:
             f"which moves the draws of epoch {state.epoch}: give until={old.samples}"
         )
     drawn = state.epoch * old.samples + consumed
-    if (place := parting(old, replace(order, seed=state.seed), drawn)) is not None:
+    if (place := first_difference(old, replace(order, seed=state.seed), drawn)) is not None:
         raise StateError(
             f"the mixture differs from the state's from sample {place} on, and {drawn} were drawn: its past must stay "
             f"the same. The state has the schedule {_said(old)}, and the loader {_said(order)}"

@@ -21,7 +21,7 @@ from bushel._runtime.threads import Result, Threads
 from bushel.loader.ahead_plan import FIRST_BATCHES, AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File
-from bushel.storage.fetch import asked_ahead
+from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.remotefile import RemoteFile
 
@@ -309,7 +309,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         self._left = None
         seen = set[Hashable]()
         for plan in self._plans:
-            asked = (asked_ahead(files, extents, seen) for files, extents in self._extents_of(plan))
+            asked = (ranges_to_prefetch(files, extents, seen) for files, extents in self._extents_of(plan))
             planned = [one for one in asked if one is not None]
             size = sum(int(np.maximum(extents.length[needed], 0).sum()) for _, extents, needed in planned)
             samples, nbytes = samples + len(plan.samples), nbytes + size

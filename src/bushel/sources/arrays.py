@@ -114,7 +114,7 @@ class _Values:
         return self.values[rows] if isinstance(rows, int | slice) else [self.values[row] for row in rows.tolist()]
 
 
-class _Truths(_Values):
+class _TruthValues(_Values):
     """A list of truth values: in an array of integers they would become 0 and 1."""
 
 
@@ -153,7 +153,7 @@ def _column(name: str, given: Any) -> _Column:
     if isinstance(plain, list) and plain and all(isinstance(value, str) for value in plain):
         return _Values(plain)
     if isinstance(plain, list) and plain and all(isinstance(value, bool) for value in plain):
-        return _Truths(plain)
+        return _TruthValues(plain)
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
     try:
@@ -180,8 +180,8 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
     full = [array for array in arrays if array.size]
     if not full or any(array.dtype.kind not in "biuf" for array in full) or any(not array.ndim for array in arrays):
         raise SpecError(
-            f"the column {name!r} holds {_odd_value(values)}: pass numbers, text, lists of numbers, or an iterable of "
-            "dicts"
+            f"the column {name!r} holds {_unsupported_value(values)}: pass numbers, text, lists of numbers, or an "
+            "iterable of dicts"
         )
     common = np.result_type(*(array.dtype for array in full))
     if common.kind == "f" and (whole := [array for array in full if array.dtype.kind in "iu"]):
@@ -192,7 +192,7 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
     return _Ragged([array.astype(common, copy=False) for array in arrays])
 
 
-def _odd_value(values: Sequence[Any]) -> str:
+def _unsupported_value(values: Sequence[Any]) -> str:
     """Return a description of a value that no array of numbers can hold."""
     for value in values:
         if isinstance(value, int) and value.bit_length() > _WIDEST:
@@ -231,7 +231,7 @@ def _loaded(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
 def _type_of(name: str, array: _Column) -> str:
     if isinstance(array, _Ragged):
         return "array"
-    if isinstance(array, _Truths):
+    if isinstance(array, _TruthValues):
         return "json"
     if not isinstance(array, np.ndarray):
         return "utf8" if isinstance(array, _Values) and isinstance(array[0], str) else "bytes"

@@ -16,7 +16,7 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
 from bushel.storage.names import below
 
-__all__ = ["Fetched", "FileSource", "listed", "named_by_program", "read_file", "relative_to"]
+__all__ = ["Fetched", "FileSource", "listed", "caller_path", "read_file", "relative_to"]
 
 
 class Fetched:
@@ -141,7 +141,7 @@ def relative_to(root: AnyPath, what: str) -> Iterator[None]:
         raise
 
 
-def named_by_program(root: AnyPath, name: str) -> AnyPath:
+def caller_path(root: AnyPath, name: str) -> AnyPath:
     """Return the path of a file that the caller's own program names: relative to a folder, or any path."""
     return as_path(name) if "://" in name else root / name
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from bushel.codecs import codec_of_extension
 from bushel.errors import FormatError, UnsupportedError
 from bushel.sources.base import Names, Sample
-from bushel.sources.fetching import FileSource, named_by_program, read_file
+from bushel.sources.fetching import FileSource, caller_path, read_file
 from bushel.sources.files import walk
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_text
@@ -93,7 +93,7 @@ class Members(FileSource):
         return [self._path(place) for place in places if place.partition(":")[0] not in ("text", "pipe")]
 
     def _path(self, place: str) -> AnyPath:
-        return named_by_program(self._root, place.removeprefix("file:"))
+        return caller_path(self._root, place.removeprefix("file:"))
 
 
 class SampleFolder(Members):

@@ -21,7 +21,7 @@ from typing import Any, cast
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Sample, extend_labels
-from bushel.sources.fetching import FileSource, listed, named_by_program, relative_to
+from bushel.sources.fetching import FileSource, caller_path, listed, relative_to
 from bushel.sources.media import Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
@@ -209,7 +209,7 @@ class Table(FileSource):
         self._file, self._key, self._label = file, key, label
         self._media = media or Image()
         self._found: dict[int, AnyPath] = {}
-        self._place = partial(named_by_program if named is None else listed, self._root)
+        self._place = partial(caller_path if named is None else listed, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
         self._field, kind = self._media.field({self._fill(file, at) for at in range(len(self._rows))})

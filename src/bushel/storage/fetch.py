@@ -27,7 +27,7 @@ from bushel.storage.small_file import SmallFile
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Asked", "Held", "asked_ahead", "asked_of", "fetch", "mapped_extents"]
+__all__ = ["NeededRanges", "Held", "ranges_to_prefetch", "needed_ranges", "fetch", "mapped_extents"]
 
 _WORTH_THREADS = 1 << 20
 """From this number of bytes on, several threads expand: starting them takes as long as expanding some 100 KB."""
@@ -44,7 +44,7 @@ class Held(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NeededRanges:
     """The ranges of real files that a batch needs besides the pieces that are copied from mapped files.
 
     Attributes:
@@ -61,10 +61,10 @@ class Asked:
 
 
 _NONE = np.empty(0, np.int64)
-_NOTHING = Asked(Extents(_NONE.astype(np.int32), _NONE, _NONE), _NONE, _NONE, [])
+_NOTHING = NeededRanges(Extents(_NONE.astype(np.int32), _NONE, _NONE), _NONE, _NONE, [])
 
 
-def asked_of(pieces: Pieces) -> Asked:
+def needed_ranges(pieces: Pieces) -> NeededRanges:
     """Return the extents of real files for these pieces. Pure: no I/O."""
     far_files = np.array([not isinstance(file, MappedFile) for file in pieces.files] + [False], np.bool_)
     far = np.flatnonzero(far_files[np.minimum(pieces.source, len(pieces.files))])
@@ -78,7 +78,7 @@ def asked_of(pieces: Pieces) -> Asked:
         np.concatenate([pieces.offset[far], offset]),
         np.concatenate([pieces.size[far], length]),
     )
-    return Asked(extents, np.concatenate([pieces.row[far], row]), far, blocks)
+    return NeededRanges(extents, np.concatenate([pieces.row[far], row]), far, blocks)
 
 
 def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File], Extents]:
@@ -88,7 +88,7 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
         ExtentError: An extent does not lie in its file.
     """
     pieces = pieces_of(files, extents)
-    asked = asked_of(pieces)
+    asked = needed_ranges(pieces)
     kept = expansion_cache().kept([one.file.name_of(one.block) for one in pieces.packed])
     near = np.array([isinstance(file, MappedFile) for file in pieces.files], np.bool_)
     own = np.flatnonzero(pieces.source < len(pieces.files))
@@ -102,7 +102,7 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
     )
 
 
-def asked_ahead(
+def ranges_to_prefetch(
     files: Sequence[File], extents: Extents, seen: set[Hashable]
 ) -> tuple[list[File], Extents, Bools] | None:
     """Return the real files and extents that reading a batch takes from a `Held`.
@@ -120,7 +120,7 @@ def asked_ahead(
         pieces = pieces_of(files, extents)
     except (ExtentError, OSError, ValueError):
         return None
-    asked = asked_of(pieces)
+    asked = needed_ranges(pieces)
     names = [pieces.packed[number].file.name_of(pieces.packed[number].block) for number in asked.blocks]
     needed = np.ones(len(asked.extents), np.bool_)
     kept = expansion_cache().kept(names)
@@ -140,7 +140,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
         ExtentError: A file has shrunk, or a block cannot be expanded; `row` is the number of the first such extent of
             the batch.
     """
-    asked = asked_of(pieces)
+    asked = needed_ranges(pieces)
     if not (pieces.packed or len(asked.pieces)):
         return {}, []
     cache = expansion_cache()
@@ -161,7 +161,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     return dict(zip(asked.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
-def _read(files: Sequence[File], asked: Asked, needed: Bools, held: Held | None) -> list[Buffer | None]:
+def _read(files: Sequence[File], asked: NeededRanges, needed: Bools, held: Held | None) -> list[Buffer | None]:
     """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
     keep_freed_memory()
     extents = asked.extents

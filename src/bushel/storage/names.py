@@ -17,7 +17,7 @@ from typing import TypeVar
 from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
-__all__ = ["below", "drop_tree", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
+__all__ = ["below", "try_remove_tree", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
 
 _SIDECARS = ".bushel"
 _FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
@@ -118,10 +118,10 @@ def remove_tree(folder: Path) -> None:
         OSError: The folder lies in a `.bushel` that is a symbolic link.
     """
     refuse_link(folder)
-    drop_tree(folder)
+    try_remove_tree(folder)
 
 
-def drop_tree(folder: Path) -> None:
+def try_remove_tree(folder: Path) -> None:
     """Remove a folder with its contents, as far as possible. Files that cannot be removed stay, without an error."""
     import shutil  # which imports the modules of all kinds of archives
 

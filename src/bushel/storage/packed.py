@@ -35,10 +35,10 @@ def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
     """
     if kind in ("gz", "zstd"):
         from bushel.storage.restart import compressed_blocks
-        from bushel.storage.zstd_frames import begins_zstd
+        from bushel.storage.zstd_frames import is_zstd
 
         head = file.read(0, min(file.size, 4))
-        if not (begins_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):
+        if not (is_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):
             raise FormatError(f"expected data compressed by {kind}, found {head!r}", file=file.path, hint=_HINT)
         blocks = compressed_blocks(file)
     elif kind == "snappy":

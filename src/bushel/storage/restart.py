@@ -17,7 +17,7 @@ from bushel.filters.deflate import deflate_side
 from bushel.kernels import Inflater, crc32
 from bushel.storage.base import File
 from bushel.storage.blocks import Blocks, Side
-from bushel.storage.zstd_frames import begins_zstd, zstd_blocks
+from bushel.storage.zstd_frames import is_zstd, zstd_blocks
 
 __all__ = ["SPACING", "compressed_blocks", "zlib_blocks"]
 
@@ -50,7 +50,7 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     head = file.read(0, min(file.size, 6))
     if head.startswith(_GZIP):
         return _gzip_blocks(file, spacing)
-    if begins_zstd(head):
+    if is_zstd(head):
         return zstd_blocks(file)
     kind = next((name for magic, name in _OTHERS.items() if head.startswith(magic)), "something else than gzip or zstd")
     raise UnsupportedError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from bushel.errors import naming, noted_in
 from bushel.storage.base import AnyPath
 from bushel.storage.claims import Claim
-from bushel.storage.names import below, drop_tree, inside
+from bushel.storage.names import below, inside, try_remove_tree
 from bushel.storage.sink import Sink
 from bushel.storage.whole import make_folder, place_file, remove, sync_folder
 from bushel.storage.workplaces import make_staging_folder, make_workplace, remove_empty, workplace
@@ -255,7 +255,7 @@ class Staging:
         if self._temporary is None and not self.local:  # a rename: a part of it would look like an unfinished shard
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
             os.rename(self.place, done)
-        drop_tree(done)
+        try_remove_tree(done)
         if self.local:
             remove_empty(self.place.parent, self.place.parent.parent)
         if self._claim is not None:

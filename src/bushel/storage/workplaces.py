@@ -11,7 +11,7 @@ from pathlib import Path
 from bushel.errors import UnsupportedError
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
-from bushel.storage.names import drop_tree, refuse_link
+from bushel.storage.names import refuse_link, try_remove_tree
 
 __all__ = ["leave_workplace", "make_staging_folder", "make_workplace", "remove_empty", "remove_staged", "workplace"]
 
@@ -57,7 +57,7 @@ def leave_workplace(root: AnyPath) -> None:
     """Remove the workplace of a remote dataset, if it is empty."""
     if not isinstance(root, Path) and (folder := workplace(root)) is not None:
         for done in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
-            drop_tree(done)
+            try_remove_tree(done)
         remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
 

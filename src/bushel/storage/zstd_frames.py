@@ -17,7 +17,7 @@ from bushel.kernels import MappedFile
 from bushel.storage.base import File
 from bushel.storage.blocks import Blocks
 
-__all__ = ["begins_zstd", "frames_between", "zstd_blocks"]
+__all__ = ["is_zstd", "frames_between", "zstd_blocks"]
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
@@ -27,7 +27,7 @@ _REQUEST = 1 << 23
 _HINT = "test it with `zstd -t`, and fetch or write it again"
 
 
-def begins_zstd(head: bytes) -> bool:
+def is_zstd(head: bytes) -> bool:
     """Return whether a file begins with a frame, given its first four bytes."""
     return head[:4] == _ZSTD or (head[:1] != b"" and head[0] & 0xF0 == 0x50 and head[1:4] == _SKIPPABLE)
 
@@ -137,7 +137,7 @@ class _Headers:
 def _frame(file: _Headers, at: int) -> tuple[int, int]:
     """Return the end of a frame and the size that it expands to, 0 if it is skipped."""
     head = file.read(at, min(18, file.size - at))
-    if len(head) >= 8 and head[:4] != _ZSTD and begins_zstd(head):
+    if len(head) >= 8 and head[:4] != _ZSTD and is_zstd(head):
         end = at + 8 + int.from_bytes(head[4:8], "little")
         if end > file.size:
             raise _damaged(file, at, "a skippable frame is truncated")

@@ -16,7 +16,7 @@ from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
 from bushel.viewer.site import Handler, Pages, as_json_answer
 
-__all__ = ["Asked", "Bin", "ColumnPages", "Histogram", "bins_of", "condition_name", "histogram_of"]
+__all__ = ["HistogramRequest", "Bin", "ColumnPages", "Histogram", "bins_of", "condition_name", "histogram_of"]
 
 _CLASSES = 100
 """Largest number of different whole numbers that count as classes without names and with gaps."""
@@ -60,7 +60,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HistogramRequest:
     """The parameters of a histogram.
 
     Attributes:
@@ -106,7 +106,11 @@ def _text(value: str) -> str:
 
 
 def histogram_of(
-    column: str, values: npt.NDArray[Any], missing: Bools | None, selected: Any, asked: Asked = Asked()
+    column: str,
+    values: npt.NDArray[Any],
+    missing: Bools | None,
+    selected: Any,
+    asked: HistogramRequest = HistogramRequest(),
 ) -> Histogram:
     """Return the histogram of a column.
 
@@ -155,7 +159,7 @@ def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, 
 
 
 def _of_classes(
-    name: str, known: tuple[npt.NDArray[Any], I64], own: npt.NDArray[Any], lost: int, asked: Asked
+    name: str, known: tuple[npt.NDArray[Any], I64], own: npt.NDArray[Any], lost: int, asked: HistogramRequest
 ) -> Histogram:
     counted = dict(zip(*(part.tolist() for part in _counted(own)), strict=True))
     unique = Counter(asked.labels)
@@ -288,7 +292,7 @@ class ColumnPages(Pages):
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
         selection = select(self._site.shelf, shown, Query.of(parameters))
         values, missing = self._site.shelf.column(shown, name)
-        asked = Asked(
+        asked = HistogramRequest(
             labels=shown.labels.get(name, ()),
             size=name not in shown.dataset.spec and _is_size(name),
             logarithmic=parameters.get("scale") == "log",

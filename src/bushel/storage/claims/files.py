@@ -96,11 +96,11 @@ def take_file(path: Path, holder: Holder) -> FileClaim | Holder | None:
                 data = data[os.write(handle, data) :]
             now = os.fstat(handle).st_mtime
         give_up = time.monotonic() + _PATIENCE
-        while not (claimed := _appear(own, path, handle)):
+        while not (claimed := _create_by_link(own, path, handle)):
             with _opened(path) as other:
                 if other is None:  # released meanwhile
                     continue
-                there = _judge(other, now)
+                there = _state_of(other, now)
                 if there == "held" or time.monotonic() > give_up:
                     return other.holder
                 if there == "passing":
@@ -129,7 +129,7 @@ def held_by(path: Path, now: float) -> Holder | None:
                 if other.locked is not False and now - other.renewed > LEASE_SECONDS:
                     path.unlink(missing_ok=True)
                 return None
-            there = _judge(other, now)
+            there = _state_of(other, now)
             if there != "passing" or time.monotonic() > give_up:
                 return None if there == "gone" else other.holder
         time.sleep(_PAUSE)
@@ -167,7 +167,7 @@ def _opened(path: Path) -> Iterator[_Other | None]:
         os.close(handle)
 
 
-def _judge(other: _Other, now: float) -> str:
+def _state_of(other: _Other, now: float) -> str:
     """Return `held`, `gone`, or `passing` if another process looks at the claim of a process that has ended."""
     if other.locked is False:
         if other.holder is None or _gone(other, 0.0):
@@ -194,7 +194,7 @@ def _lock(handle: int) -> bool | None:
     return True
 
 
-def _appear(own: Path, path: Path, handle: int) -> bool:
+def _create_by_link(own: Path, path: Path, handle: int) -> bool:
     """Give a complete file the name of the claim. Return False if the name exists."""
     try:
         os.link(own, path)
@@ -203,11 +203,11 @@ def _appear(own: Path, path: Path, handle: int) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        return _appear_without_links(own, path, handle)
+        return _create_by_reservation(own, path, handle)
     return True
 
 
-def _appear_without_links(own: Path, path: Path, handle: int) -> bool:
+def _create_by_reservation(own: Path, path: Path, handle: int) -> bool:
     """Do the same in a file system without hard links: reserve the name, and rename the file over the reservation."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))

@@ -1,6 +1,6 @@
 """Options of the caller of `bushel.open` for tables: types and names of fields, and treatment of a missing index.
 
-Every table that is used for reading passes through `Asked.table`. Only the caller can name types that run code.
+Every table that is used for reading passes through `CallerFields.table`. Only the caller can name types that run code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec
 
-__all__ = ["AS_FILES_SAY", "POLICIES", "Asked", "IndexPolicy", "checked_spec", "renamed", "warn_withheld"]
+__all__ = ["NO_CALLER_FIELDS", "POLICIES", "CallerFields", "IndexPolicy", "checked_spec", "renamed", "warn_withheld"]
 
 IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
@@ -29,7 +29,7 @@ keep it in memory only (`memory`); or refuse (`require`)."""
 POLICIES = get_args(IndexPolicy)
 
 
-class Asked(Struct, frozen=True):
+class CallerFields(Struct, frozen=True):
     """The types and names of fields that the caller of `bushel.open` gives.
 
     Attributes:
@@ -115,7 +115,7 @@ def _stored_codec(container: str, field: Field) -> str:
         return field.codec
 
 
-AS_FILES_SAY = Asked()
+NO_CALLER_FIELDS = CallerFields()
 """The declaration of a caller that names no types."""
 
 
