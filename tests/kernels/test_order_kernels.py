@@ -165,6 +165,40 @@ def test_draws_by_weight_stay_inside_with_a_wrong_guide() -> None:
     )
 
 
+@given(
+    sets=st.lists(st.tuples(st.integers(-(2**60), 2**60 - 1), *[st.integers(0, 2**52)] * 2), min_size=1, max_size=20),
+    ramp=st.integers(0, 2**36),
+    draws=st.sets(st.integers(0, 3000), max_size=20),
+)
+def test_even_draws_are_from_the_sets_whatever_their_weights(
+    sets: list[tuple[int, int, int]], ramp: int, draws: set[int]
+) -> None:
+    starts, firsts, lasts = (np.array([own[place] for own in sets], np.int64) for place in range(3))
+    ascending, none = np.array(sorted(draws), np.int64), np.zeros(len(sets), np.int64)
+    found, numbers, after, drawn = kernels.even_draws(ascending, starts, firsts, lasts, ramp, 0, none)
+    assert ((found >= 0) & (found < len(sets))).all()
+    assert len(numbers) == len(ascending)
+    assert after == max(draws, default=-1) + 1
+    assert len(drawn) == len(sets)
+
+
+def test_even_draws_refuse_what_is_out_of_range() -> None:
+    one, zero, whole = np.ones(1, np.int64), np.zeros(1, np.int64), np.array([2**52])
+    for draws in (-one, np.array([3, 3]), np.array([4, 3]), np.array([2**48])):
+        with pytest.raises(IndexError, match="draws: expected ascending numbers from next to 2"):
+            kernels.even_draws(draws, zero, whole, whole, 0, 0, zero)
+    with pytest.raises(IndexError, match="draws: expected ascending"):
+        kernels.even_draws(one, zero, whole, whole, 0, 2, zero)
+    for wrong in ((zero, whole, -one, zero), (zero, whole + 1, whole, zero), (zero, whole, whole, -one)):
+        with pytest.raises(ValueError, match="a number is out of range"):
+            kernels.even_draws(one, *wrong[:3], 0, 0, wrong[3])
+    for lacking in ((zero[:0],) * 4, (zero, whole, whole, zero[:0]), (np.zeros(2049, np.int64),) * 4):
+        with pytest.raises(ValueError, match="expected one of each"):
+            kernels.even_draws(one, *lacking[:3], 0, 0, lacking[3])
+    with pytest.raises(ValueError, match="ramp: expected"):
+        kernels.even_draws(one, zero, whole, whole, 2**36 + 1, 0, zero)
+
+
 def test_draws_refuse_what_is_out_of_range() -> None:
     one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
     for shares in (zero, one[:0], np.array([2**48, 1])):

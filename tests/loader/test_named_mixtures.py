@@ -150,6 +150,9 @@ def test_resume_with_the_same_past(sets: dict[str, bushel.Dataset]) -> None:
         bushel.Loader(bushel.mix(sets, **{**before, "until": 121}), 8).load_state_dict(later)
     with pytest.raises(StateError, match="another dataset"):
         bushel.Loader(bushel.mix({**sets, "news": sets["web"]}, **before), 8).load_state_dict(state)
+    first = str(state["version"]).removesuffix("2") + "1"  # of the mixtures before the first release
+    with pytest.raises(StateError, match="but this loader has 'scheduled"):
+        bushel.Loader(bushel.mix(sets, **before), 8).load_state_dict({**state, "version": first})
     with pytest.raises(StateError, match="the order 'exact/1'"):
         bushel.Loader(bushel.mix(sets, **before), 8).load_state_dict({**state, "version": "exact/1"})
 

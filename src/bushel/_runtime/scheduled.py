@@ -1,22 +1,22 @@
 """The order of a mixture with a schedule: weights that change with the number of samples drawn.
 
-Draws are divided into blocks. Within a block, the sets alternate so evenly that each set has its share at every place,
-to within one draw. Therefore shares are exact at every point, also where they change, and the draws before a change do
-not depend on it. `docs/order.md` specifies the order. Nothing here does I/O.
+Sets follow each other so evenly that at every draw, each set has its share to within one draw; where weights change,
+what was drawn before does not depend on it. `docs/order.md` specifies the order. Nothing here does I/O.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, U32
+from bushel._runtime.arrays import I64, U32
 from bushel._runtime.order import (
     ORDER_VERSION,
     PART,
@@ -29,103 +29,34 @@ from bushel._runtime.order import (
 )
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
-__all__ = [
-    "BLOCK",
-    "Point",
-    "SampleOrder",
-    "Scheduled",
-    "evenly",
-    "look_up",
-    "first_difference",
-    "scheduled_of",
-    "share_block",
-]
+__all__ = ["ONE", "Point", "SampleOrder", "Scheduled", "look_up", "first_difference", "parts_of", "scheduled_of"]
 
 
-BLOCK = 4096
-"""Number of draws of a block."""
+ONE = 1 << 52
+"""A draw, in the units of shares."""
 
-_MOST_BLOCKS = 1 << 24  # of a ramp, whose shares are kept: 8 bytes for each and each set
-_NEVER = 1 << 62
+_VERSION = 2
+_LEAST = 1 << 32
+_LONGEST_RAMP = 1 << 36
+_MOST_SETS = 1 << 11  # so that the largest part can give the smallest ones what they lack
+_FEWEST, _MOST = 1 << 12, 1 << 16  # draws that are searched together
 
 Point = tuple[int, tuple[float, ...]]
 """A number of draws, and the weights of the sets from there on."""
 
 
-def share_block(weights: F64, block: int = BLOCK) -> I64:
-    """Divide blocks by weight into whole numbers, each within 1 of its exact share, and 0 for the weight 0.
-
-    Args:
-        weights: float64[blocks, sets], 0 or more, one of each block above 0.
-        block: The sum of the shares of a block.
-
-    Returns:
-        int64[blocks, sets].
-    """
-    exact = weights / weights.sum(axis=1, keepdims=True) * block
-    shares: I64 = np.floor(exact).astype(np.int64)
-    order = np.argsort(shares - exact, axis=1, kind="stable")  # the largest rest first
-    ranks = np.argsort(order, axis=1, kind="stable")
-    shares += ranks < (block - shares.sum(axis=1, keepdims=True))
-    return shares
+def parts_of(weights: Sequence[float]) -> I64:
+    """Return the part of each weight in their sum, in units of 2**-52; at least 2**-20, unless the weight is 0."""
+    own = np.array(weights, np.float64)
+    if not (0 < sum(weights) < np.inf and (own >= 0).all()):
+        raise ValueError(f"weights {weights}: expected finite weights from 0, with a finite sum above 0")
+    parts: I64 = np.floor(own / sum(weights) * ONE).astype(np.int64)
+    parts[(own > 0) & (parts < _LEAST)] = _LEAST
+    parts[np.argmax(parts)] += ONE - parts.sum()  # what rounding left is for the first of the largest
+    return parts
 
 
-@lru_cache(maxsize=64)
-def evenly(shares: tuple[int, ...], slopes: tuple[float, ...] = ()) -> tuple[I64, I64]:
-    """Return the sets of a block in their order, so that each has its share at every place to within one draw.
-
-    After t draws of a block of B, set i has been drawn `shares[i]` t / B times, or at most 1 - 1 / (2k - 2) more or
-    less, where k is the number of sets with a share (Tijdeman, The chairman assignment problem, 1980).
-
-    Args:
-        shares: The draws of each set.
-        slopes: How much the weight of each set grows with each draw, if weights change within the block.
-
-    Returns:
-        int64[draws], the set of each draw; and int64[draws], the number of earlier draws from that set.
-    """
-    if any(slopes):
-        return _evenly_on_ramp(shares, slopes)
-    block, sets = sum(shares), [number for number, share in enumerate(shares) if share]
-    found, before = np.empty(block, np.int64), np.empty(block, np.int64)
-    if len(sets) == 1:
-        found[:], before[:] = sets[0], np.arange(block)
-        return found, before
-    drawn, parts = dict.fromkeys(sets, 0), 2 * len(sets) - 2
-    for draw in range(block):
-        best, least, of = -1, 0, 1
-        for number in sets:
-            share = shares[number]
-            lag = parts * (share * (draw + 1) - block * drawn[number])
-            if lag < block:
-                continue  # it is too early for another draw from this set
-            left = (parts - 1) * block - lag  # as long as it may wait, in proportion to its share
-            if best < 0 or left * of < least * share:
-                best, least, of = number, left, share
-        found[draw], before[draw] = best, drawn[best]
-        drawn[best] += 1
-    return found, before
-
-
-def _evenly_on_ramp(shares: tuple[int, ...], slopes: tuple[float, ...]) -> tuple[I64, I64]:
-    """Return the sets of a block on a ramp: each draw is from the set that lacks most of its share."""
-    block, own = sum(shares), np.array(shares, np.int64)
-    places = np.arange(1, block + 1, dtype=np.float64)[:, None]
-    due = own * places / block + np.array(slopes, np.float64) * (places * places - block * places) / 2
-    found, before = np.empty(block, np.int64), np.empty(block, np.int64)
-    drawn, rows = [0] * len(shares), due.tolist()
-    for draw, row in enumerate(rows):
-        best, most = -1, 0.0
-        for number, share in enumerate(shares):
-            lag = row[number] - drawn[number]
-            if drawn[number] < share and (best < 0 or lag > most):
-                best, most = number, lag
-        found[draw], before[draw] = best, drawn[best]
-        drawn[best] += 1
-    return found, before
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Segment:
     """Draws between two points of a schedule.
 
@@ -135,9 +66,10 @@ class _Segment:
         first: The weights at the start.
         last: The weights at the end; the same as at the start without a ramp.
         before: int64[sets], the draws from each set before the segment.
-        shares: int64[blocks, sets], the shares of each block; of one block if all are equal.
-        sums: int64[blocks + 1, sets], the draws from each set before each block; of one block if all are equal.
-        slopes: How much the weight of each set grows with each draw.
+        due: The share of each set in the draws before the segment, in units of 2**-52 draw.
+        sets: int64[drawn], the sets that are drawn in the segment.
+        shares: For each of these, what it is behind its share at the start, and its weights at the start and the end.
+        ramp: Number of draws from the first weights to the last ones; 0 if they are the same.
     """
 
     start: int
@@ -145,47 +77,76 @@ class _Segment:
     first: tuple[float, ...]
     last: tuple[float, ...]
     before: I64
-    shares: I64
-    sums: I64
-    slopes: tuple[float, ...]
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks, with one that the end of the segment cuts."""
-        return -(-(self.stop - self.start) // BLOCK)
-
-    def sets(self, block: int) -> tuple[I64, I64]:
-        """Return the sets of a block, as `evenly`."""
-        return evenly(tuple(self.shares[min(block, len(self.shares) - 1)].tolist()), self.slopes)
+    due: tuple[int, ...]
+    sets: I64
+    shares: tuple[I64, I64, I64]
+    ramp: int
+    _latest: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
 
     def sets_of(self, draws: I64) -> tuple[I64, I64]:
         """Return the set of each draw of the segment, and the number of earlier draws from that set."""
-        blocks, places = np.divmod(draws - self.start, BLOCK)
-        if len(self.shares) == 1:
-            own, before = self.sets(0)
-            sets = own[places]
-            return sets, self.before[sets] + self.shares[0][sets] * blocks + before[places]
-        sets, numbers = np.empty_like(draws), np.empty_like(draws)
-        ends = np.append(np.flatnonzero(np.diff(blocks)) + 1, len(blocks)).tolist() if len(blocks) else []
-        for start, end in zip([0, *ends], ends, strict=False):  # draws of one block
-            block = int(blocks[start])
-            own, before = self.sets(block)
-            sets[start:end] = mine = own[places[start:end]]
-            numbers[start:end] = self.drawn(block)[mine] + before[places[start:end]]
-        return sets, numbers
+        if not len(draws):
+            return draws.copy(), draws.copy()
+        inside, places = draws - self.start, None
+        if len(inside) > 1 and not (inside[1:] > inside[:-1]).all():
+            inside, places = np.unique(inside, return_inverse=True)
+        own, numbers, _ = self._drawn(inside)
+        if places is not None:
+            own, numbers = own[places], numbers[places]
+        sets = self.sets[own]
+        return sets, self.before[sets] + numbers
 
-    def drawn(self, block: int) -> I64:
-        """Return int64[sets], the draws from each set before a block, from the start of the schedule."""
-        inside: I64 = self.sums[block] if len(self.shares) > 1 else self.shares[0] * block
-        return self.before + inside
+    def _drawn(self, inside: I64) -> tuple[I64, I64, I64]:
+        """Return the sets of ascending draws, the numbers of earlier ones, and int64[drawn]: the draws after them."""
+        known = next((own for own in self._latest if own[0] <= inside[0]), (0, np.zeros(len(self.sets), np.int64)))
+        sets, numbers, after, drawn = kernels.even_draws(inside, *self.shares, self.ramp, *known)
+        self._latest[:] = [(after, drawn)]
+        return sets, numbers, drawn
 
     def drawn_until(self, draw: int) -> I64:
-        """Return int64[sets], the draws from each set before a draw of the segment."""
-        block, inside = divmod(draw - self.start, BLOCK)
-        if not inside:
-            return self.drawn(block)
-        sets, _ = self.sets(block)
-        return self.drawn(block) + np.bincount(sets[:inside], minlength=len(self.before))
+        """Return int64[sets], the draws from each set before a draw of the segment, from the start of the schedule."""
+        found = self.before.copy()
+        if draw > self.start:
+            found[self.sets] += self._drawn(np.array([draw - 1 - self.start], np.int64))[2]
+        return found
+
+    def draw_of(self, number: int, earlier: int) -> int | None:
+        """Return the draw of the segment from a set that comes after `earlier` others from it; None if it is later."""
+        if int(self.drawn_until(self.stop)[number]) <= earlier:
+            return None
+        draws = range(self.start, self.stop)
+        low = self.start + bisect_left(draws, (earlier - 1) * ONE, key=partial(self.due_until, number))
+        many = _FEWEST
+        while low > self.start and int(self.drawn_until(low)[number]) > earlier:
+            low, many = max(self.start, low - many), 2 * many
+        while True:
+            sets, numbers = self.sets_of(np.arange(low, min(low + many, self.stop), dtype=np.int64))
+            if len(place := np.flatnonzero((sets == number) & (numbers == earlier))):
+                return low + int(place[0])
+            low, many = low + many, min(2 * many, _MOST)
+
+    def due_until(self, number: int, draw: int) -> int:
+        """Return the share of a set in the draws before a draw of the segment, in units of 2**-52 draw."""
+        [place] = np.flatnonzero(self.sets == number).tolist() or [None]
+        if place is None:
+            return self.due[number]
+        first, last = (int(own[place]) for own in self.shares[1:])
+        inside = min(draw - self.start, self.ramp)
+        on_ramp = inside * (first * (2 * self.ramp - inside) + last * inside) // (2 * self.ramp) if self.ramp else 0
+        return self.due[number] + on_ramp + (draw - self.start - inside) * last
+
+
+def _segment(piece: _Piece, before: I64, due: tuple[int, ...]) -> _Segment:
+    """Return a segment, before which the sets were drawn `before` times, and should have been `due` * 2**-52 times."""
+    start, stop, first, last = piece
+    firsts, lasts = parts_of(first), parts_of(last)
+    sets = np.flatnonzero((firsts > 0) | (lasts > 0))
+    behind = [due[number] - int(before[number]) * ONE for number in sets.tolist()]
+    # what the other sets are behind or ahead is divided equally
+    each, rest = divmod(-sum(behind), len(behind))
+    starts = np.array([own + each + (number < rest) for number, own in enumerate(behind)], np.int64)
+    ramp = 0 if first == last else stop - start
+    return _Segment(start, stop, first, last, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,23 +173,18 @@ class Scheduled:
 
     def __post_init__(self) -> None:
         check_order(self.samples, self.seed)
-        for start, stop, first, last in _pieces(self.points, ramp=self.ramp):
-            before = self._segments[-1].drawn_until(start) if self._segments else np.zeros(len(self.sources), np.int64)
-            blocks = 1 if first == last else -(-(stop - start) // BLOCK)
-            if blocks > _MOST_BLOCKS:
+        if len(self.sources) > _MOST_SETS:
+            raise ValueError(f"a mixture of {len(self.sources)} datasets: expected at most {_MOST_SETS}")
+        before, due = np.zeros(len(self.sources), np.int64), (0,) * len(self.sources)
+        for piece in _pieces(self.points, ramp=self.ramp):
+            start, stop, first, last = piece
+            if first != last and stop - start > _LONGEST_RAMP:
                 raise ValueError(f"a ramp of {stop - start} samples: expected at most 2**36")
-            low, high = (np.array(own, np.float64) / sum(own) for own in (first, last))
-            if first == last:
-                shares = share_block(low[None])
-            else:  # the last block has the rest of the ramp
-                starts = np.arange(blocks, dtype=np.float64) * BLOCK
-                sizes = np.minimum(stop - start - starts, BLOCK)
-                own = low + (high - low) * ((starts + sizes / 2) / (stop - start))[:, None]
-                shares = np.concatenate([share_block(own[:-1]), share_block(own[-1:], int(sizes[-1]))])
-            sums = np.zeros((blocks + 1, len(first)), np.int64)
-            np.cumsum(shares, axis=0, out=sums[1:])
-            slopes = tuple(((high - low) / (stop - start)).tolist())
-            self._segments.append(_Segment(start, stop, first, last, before, shares, sums, slopes))
+            if self._segments:
+                latest = self._segments[-1]
+                before = latest.drawn_until(start)
+                due = tuple(latest.due_until(number, start) for number in range(len(self.sources)))
+            self._segments.append(_segment(piece, before, due))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -238,7 +194,7 @@ class Scheduled:
     @property
     def version(self) -> str:
         """Kind, parameters and version. A loader refuses a saved state whose past differs."""
-        return f"scheduled({json.dumps(self._described(), separators=(',', ':'))})/{ORDER_VERSION}"
+        return f"scheduled({json.dumps(self._described(), separators=(',', ':'))})/{_VERSION}"
 
     def _described(self) -> dict[str, Any]:
         sources = [one if isinstance(one, int) else {**one._described(), "seed": one.seed} for one in self.sources]
@@ -275,19 +231,9 @@ class Scheduled:
         return sets, numbers
 
     def draw_of(self, number: int, earlier: int) -> int | None:
-        """Return the draw from a set that comes after `earlier` others from it; None if that is not within 2**48."""
-        for segment in self._segments:
-            if int(segment.drawn_until(segment.stop)[number]) <= earlier:
-                continue
-            low, high = 0, segment.blocks - 1  # the last block before which at most `earlier` are drawn
-            while low < high:
-                middle = (low + high + 1) // 2
-                low, high = (middle, high) if int(segment.drawn(middle)[number]) <= earlier else (low, middle - 1)
-            sets, before = segment.sets(low)
-            wanted = earlier - int(segment.drawn(low)[number])
-            place = np.flatnonzero((sets == number) & (before == wanted))
-            return segment.start + low * BLOCK + int(place[0])
-        return None
+        """Return the draw from a set that comes after `earlier` others from it; None if there is none before 2**48."""
+        found = (segment.draw_of(number, earlier) for segment in self._segments)
+        return next((draw for draw in found if draw is not None), None)
 
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""
@@ -353,11 +299,11 @@ def _pieces(
 
 def scheduled_of(version: str, seed: int) -> Scheduled | None:
     """Return the order that a version names; None if it is of another kind."""
-    if not version.startswith("scheduled(") or not version.endswith(f")/{ORDER_VERSION}"):
+    if not version.startswith("scheduled(") or not version.endswith(f")/{_VERSION}"):
         return None
     try:
         return _parsed(json.loads(version[len("scheduled(") : version.rindex(")/")]), seed)
-    except (ValueError, TypeError, KeyError, IndexError):
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError):
         return None  # damaged: refused as any other version
 
 

@@ -130,6 +130,38 @@ def draw_samples(
         TypeError: An array has another dtype or shape.
     """
 
+def even_draws(
+    draws: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    lasts: NDArray[np.int64],
+    ramp: int,
+    next: int,
+    drawn: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, NDArray[np.int64]]:
+    """Return the sets of draws of a segment of the order `scheduled` of docs/order.md.
+
+    Draws far from each other are found without all that are between them: the time depends on the smallest weight.
+
+    Args:
+        draws: int64[n], draws of the segment, each above the one before it; from ``next`` to 2**48 - 1.
+        starts: int64[sets], what each set is behind its share at the start of the segment, in units of 2**-52 draw.
+        firsts: int64[sets], its weight at the start, 0 to 2**52; the sum of all is 2**52.
+        lasts: int64[sets], its weight at the end of the ramp.
+        ramp: Number of draws of the ramp, after which weights stay as they are; 0 to 2**36.
+        next: The draw before which ``drawn`` is known.
+        drawn: int64[sets], the draws of the segment from each set before it.
+
+    Returns:
+        int64[n], the set of each draw; int64[n], the number of earlier draws of the segment from that set; the number
+        of the draw after the last one; and int64[sets], the draws from each set before it.
+
+    Raises:
+        IndexError: A draw is out of range.
+        ValueError: Another argument is out of range, or lengths differ.
+        TypeError: An array has another dtype or shape.
+    """
+
 def guide_sums(sums: NDArray[np.float64], buckets: int) -> NDArray[np.int64]:
     """Return, for equal parts of the range from 0 to the last sum, the first sum that is in the part or after it.
 

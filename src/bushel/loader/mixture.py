@@ -21,7 +21,7 @@ Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
 
 BLOCK = 4096
-"""Number of draws within which each dataset has its share to within one sample."""
+"""Number of draws of a block of a mixture without names, in which each dataset has its share to within one sample."""
 
 
 class Source(Struct, frozen=True):
@@ -90,7 +90,7 @@ def mix(
     seed: int = 0,
     until: Until = "first",
 ) -> Mixture:
-    """Mix datasets by weight, so that in every 4096 samples each has its share to within one sample.
+    """Mix datasets by weight. With names, each has its share to within one sample at every point.
 
     Each dataset is read in a random order, pass after pass, another for each pass. The order is a pure function of
     (seed, epoch, position), so a loader over a mixture resumes like any other. With names, samples have their name
@@ -98,7 +98,8 @@ def mix(
 
     Args:
         datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of datasets to weights.
-            Weights need not add up to 1. Without names they are above 0, and a share is at least 1/4096.
+            Weights need not add up to 1. Without names they are above 0, a share is at least 1/4096, and every block of
+            4096 samples has the shares.
         weights: Name to weight, 0 or more, of every dataset.
         schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the weights from there
             on, such as `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has the

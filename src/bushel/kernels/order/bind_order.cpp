@@ -1,10 +1,12 @@
 // Python bindings: the permutations of orders, draws from sets and by weight, and the rows of packs.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 
 #include "common/python.hpp"
 #include "order/draws.hpp"
+#include "order/even_draws.hpp"
 #include "order/first_fit.hpp"
 #include "order/permutation.hpp"
 #include "order/shuffle.hpp"
@@ -169,6 +171,45 @@ nb::object draw_samples_of(nb::handle sets, nb::handle numbers, nb::handle sizes
     return owned_array(samples.release(), set.size());
 }
 
+nb::object even_draws_of(nb::handle draws, nb::handle starts, nb::handle firsts, nb::handle lasts, std::int64_t ramp,
+                         std::int64_t next, nb::handle drawn) {
+    const auto given = array_argument<const std::int64_t>(draws, "draws");
+    const auto start = array_argument<const std::int64_t>(starts, "starts");
+    const auto first = array_argument<const std::int64_t>(firsts, "firsts");
+    const auto last = array_argument<const std::int64_t>(lasts, "lasts");
+    const auto before = array_argument<const std::int64_t>(drawn, "drawn");
+    constexpr std::int64_t most = Permutation::limit, far = std::int64_t{1} << 60;
+    const std::size_t sets = start.size();
+    if (!sets || sets > EvenDraws::most_sets || first.size() != sets || last.size() != sets || before.size() != sets)
+        throw nb::value_error("starts, firsts, lasts, drawn: expected one of each for 1 to 2048 sets");
+    if (ramp < 0 || ramp > std::int64_t{1} << 36) throw nb::value_error("ramp: expected 0 to 2**36");
+    if (!within(start, -far, far) || !within(first, 0, Share::one + 1) || !within(last, 0, Share::one + 1) ||
+        !within(before, 0, most + 1))
+        throw nb::value_error("starts, firsts, lasts, drawn: a number is out of range");
+    const std::int64_t *const end = given.data() + given.size();
+    const bool ascend = std::adjacent_find(given.data(), end, std::greater_equal<>()) == end;
+    if (next < 0 || !ascend || !within(given, next, most))
+        throw nb::index_error("draws: expected ascending numbers from next to 2**48 - 1");
+    std::unique_ptr<std::int64_t[]> set(new std::int64_t[given.size()]), number(new std::int64_t[given.size()]),
+        after(new std::int64_t[sets]);
+    std::int64_t at = 0;
+    {
+        const nb::gil_scoped_release unlocked;
+        std::vector<Share> shares(sets);
+        for (std::size_t i = 0; i < sets; ++i) shares[i] = {start.data()[i], first.data()[i], last.data()[i], ramp};
+        EvenDraws own(std::move(shares), next, before.data());
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const auto found = own.draw(given.data()[i]);
+            set[i] = static_cast<std::int64_t>(found.first);
+            number[i] = found.second;
+        }
+        std::copy(own.drawn().begin(), own.drawn().end(), after.get());
+        at = own.next();
+    }
+    return nb::make_tuple(owned_array(set.release(), given.size()), owned_array(number.release(), given.size()), at,
+                          owned_array(after.release(), sets));
+}
+
 nb::object guide_of_sums(nb::handle sums, std::int64_t buckets) {
     const auto given = array_argument<const double>(sums, "sums");
     if (!given.size() || !(given.data()[given.size() - 1] > 0))
@@ -229,6 +270,8 @@ void bind_order(nb::module_ &module) {
     module.def("mixed_draws", &mixed_draws_of, nb::arg("draws"), nb::arg("shares"), nb::arg("state"));
     module.def("draw_samples", &draw_samples_of, nb::arg("sets"), nb::arg("numbers"), nb::arg("sizes"),
                nb::arg("state"), nb::arg("seed"));
+    module.def("even_draws", &even_draws_of, nb::arg("draws"), nb::arg("starts"), nb::arg("firsts"), nb::arg("lasts"),
+               nb::arg("ramp"), nb::arg("next"), nb::arg("drawn"));
     module.def("guide_sums", &guide_of_sums, nb::arg("sums"), nb::arg("buckets"));
     module.def("draw_by_weight", &draws_by_weight, nb::arg("sums"), nb::arg("guide"), nb::arg("key"),
                nb::arg("positions"));
