@@ -44,7 +44,7 @@ def last_turn(b: int, k: int, slack: int, u: int, v: int, ramp: int) -> float:
     most = (k + 1) * 2**52 - slack - b
     if share_by_document(u, v, ramp, ramp) <= most and not v:
         return float("inf")
-    high = next(z for z in (2**n - 1 for n in count()) if share_by_document(u, v, ramp, z) > most)
+    high: int = next(z for z in (2**n - 1 for n in count()) if share_by_document(u, v, ramp, z) > most)
     low = high // 2
     while low < high:
         middle = (low + high) // 2
@@ -127,7 +127,8 @@ def behind(order: Scheduled, draws: int) -> npt.NDArray[np.float64]:
         places = (np.arange(min(stop, draws) - start) + 0.5) / (stop - start)
         due[start:stop] = low + (high - low) * places[:, None]
     drawn: Any = np.cumsum(order.sets_of(np.arange(draws))[0][:, None] == np.arange(len(order.sources)), axis=0)
-    return drawn - np.cumsum(due, axis=0)
+    found: npt.NDArray[np.float64] = drawn - np.cumsum(due, axis=0)
+    return found
 
 
 @settings(max_examples=60, deadline=None)

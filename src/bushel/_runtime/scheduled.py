@@ -127,10 +127,10 @@ class _Segment:
 
     def due_until(self, number: int, draw: int) -> int:
         """Return the share of a set in the draws before a draw of the segment, in units of 2**-52 draw."""
-        [place] = np.flatnonzero(self.sets == number).tolist() or [None]
-        if place is None:
+        places = np.flatnonzero(self.sets == number).tolist()
+        if not places:
             return self.due[number]
-        first, last = (int(own[place]) for own in self.shares[1:])
+        first, last = (int(own[places[0]]) for own in self.shares[1:])
         inside = min(draw - self.start, self.ramp)
         on_ramp = inside * (first * (2 * self.ramp - inside) + last * inside) // (2 * self.ramp) if self.ramp else 0
         return self.due[number] + on_ramp + (draw - self.start - inside) * last
