@@ -68,7 +68,7 @@ class _Segment:
         before: int64[sets], the draws from each set before the segment.
         due: The share of each set in the draws before the segment, in units of 2**-52 draw.
         sets: int64[drawn], the sets that are drawn in the segment.
-        shares: For each of these, what it is behind its share at the start, and its weights at the start and the end.
+        shares: For each of these, what it lacks at the start, and its weights at the start and the end.
         ramp: Number of draws from the first weights to the last ones; 0 if they are the same.
     """
 
@@ -141,10 +141,10 @@ def _segment(piece: _Piece, before: I64, due: tuple[int, ...]) -> _Segment:
     start, stop, first, last = piece
     firsts, lasts = parts_of(first), parts_of(last)
     sets = np.flatnonzero((firsts > 0) | (lasts > 0))
-    behind = [due[number] - int(before[number]) * ONE for number in sets.tolist()]
-    # what the other sets are behind or ahead is divided equally
-    each, rest = divmod(-sum(behind), len(behind))
-    starts = np.array([own + each + (number < rest) for number, own in enumerate(behind)], np.int64)
+    lacking = [due[number] - int(before[number]) * ONE for number in sets.tolist()]
+    # what the other sets lack, or have too much, is divided equally
+    each, rest = divmod(-sum(lacking), len(lacking))
+    starts = np.array([own + each + (number < rest) for number, own in enumerate(lacking)], np.int64)
     ramp = 0 if first == last else stop - start
     return _Segment(start, stop, first, last, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp)
 
@@ -231,7 +231,7 @@ class Scheduled:
         return sets, numbers
 
     def draw_of(self, number: int, earlier: int) -> int | None:
-        """Return the draw from a set that comes after `earlier` others from it; None if there is none before 2**48."""
+        """Return the draw from a set that comes after `earlier` others from it; None if it is not before 2**48."""
         found = (segment.draw_of(number, earlier) for segment in self._segments)
         return next((draw for draw in found if draw is not None), None)
 

@@ -145,7 +145,7 @@ def even_draws(
 
     Args:
         draws: int64[n], draws of the segment, each above the one before it; from ``next`` to 2**48 - 1.
-        starts: int64[sets], what each set is behind its share at the start of the segment, in units of 2**-52 draw.
+        starts: int64[sets], what each set lacks at the start of the segment, in units of 2**-52 draw; or below 0.
         firsts: int64[sets], its weight at the start, 0 to 2**52; the sum of all is 2**52.
         lasts: int64[sets], its weight at the end of the ramp.
         ramp: Number of draws of the ramp, after which weights stay as they are; 0 to 2**36.

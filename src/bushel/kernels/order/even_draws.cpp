@@ -204,7 +204,8 @@ std::int64_t EvenDraws::near(std::int64_t number) const {
     return found > 0 && std::all_of(shares_.begin(), shares_.end(), is_settled) ? found : 0;
 }
 
-// Go to a draw without those before it: what is due before was drawn, and what is due next, until their sum is right.
+// Go to a draw without those before it. Each set was drawn as often as it had to be, and those that have to be drawn
+// next once more, until the sum is right.
 void EvenDraws::jump(std::int64_t to) {
     std::vector<std::pair<std::int64_t, std::size_t>> next;
     std::int64_t left = to;

@@ -16,7 +16,7 @@ struct Share {
     // The share after some draws.
     __int128 after(std::int64_t draws) const;
 
-    // The smallest number of draws after which the share is at least a number; `never` if there is none.
+    // The smallest number of draws after which the share is at least a number; `never` if no number is large enough.
     std::int64_t reaches(__int128 number) const;
 
     static constexpr std::int64_t one = std::int64_t{1} << 52;
