@@ -22,11 +22,23 @@ def after(
 def test_it_grows_while_the_trainer_waits_and_shrinks_when_it_long_has_not() -> None:
     window = PrefetchWindow.of(None, 1 << 30)
     assert window.batches == 2
-    assert after(window, [False] * 3) == 5
+    assert after(window, [False] * 4) == 5
     assert after(window, [False] * 100) == 16
-    assert after(window, [False] * 3 + [True] * 15) == 5
-    assert after(window, [False] * 3 + [True] * 16) == 4
-    assert after(window, [False] * 3 + [True] * 500) == 2
+    assert after(window, [False] * 4 + [True] * 15) == 5
+    assert after(window, [False] * 4 + [True] * 16) == 4
+    assert after(window, [False] * 4 + [True] * 500) == 2
+
+
+def test_one_batch_that_is_late_does_not_let_it_grow() -> None:
+    assert after(PrefetchWindow.of(None, 1 << 30), [False, True] * 50) == 2
+
+
+def test_it_shrinks_while_all_threads_are_busy_decoding() -> None:
+    window = PrefetchWindow.of(None, 1 << 30)
+    for fetched, batches in ((False, 5), (True, 5), (True, 4)):
+        for _ in range(4 if not fetched else 8):
+            window = window.observe(ready=False, all_ready=False, fetched=fetched, size=1)
+        assert window.batches == batches
 
 
 def test_it_does_not_grow_while_all_threads_are_busy_decoding() -> None:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Iteration", "PrefetchWindow", "run_inline", "run_threads"]
 
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
-_PATIENCE = 16  # batches that were all ready in a row before the window shrinks by one
+_PATIENCE = 16  # batches in a row that needed no larger window before it shrinks by one
+_LATE = 2  # batches in a row that were not read in time before it grows: one may be late because the machine is busy
 
 
 class PrefetchWindow(Struct, frozen=True):
@@ -43,7 +44,8 @@ class PrefetchWindow(Struct, frozen=True):
         most: Maximum number; the same as `least` for a fixed number.
         most_bytes: Maximum size of them together, in bytes. One batch of any size is always worked on.
         wanted: The number without the limit on bytes.
-        in_time: Number of batches in a row that were ready when the trainer asked for them.
+        in_time: Number of batches in a row that needed no larger window.
+        late: Number of batches in a row whose stored bytes were not read when the trainer asked for them.
         idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.
         largest: Size of the largest batch so far, in bytes.
     """
@@ -53,6 +55,7 @@ class PrefetchWindow(Struct, frozen=True):
     most_bytes: int
     wanted: int = 0
     in_time: int = 0
+    late: int = 0
     idle: bool = False
     largest: int = 0
 
@@ -84,13 +87,13 @@ class PrefetchWindow(Struct, frozen=True):
             fetched: Whether at least its stored bytes were read.
             size: Its size in bytes.
         """
-        in_time = self.in_time + 1 if ready else 0
-        wanted, idle = self.wanted, self.idle or all_ready
-        if not ready and (idle or not fetched):
-            wanted, idle = min(wanted + 1, self.most), False
+        late = 0 if ready or fetched else self.late + 1
+        wanted, idle, in_time = self.wanted, self.idle or all_ready, self.in_time + 1
+        if not ready and (idle or late >= _LATE):
+            wanted, idle, in_time = min(wanted + 1, self.most), False, 0
         elif in_time == _PATIENCE:
             wanted, in_time = max(wanted - 1, self.least), 0
-        return replace(self, wanted=wanted, in_time=in_time, idle=idle, largest=max(self.largest, size))
+        return replace(self, wanted=wanted, in_time=in_time, late=late, idle=idle, largest=max(self.largest, size))
 
 
 class Iteration(Struct, frozen=True):
@@ -191,7 +194,7 @@ def run_threads(
             ready = [task.result.done for task in running]
             iteration.clock.add({"ready": sum(ready) / len(ready), "asked": 1})
             task = running.popleft()
-            fetched = task.fetched
+            fetched = task.fetched or not window.largest  # the first batch was only just asked for
             finished = task.upload(upload)
             window = window.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
             if converts:
