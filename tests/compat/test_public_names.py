@@ -14,7 +14,8 @@ import bushel
 
 COMPAT = Path(bushel.__file__).parent / "compat"
 PAGES = Path(__file__).resolve().parents[2] / "docs"
-_PROMISE = (PAGES / "compatibility.md").read_text("utf-8").partition("The public names are")[2].partition("; the modules")[0]
+_PAGE = (PAGES / "compatibility.md").read_text("utf-8")
+_PROMISE = _PAGE.partition("The public names are")[2].partition("; the modules")[0]
 PUBLIC = frozenset(re.findall(r"`(bushel(?:\.\w+)*)`", _PROMISE))
 """The modules whose `__all__` is public, as docs/compatibility.md names them."""
 SHARED = frozenset({"bushel.compat.arguments", "bushel.compat.batching", "bushel.compat.errors"})
