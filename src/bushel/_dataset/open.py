@@ -91,26 +91,27 @@ def open(
             `az://container/…`, `https://host/…` (docs/cloud.md); or a dataset of the Hugging Face Hub,
             `hf://datasets/org/name` (docs/hub.md).
         container: Name of the container, for a folder that holds files of several containers.
-        config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if there is one, or a
-            default.
-        split: Name of the split of such a dataset; not needed if there is one.
-        spec: Types of fields, which replace the types of these fields; other fields stay. For what the files do not
-            contain: of records without a sidecar, or of tar members whose extension says too little. Names that a tar
-            stores with an extension are found by it.
+        config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
+            a default one.
+        split: Name of the split of such a dataset; not needed if it has only one.
+        spec: Types of fields, which replace the types in the files; other fields stay. Use it for types that the files
+            do not contain, such as the types of records without a sidecar. In a tar, the members of a field are also
+            found by the extension of its type.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
             a dataset without a fresh index. A path or URL is the folder in which the index is kept instead of beside
             the data, which may then be read-only; or a Parquet file that `Dataset.export_index` wrote.
         verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
-            compares what the container itself promises: the CRC-32 of an ffrecord file's samples, as FFRecord does.
+            compares only checksums that the original tool compares, too: the CRC-32 of an ffrecord file's samples.
         pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
             Without it, such values are given as stored bytes, with an `UntrustedWarning`, unless `spec` names the
             codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
         partial: Open an incomplete dataset without a warning, or one whose listed shards are missing.
-        damaged: What to do if the structure of a shard is damaged: `warn`, or `raise` a `FormatError`.
-        episodes: An episode is a sample, instead of a frame: for LeRobot's datasets (docs/format-lerobot.md).
+        damaged: Treatment of a shard whose structure is damaged: `warn`, or `raise` a `FormatError`.
+        episodes: Whether an episode is a sample instead of a frame, for LeRobot's datasets (docs/format-lerobot.md).
         view: Name of a view that `Dataset.save` stored.
-        stale: Whether to open the samples that are left of a view whose dataset has changed since, with a warning.
-        delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`. It is for LeRobot.
+        stale: Whether to open the remaining samples of a view whose dataset has changed, with a warning.
+        delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`, for LeRobot's
+            datasets.
         **unknown: Arguments of other names, which are refused.
 
     Raises:

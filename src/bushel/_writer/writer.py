@@ -36,7 +36,7 @@ class Writer(ColumnWriter):
     Args:
         path: Folder of the dataset, or, for tar, ffrecord and recordio, the name of the one file to write. A local
             path, or a URL: `s3://`, `gs://`, `az://`.
-        spec: Field to type, such as `{"image": "jpg", "words": "utf8[]"}`. Can be left out if there is a dataset
+        spec: Field to type, such as `{"image": "jpg", "words": "utf8[]"}`. Can be left out if `path` has a dataset
             already, except with `overwrite`.
         container: `bag`, `tar`, `ffrecord`, `gulp` or `recordio`. Can be left out if the suffix of `path` or the
             existing dataset has it.
@@ -55,21 +55,21 @@ class Writer(ColumnWriter):
         labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. They are kept
             with the dataset, as `bushel.open(path).labels`. A dataset that is continued keeps its names; new ones
             follow.
-        seek: Make seek tables of plain JPEGs, with which crops and whole images decode faster: see
-            docs/seek-tables.md. Each finished shard is read, and its images are decoded once. Samples that are added to
-            a dataset with seek tables get theirs in any case.
+        seek: Make seek tables of plain JPEGs, with which crops decode faster: see docs/seek-tables.md. Each finished
+            shard is read, and its images are decoded once. Samples that are added to a dataset with seek tables get
+            theirs in any case.
         columns: Columns to record in the index, such as `["label", "image.width"]`, in which `auto` stands for the
             usual ones; `()` for none. By default the usual ones: numbers, texts of at most 32 bytes on average, and
             sizes of images (docs/columns.md); samples that are added to a dataset get the columns that it has.
 
     Raises:
-        FileExistsError: There is a dataset or an unfinished write at `path`, or, in any mode but `overwrite`, a dataset
-            in parts; with `overwrite`, the folder contains files that are not part of a dataset.
+        FileExistsError: `path` has a dataset or an unfinished write, or, in any mode except `overwrite`, a dataset in
+            parts; with `overwrite`, the folder contains files that are not part of a dataset.
         InUseError: Another writer is open for `path`, in this process or elsewhere (docs/packing.md).
         FileNotFoundError: The dataset to append to does not exist.
         SpecError: The container cannot hold samples of this spec; the message names the reason, and the containers that
             can. Or `labels` are invalid, or a field cannot have a column.
-        KeyError: A column is of no field.
+        KeyError: A column does not belong to a field.
         StateError: The existing dataset has another spec or container, or numbers the classes in another way.
 
     Examples:

@@ -64,8 +64,8 @@ def pack(
     """Pack samples into a dataset.
 
     Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one writer stores them in
-    order, so the files do not depend on the number of workers. The bytes of an image that nothing changes are stored as
-    they are. At most 64 MiB of encoded samples wait for the writer, besides one batch per worker.
+    order, so the files do not depend on the number of workers. The bytes of an unchanged image are stored as they are.
+    At most 64 MiB of encoded samples wait for the writer, besides one batch per worker.
 
     Args:
         source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a dataset, arrays,
@@ -98,7 +98,7 @@ def pack(
             The same call again, here or on another machine, joins the run and writes only parts that are missing
             (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items, or for every
             shard of a dataset.
-        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are there.
+        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are written.
         plan_only: Write only the plan of the run, with `parts`. The parts can then be started at the same time, without
             each of them listing the source.
         max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
@@ -122,7 +122,7 @@ def pack(
         columns: See `bushel.Writer`. By default the usual ones, and the columns of a source that is a dataset.
         engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
             client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
-        retries: How often a part is tried again on an engine if its worker died or the system failed.
+        retries: Number of retries of a part on an engine, if its worker died or the system failed.
         speculate: On an engine, when no parts wait, one that takes this many times longer than usual is started a
             second time, and the first result counts. 0 for never.
         progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some

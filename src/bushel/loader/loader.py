@@ -40,7 +40,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     However early a loop is left, the next `for` is the next epoch. `peek` returns a batch that is not counted.
 
     The options are attributes of the loader, which cannot be changed. `copy.copy` and pickle keep options and state, so
-    a copy goes on from the same place, by itself.
+    a copy continues independently from the same place.
 
     Args:
         dataset: The source of samples: a dataset, a view of one, or a `Mixture`.
@@ -78,16 +78,16 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank. With
             `bucket_by`: those at the end of each bucket.
         pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
-            and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With packs
-            this is done with rows. With `bucket_by`, it gives whole batches to all ranks at the last step, which are
-            divided otherwise.
+            and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With packs,
+            rows take the place of samples. With `bucket_by`, all ranks get whole batches at the last step; without
+            `pad`, the remaining batches are divided among them.
         decode: Whether to decode fields. False gives stored bytes. `"device"` lets `decoder` decode images, with the
             crops, sizes and flips that the CPU would give them: baseline JPEGs with transforms that all happen while
             decoding. Other images, and those that it refuses, are decoded on the CPU.
         decoder: With `decode="device"`: a `bushel.loader.DeviceDecoder`; None for `NvidiaDecoder` on `device="cuda"`.
         share: With `decode="device"`: the share of these images that the device decodes; `"tuned"` to keep device
             and CPU equally busy. A number sends the same samples to the device in every run.
-        keys: Whether batches and samples have their keys under `__key__`. Small records load faster without.
+        keys: Whether batches and samples have their keys under `__key__`. Small records load faster without keys.
         orient: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
             as `jpg(orient)` does the same for its field.
         tolerant: Whether to decode damaged JPEGs as far as possible instead of counting them as bad samples. A codec
@@ -109,7 +109,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             by `processes`; 0 to do all work in the consumer's thread.
         processes: Number of worker processes, each with `workers` threads; 0 for none. Use them for transforms in pure
             Python, or if the trainer needs its interpreter for itself. The dataset, transforms and collate functions
-            are pickled, so functions must come from modules that can be imported. Batches lie in shared memory.
+            are pickled; cloudpickle does that for functions of the main script and lambdas. Batches lie in shared
+            memory.
         on_error: What to do with a sample that cannot be read, decoded or transformed: `"raise"` the error, `"skip"`
             the sample, so that the batch is smaller, or `"replace"` it with the next good sample of the epoch.
         max_errors: Number of bad samples that `"skip"` and `"replace"` tolerate in this process, in all epochs
@@ -123,8 +124,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             within one level.
         prefetch: Number of batches that are worked on before the trainer asks for them, in each process. None for 2 to
             16: more after the trainer had to wait, fewer after it has not waited for long.
-        prefetch_bytes: Limit of their size together, in bytes. It takes precedence over `prefetch`. From an object
-            store, stored bytes of later batches are read ahead, too, of at most half of this size.
+        prefetch_bytes: Limit of the total size of these batches in bytes. It takes precedence over `prefetch`. From an
+            object store, stored bytes of later batches are read ahead, too, of at most half of this size.
         to: Type of the arrays of numbers in a batch: `"numpy"`; `"torch"` for tensors that share the arrays' memory;
             `"jax"`.
         pin_memory: With `"torch"`: whether to use page-locked memory, for fast copies to a GPU.
@@ -140,7 +141,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         SpecError: A transform or a collate rule is for a field that the dataset does not have.
         TypeError: An argument has a wrong type.
         ValueError: An argument is out of its range, or a sample is longer than `bucket_by` or `pack_by` allows.
-        KeyError: The column does not exist that is named in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by`.
+        KeyError: A column in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by` does not exist.
 
     Examples:
         >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True, seed=0)
