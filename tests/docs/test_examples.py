@@ -106,7 +106,7 @@ def names(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[s
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     shutil.copytree(data, tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
-    monkeypatch.setattr(registry, "_registered", {})  # without the codecs that other tests registered, as in a new process
+    monkeypatch.setattr(registry, "_registered", {})  # without codecs of other tests
     return {"bushel": bushel, "np": np, "Path": Path, "ds": bushel.open("train/")}
 
 
