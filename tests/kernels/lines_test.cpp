@@ -62,13 +62,19 @@ std::unique_ptr<std::uint8_t[]> exact(const char *data, std::size_t size) {
 void append_value(std::string &line, int depth) {
     static const char *const plain[] = {"true", "false", "null", "NaN", "-Infinity", "0", "-0", "18446744073709551615",
                                         "18446744073709551616", "-9223372036854775808", "01", "1.", "-1.5e-3", "1e400",
-                                        "0.30000000000000004", "123456789012345678901234567890.5", "9007199254740993"};
+                                        "0.30000000000000004", "123456789012345678901234567890.5", "9007199254740993",
+                                        "4503599627370497.5", "9007199254740993.0", "0.5000000000000000", "-0.0000000000000000",
+                                        "7", "-7", "7e", "7.", "7.5e3"};
     switch (below(depth > 3 ? 3 : 5)) {
         case 0:
             line += plain[below(sizeof plain / sizeof *plain)];
             break;
         case 1:
             line += std::to_string(static_cast<std::int64_t>(generator()) >> below(64));
+            if (below(2)) {
+                line += '.';
+                for (std::size_t left = below(22); left; --left) line += static_cast<char>('0' + below(10));
+            }
             break;
         case 2: {
             line += '"';
@@ -110,7 +116,7 @@ std::string made_up() {
 }
 
 std::string made_up_cells() {
-    static const char *const cells[] = {"", "x", "12", "-1.5", "\"a\"", "\"a, \"\"b\"\"\n\"", "NaN", "1x", "a\"b", "\"\"", "\r"};
+    static const char *const cells[] = {"", "x", "12", "3", "-1.5", "0.30000000000000004", "\"a\"", "\"a, \"\"b\"\"\n\"", "NaN", "1x", "a\"b", "\"\"", "\r"};
     std::string text;
     for (std::size_t lines = 1 + below(12); lines; --lines) {
         for (int i = 0; i < 4; ++i) {
@@ -176,6 +182,9 @@ void scan_all(const std::string &text, bool cells) {
         if (used != expected || !same(scan, plain)) fail("vectors find other values than single bytes", text);
         if (!inside(scan, text.size())) fail("a value is outside the file", text);
         if (below(2)) scan.clear(), plain.clear();
+        if (const std::size_t field = below(4); field < scan.names().size() && !below(9)) {
+            scan.values(field).include_quotes(), plain.values(field).include_quotes();
+        }
         if (!scan.problem().empty()) {
             const std::size_t end = text.find('\n', static_cast<std::size_t>(scan.problem_offset()));
             if (end == std::string::npos) break;

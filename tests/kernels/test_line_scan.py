@@ -119,6 +119,18 @@ def test_values_are_taken_out_once() -> None:
     assert (first, offset.tolist(), number.tolist()) == (2, [24], [3])
 
 
+def test_extents_include_quotes_from_then_on() -> None:
+    scanner, line = LineScanner([]), b'{"a": "x", "b": "y"}\n'
+    scanner.feed(line, 0, False)
+    scanner.include_quotes(1)
+    scanner.feed(line.replace(b'"y"', b'"\\n"'), len(line), False)
+    scanner.feed(line.replace(b'"y"', b"12345"), 2 * len(line) + 1, True)
+    assert [each.tolist() for each in scanner.values(0)[1:3]] == [[7, 28, 50], [1, 1, 1]]
+    assert [each.tolist() for each in scanner.values(1)[1:3]] == [[17, 37, 59], [1, 4, 5]]
+    with pytest.raises(IndexError):
+        scanner.include_quotes(2)
+
+
 def test_a_full_scanner_stops() -> None:
     scanner, line = LineScanner([]), b'{"a": 1, "b": 2}\n'
     data = line * 100_000

@@ -158,6 +158,20 @@ BUSHEL_VECTORS void test_masks(const Bytes &a, const Bytes &b) {
     const std::uint32_t found = vectors::mask_of_byte(vectors::load(&a), byte);
     const std::uint32_t expected = scalar::mask_of_byte(scalar::load(&a), byte);
     compare("mask_of_byte", &found, &expected, sizeof found);
+    Bytes digits;  // and the bytes beside them
+    for (int i = 0; i < 32; ++i) digits.values[i] = static_cast<decltype(digits.values[i] + 0)>('0' - 3 + a.values[i] % 16);
+    for (const Bytes &each : {a, digits}) {
+        Bytes found_bytes, expected_bytes;
+        const vectors::Vector are_digits = vectors::digits_8(vectors::load(&each));
+        vectors::store(&found_bytes, are_digits);
+        scalar::store(&expected_bytes, scalar::digits_8(scalar::load(&each)));
+        compare("digits_8", &found_bytes, &expected_bytes, 32);
+        const std::uint32_t masks[] = {vectors::mask_of(are_digits), scalar::mask_of(scalar::load(&expected_bytes))};
+        compare("mask_of", &masks[0], &masks[1], sizeof masks[0]);
+        vectors::store(&found_bytes, vectors::equal_8(vectors::load(&each), vectors::load(&b)));
+        scalar::store(&expected_bytes, scalar::equal_8(scalar::load(&each), scalar::load(&b)));
+        compare("equal_8", &found_bytes, &expected_bytes, 32);
+    }
 }
 
 BUSHEL_VECTORS void test_searches(const Bytes &a, const Bytes &) {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import IO, Any
 
 import numpy as np
@@ -16,15 +17,14 @@ __all__ = ["GrowingArrays"]
 _IN_MEMORY = 8 << 20
 """Bytes that are kept in memory before they are written to a file."""
 
-_PENDING = 1 << 20
-"""The same limit after the file exists: small, so that the memory stays in the processor's cache."""
-
 _SPARE = 1.1
 """Factor by which an array gets more room than its share so far suggests."""
 
 _LEAST_SHARE = 1e-6
 _COPY = 1 << 20
 _ALIGNMENT = 64
+_AT_A_TIME = 1000
+"""Pieces that are written with one call: fewer than any system takes."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class GrowingArrays:
         """
         self._pending_of(name, piece.dtype).pieces.append(piece)
         self._size += piece.nbytes
-        if self._size > (self._limit if self._file is None else min(self._limit, _PENDING)):
+        if self._size > self._limit:
             self._flush()
 
     def append_zeros(self, name: str, dtype: npt.DTypeLike, count: int) -> None:
@@ -107,15 +107,16 @@ class GrowingArrays:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
         for own in self._pending.values():
-            sizes = [own.dtype.itemsize * piece if isinstance(piece, int) else piece.nbytes for piece in own.pieces]
-            if not (size := sum(sizes)):
+            if not (size := sum(_bytes_of(piece, own.dtype) for piece in own.pieces)):
                 continue
             if size > own.room:
                 self._make_room(own, size)
             start, written = own.segments[-1]
-            for piece, length in zip(own.pieces, sizes, strict=True):
-                if length and not isinstance(piece, int):
-                    _write(self._file, np.ascontiguousarray(piece).data, start + written)
+            for zeros, run in groupby(own.pieces, lambda piece: isinstance(piece, int)):
+                pieces = list(run)
+                length = sum(_bytes_of(piece, own.dtype) for piece in pieces)
+                if not zeros:
+                    _write(self._file, pieces, start + written)
                 written += length
             own.segments[-1] = start, written
             own.room -= size
@@ -153,15 +154,23 @@ def _whole(own: _Array) -> Iterator[npt.NDArray[Any]]:
         yield np.zeros(piece, own.dtype) if isinstance(piece, int) else piece
 
 
-def _write(file: IO[bytes], data: memoryview, offset: int) -> None:
-    rest = data.cast("B")
+def _bytes_of(piece: npt.NDArray[Any] | int, dtype: np.dtype[Any]) -> int:
+    return dtype.itemsize * piece if isinstance(piece, int) else piece.nbytes
+
+
+def _write(file: IO[bytes], pieces: Sequence[Any], offset: int) -> None:
+    rest = [memoryview(np.ascontiguousarray(piece)).cast("B") for piece in pieces if len(piece)]
     while rest:
-        written = os.pwrite(file.fileno(), rest, offset)
-        rest, offset = rest[written:], offset + written
+        written = os.pwritev(file.fileno(), rest[:_AT_A_TIME], offset)
+        offset += written
+        while rest and written >= len(rest[0]):
+            written -= len(rest.pop(0))
+        if written:
+            rest[0] = rest[0][written:]
 
 
 def _copy(file: IO[bytes], source: int, target: int, size: int) -> None:
     while size:
         data = os.pread(file.fileno(), min(size, _COPY), source)
-        _write(file, memoryview(data), target)
+        _write(file, [np.frombuffer(data, np.uint8)], target)
         source, target, size = source + len(data), target + len(data), size - len(data)

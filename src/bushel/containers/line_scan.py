@@ -265,7 +265,8 @@ class LineTable:
         share = at / max(self.file.lines.size, 1)
         self._arrays.share = self._arrays.share or share  # while values are added, the share of the values before them
         for number, own in enumerate(self._fields):
-            own.add(self._samples, scanner.values(number))
+            if own.add(self._samples, scanner.values(number)):
+                scanner.include_quotes(number)
         self._arrays.share = share
         self._samples = samples
         scanner.clear()

@@ -94,9 +94,10 @@ class LineField:
         self._bits = 0  # a bit for each kind that occurs
         self._negative = self._inexact = self._numbered = self._missing = False
         self._rows = 0
+        self._unquoted: int | None = None
 
-    def add(self, before: int, values: Scanned) -> None:
-        """Add the values of a chunk.
+    def add(self, before: int, values: Scanned) -> bool:
+        """Add the values of a chunk, and return whether the extents of texts must include their quotes from now on.
 
         Args:
             before: Number of samples before the chunk.
@@ -104,7 +105,7 @@ class LineField:
         """
         first, offset, length, kind, number, kinds, least, most = values
         if not len(offset):
-            return
+            return False
         self._pad(before + first)
         self._bits |= kinds
         self._missing |= bool(kinds & _ABSENT)
@@ -120,6 +121,10 @@ class LineField:
         elif self._numbered:
             self._arrays.append_zeros(f"{self._number}.number", np.int64, len(offset))
         self._rows += len(offset)
+        if self._unquoted is not None or not self._bits >> Kind.ESCAPED & 1:
+            return False
+        self._unquoted = self._rows  # every type of texts with escapes has the quotes
+        return True
 
     def finish(self, samples: int) -> None:
         """Mark these samples as the last ones."""
@@ -155,7 +160,7 @@ class LineField:
         natural = self._natural()
         own = natural if declared is None else self._declared(declared, natural)
         if own.quotes:
-            for part in _parts(len(offset)):
+            for part in _parts(len(offset) if self._unquoted is None else self._unquoted):
                 quoted = (kind[part] == Kind.QUOTED) | (kind[part] == Kind.ESCAPED)
                 offset[part] -= quoted
                 length[part] += 2 * quoted

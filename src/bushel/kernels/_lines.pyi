@@ -69,6 +69,15 @@ class LineScanner:
         Raises:
             IndexError: The field does not exist.
         """
+    def include_quotes(self, field: int) -> None:
+        """Make the extents of texts in quotes include the quotes, from the next value of a field on.
+
+        Args:
+            field: Its number in `names`.
+
+        Raises:
+            IndexError: The field does not exist.
+        """
     @property
     def full(self) -> bool:
         """Whether `clear` must be called before more values are scanned."""

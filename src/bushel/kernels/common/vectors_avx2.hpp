@@ -31,9 +31,13 @@ BUSHEL_OPERATION Vector quarters_0213(Vector a) { return _mm256_permute4x64_epi6
 BUSHEL_OPERATION Vector bits_or(Vector a, Vector b) { return _mm256_or_si256(a, b); }
 BUSHEL_OPERATION Vector bits_and(Vector a, Vector b) { return _mm256_and_si256(a, b); }
 BUSHEL_OPERATION bool is_zero(Vector a) { return _mm256_testz_si256(a, a); }
-BUSHEL_OPERATION std::uint32_t mask_of_byte(Vector a, int byte) {
-    return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, all_8(byte))));
+BUSHEL_OPERATION Vector equal_8(Vector a, Vector b) { return _mm256_cmpeq_epi8(a, b); }
+BUSHEL_OPERATION Vector digits_8(Vector a) {
+    const Vector value = _mm256_sub_epi8(a, all_8('0'));
+    return equal_8(value, _mm256_min_epu8(value, all_8(9)));
 }
+BUSHEL_OPERATION std::uint32_t mask_of(Vector a) { return static_cast<std::uint32_t>(_mm256_movemask_epi8(a)); }
+BUSHEL_OPERATION std::uint32_t mask_of_byte(Vector a, int byte) { return mask_of(equal_8(a, all_8(byte))); }
 BUSHEL_OPERATION int find_byte(Vector a, int byte) {
     const std::uint32_t found = mask_of_byte(a, byte);
     return found ? __builtin_ctz(found) : 32;

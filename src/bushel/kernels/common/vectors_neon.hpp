@@ -87,13 +87,22 @@ inline int find_byte(Vector a, int byte) {
     return first < 16 ? first : 16 + find_byte(high(a), byte);
 }
 
+inline Vector equal_8(Vector a, Vector b) { return {vceqq_u8(low(a), low(b)), vceqq_u8(high(a), high(b))}; }
+inline Vector digits_8(Vector a) {
+    const uint8x16_t zero = half_of_8('0'), nine = half_of_8(9);
+    return {vcleq_u8(vsubq_u8(low(a), zero), nine), vcleq_u8(vsubq_u8(high(a), zero), nine)};
+}
+
 // Each addition of neighbours joins the bits of two bytes, until a byte has the bits of eight.
-inline std::uint32_t mask_of_byte(Vector a, int byte) {
+inline std::uint32_t mask_of(Vector a) {
     const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
-    const uint8x16_t pattern = half_of_8(byte);
-    uint8x16_t sums = vpaddq_u8(vandq_u8(vceqq_u8(low(a), pattern), bits), vandq_u8(vceqq_u8(high(a), pattern), bits));
+    uint8x16_t sums = vpaddq_u8(vandq_u8(low(a), bits), vandq_u8(high(a), bits));
     sums = vpaddq_u8(sums, sums);
     return vgetq_lane_u32(vreinterpretq_u32_u8(vpaddq_u8(sums, sums)), 0);
+}
+inline std::uint32_t mask_of_byte(Vector a, int byte) {
+    const uint8x16_t pattern = half_of_8(byte);
+    return mask_of({vceqq_u8(low(a), pattern), vceqq_u8(high(a), pattern)});
 }
 
 inline Vector widen_u8_to_16(Half a) {

@@ -170,13 +170,29 @@ inline bool is_zero(Vector a) {
     return (all.value[0] | all.value[1]) == 0;
 }
 
-inline std::uint32_t mask_of_byte(Vector a, int byte) {
+inline Vector equal_8(Vector a, Vector b) {
+    std::uint8_t first[32], second[32];
+    store(first, a), store(second, b);
+    for (int i = 0; i < 32; ++i) first[i] = first[i] == second[i] ? 0xFF : 0;
+    return load(first);
+}
+
+inline Vector digits_8(Vector a) {
+    std::uint8_t bytes[32];
+    store(bytes, a);
+    for (std::uint8_t &each : bytes) each = each >= '0' && each <= '9' ? 0xFF : 0;
+    return load(bytes);
+}
+
+inline std::uint32_t mask_of(Vector a) {
     std::uint8_t bytes[32];
     store(bytes, a);
     std::uint32_t mask = 0;
-    for (int i = 0; i < 32; ++i) mask |= std::uint32_t{bytes[i] == static_cast<std::uint8_t>(byte)} << i;
+    for (int i = 0; i < 32; ++i) mask |= std::uint32_t{bytes[i] == 0xFF} << i;
     return mask;
 }
+
+inline std::uint32_t mask_of_byte(Vector a, int byte) { return mask_of(equal_8(a, all_8(byte))); }
 
 inline int find_byte(Vector a, int byte) {
     std::uint8_t bytes[32];

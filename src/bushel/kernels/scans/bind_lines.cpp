@@ -56,8 +56,7 @@ public:
 
     nb::object values(std::int64_t field) {
         const std::lock_guard<std::mutex> alone(mutex_);
-        if (field < 0 || static_cast<std::size_t>(field) >= scan_.names().size()) throw nb::index_error("no such field");
-        FieldValues &own = scan_.values(static_cast<std::size_t>(field));
+        FieldValues &own = values_of(field);
         const FieldFacts facts = facts_of(own);
         const std::int32_t first = own.first();
         const std::size_t size = own.size();
@@ -66,6 +65,11 @@ public:
                               array_of(std::move(memory.kind), size),
                               array_of(std::move(memory.number), facts.has_numbers() ? size : 0), facts.kinds,
                               facts.least, facts.most);
+    }
+
+    void include_quotes(std::int64_t field) {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        values_of(field).include_quotes();
     }
 
     void clear() {
@@ -106,6 +110,11 @@ public:
     }
 
 private:
+    FieldValues &values_of(std::int64_t field) {
+        if (field < 0 || static_cast<std::size_t>(field) >= scan_.names().size()) throw nb::index_error("no such field");
+        return scan_.values(static_cast<std::size_t>(field));
+    }
+
     std::mutex mutex_;
     LineScan scan_;
 };
@@ -139,6 +148,7 @@ void bind_lines(nb::module_ &module) {
              nb::arg("closed") = false, nb::arg("most_names") = 10000)
         .def("feed", &LineScanner::feed, nb::arg("data"), nb::arg("start"), nb::arg("last"))
         .def("values", &LineScanner::values, nb::arg("field"))
+        .def("include_quotes", &LineScanner::include_quotes, nb::arg("field"))
         .def("clear", &LineScanner::clear)
         .def_prop_ro("full", &LineScanner::full)
         .def_prop_ro("names", &LineScanner::names)

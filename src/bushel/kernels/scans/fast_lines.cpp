@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/vectors.hpp"
+#include "scans/fast_numbers.hpp"
 #include "scans/lines.hpp"
 
 namespace bushel {
@@ -23,10 +24,15 @@ BUSHEL_VECTORS_INLINE Block block_at(const std::uint8_t *at, const std::uint8_t 
     return {vectors::load(bytes), vectors::load(bytes + 32)};
 }
 
+// The mask of the bytes of a block that are 255; the others are 0.
+BUSHEL_VECTORS_INLINE std::uint64_t mask_of(const Block &block) {
+    return vectors::mask_of(block.first) | std::uint64_t{vectors::mask_of(block.second)} << 32;
+}
+
 // The mask of a byte in a block.
 BUSHEL_VECTORS_INLINE std::uint64_t mask_of(const Block &block, int byte) {
-    return vectors::mask_of_byte(block.first, byte) |
-           std::uint64_t{vectors::mask_of_byte(block.second, byte)} << 32;
+    const vectors::Vector pattern = vectors::all_8(byte);
+    return mask_of(Block{vectors::equal_8(block.first, pattern), vectors::equal_8(block.second, pattern)});
 }
 
 inline int lowest(std::uint64_t mask) { return __builtin_ctzll(mask); }
@@ -53,23 +59,41 @@ inline std::uint64_t odd_up_to(std::uint64_t bits) {
     return bits;
 }
 
+// Return the quote that ends a string of JSON, of which the bytes before `at` have been looked at; nullptr if the line
+// ends before it.
+BUSHEL_VECTORS __attribute__((noinline)) const std::uint8_t *end_of_escaped(const std::uint8_t *at, const std::uint8_t *end) {
+    while (true) {
+        const Block block = block_at(at, end);
+        const std::uint64_t backslashes = mask_of(block, '\\'), line_ends = mask_of(block, '\n');
+        const std::uint64_t quotes = mask_of(block, '"') & ~escaped_bytes(backslashes);
+        if (const std::uint64_t stops = quotes | line_ends) {
+            const int stop = lowest(stops);
+            return line_ends >> stop & 1 ? nullptr : at + stop;
+        }
+        at += block_size;
+        if (escapes_next(backslashes) && *at++ == '\n') return nullptr;
+    }
+}
+
+// The quotes, backslashes and line ends.
+BUSHEL_VECTORS_INLINE vectors::Vector string_stops(vectors::Vector bytes) {
+    using namespace vectors;
+    return bits_or(bits_or(equal_8(bytes, all_8('"')), equal_8(bytes, all_8('\\'))), equal_8(bytes, all_8('\n')));
+}
+
 // Return the quote that ends the string of JSON whose first byte is at `at`; nullptr if the line ends before it.
 BUSHEL_VECTORS_INLINE const std::uint8_t *end_of_string(const std::uint8_t *at, const std::uint8_t *end,
                                                         bool &escaped) {
     while (true) {
         const Block block = block_at(at, end);
-        const std::uint64_t backslashes = mask_of(block, '\\'), line_ends = mask_of(block, '\n');
-        std::uint64_t quotes = mask_of(block, '"');
-        if (backslashes) quotes &= ~escaped_bytes(backslashes);
-        if (const std::uint64_t stops = quotes | line_ends) {
-            const int stop = lowest(stops);
-            if (line_ends >> stop & 1) return nullptr;
-            escaped |= (backslashes & below(stop)) != 0;
-            return at + stop;
+        if (const std::uint64_t stops = mask_of(Block{string_stops(block.first), string_stops(block.second)})) {
+            at += lowest(stops);
+            if (*at == '"') return at;
+            if (*at == '\n') return nullptr;
+            escaped = true;
+            return end_of_escaped(at, end);
         }
-        escaped |= backslashes != 0;
         at += block_size;
-        if (escapes_next(backslashes) && *at++ == '\n') return nullptr;
     }
 }
 
@@ -93,13 +117,12 @@ BUSHEL_VECTORS_INLINE const std::uint8_t *end_of_value(const std::uint8_t *at, c
         if (__builtin_popcountll(closed) < depth) {
             depth += __builtin_popcountll(opened) - __builtin_popcountll(closed);
         } else {
-            for (std::uint64_t both = opened | closed; both; both &= both - 1) {
-                if (opened & both & -both) {
-                    ++depth;
-                } else if (--depth == 0) {
-                    return at + lowest(both) + 1;
-                }
+            std::int64_t ended = 0;
+            for (std::uint64_t ends = closed; ends; ends &= ends - 1) {
+                const int stop = lowest(ends);
+                if (depth + __builtin_popcountll(opened & below(stop)) == ++ended) return at + stop + 1;
             }
+            depth += __builtin_popcountll(opened) - ended;
         }
         if (line_ends) return nullptr;
         carried = in_string >> 63 ? ~std::uint64_t{0} : 0;
@@ -117,27 +140,20 @@ inline const std::uint8_t *skip_spaces(const std::uint8_t *at) {  // a line end 
 
 struct FastLines {
     using Lead = LineScan::Lead;
-    using Value = LineScan::Value;
 
     LineScan &scan;
 
     // Return whether a lead is at `at`.
-    static bool is_at(const Lead &lead, const std::uint8_t *at, const std::uint8_t *end) {
-        if (!lead.size || end - at < static_cast<std::ptrdiff_t>(Lead::longest)) return false;
-        for (std::size_t i = 0; i < lead.size; i += 8) {
-            std::uint64_t found, expected;
-            std::memcpy(&found, at + i, 8);
-            std::memcpy(&expected, lead.bytes + i, 8);
-            std::uint64_t kept;
-            std::memcpy(&kept, lead.mask + i, 8);
-            if ((found & kept) != expected) return false;
-        }
-        return true;
+    BUSHEL_VECTORS_INLINE static bool is_at(const Lead &lead, const std::uint8_t *at) {
+        using namespace vectors;
+        if (!lead.size || ~mask_of(equal_8(load(at), load(lead.bytes))) & lead.mask & 0xFFFFFFFF) return false;
+        return lead.size <= 32 || !(~mask_of(equal_8(load(at + 32), load(lead.bytes + 32))) & lead.mask >> 32);
     }
 
     // Scan the name after the brace or comma at `at`, and return where its value begins; nullptr if it is unusual.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *name(const std::uint8_t *const begin, const std::uint8_t *end,
-                                                   std::size_t place, std::int64_t &field) {
+    BUSHEL_VECTORS __attribute__((noinline)) const std::uint8_t *name(const std::uint8_t *const begin,
+                                                                      const std::uint8_t *end, std::size_t place,
+                                                                      std::int64_t &field) {
         const std::uint8_t *at = skip_spaces(begin + 1);
         if (*at != '"') return nullptr;
         bool escaped = false;
@@ -156,30 +172,31 @@ struct FastLines {
 
     // Scan a value, and return the byte after it; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *value(const std::uint8_t *at, const std::uint8_t *end, std::int64_t field) {
-        Value found{nullptr, at, 0, ValueKind::nested, 0};
         const std::uint8_t first = *at;
         if (first == '"') {
             bool escaped = false;
             const std::uint8_t *const last = end_of_string(at + 1, end, escaped);
             if (!last) return nullptr;
-            found = {last + 1, at + 1, last - at - 1, escaped ? ValueKind::escaped : ValueKind::quoted, 0};
-        } else if (first == '{' || first == '[') {
-            found.end = end_of_value(at, end);
-            if (!found.end) return nullptr;
-            found.length = found.end - at;
-        } else if (first == 't' || first == 'f' || first == 'n') {
+            if (field >= 0) scan.put(field, at + 1, last - at - 1, escaped ? ValueKind::escaped : ValueKind::quoted, 0);
+            return last + 1;
+        }
+        if (first == '{' || first == '[') {
+            const std::uint8_t *const next = end_of_value(at, end);
+            if (next && field >= 0) scan.put(field, at, next - at, ValueKind::nested, 0);
+            return next;
+        }
+        if (first == 't' || first == 'f' || first == 'n') {
             const char *const text = first == 't' ? "true" : first == 'f' ? "false" : "null";
             const std::ptrdiff_t size = first == 'f' ? 5 : 4;
             if (end - at < size || std::memcmp(at, text, static_cast<std::size_t>(size))) return nullptr;
             const ValueKind kind = first == 't' ? ValueKind::yes : first == 'f' ? ValueKind::no : ValueKind::null;
-            found = {at + size, at, size, kind, first == 't'};
-        } else {
-            const ParsedNumber number = parse_number(at, end);
-            if (!number.size) return nullptr;
-            found = {at + number.size, at, static_cast<std::int64_t>(number.size), number.kind, number.bits};
+            if (field >= 0) scan.put(field, at, size, kind, first == 't');
+            return at + size;
         }
-        if (field >= 0) scan.put(field, found);
-        return found.end;
+        NumberFound number;
+        if (!fast_number(at, end, number)) return nullptr;
+        if (field >= 0) scan.put(field, at, number.size, number.kind, number.bits);
+        return at + number.size;
     }
 
     // Scan a line of JSON, and return the byte after it; nullptr if it is unusual.
@@ -187,16 +204,23 @@ struct FastLines {
         at = skip_spaces(at);
         if (*at == '\n') return at + 1;
         if (*at != '{') return nullptr;
+        const Lead *leads = scan.leads_.data();
+        std::size_t known = scan.leads_.size();
         for (std::size_t place = 0;; ++place) {
             std::int64_t field;
-            if (place < scan.leads_.size() && is_at(scan.leads_[place], at, end)) {
-                field = scan.leads_[place].field;
-                at += scan.leads_[place].size;
-            } else if (!(at = name(at, end, place, field))) {
-                return nullptr;
+            const Lead *const lead = leads + place;
+            if (place < known && end - at >= static_cast<std::ptrdiff_t>(Lead::longest) && is_at(*lead, at)) {
+                field = lead->field;
+                at += lead->size;
+            } else {
+                at = name(at, end, place, field);
+                if (!at) return nullptr;
+                leads = scan.leads_.data();
+                known = scan.leads_.size();
             }
             at = value(at, end, field);
             if (!at) return nullptr;
+            if (*at == ',') continue;
             at = skip_spaces(at);
             if (*at == '}') break;
             if (*at != ',') return nullptr;
@@ -217,24 +241,22 @@ struct FastLines {
         return at;
     }
 
-    // Scan a cell of CSV in quotes, whose first byte is at `at`, and return its end; nullptr if it is unusual.
-    BUSHEL_VECTORS_INLINE static const std::uint8_t *quoted(const std::uint8_t *at, const std::uint8_t *end, Value &found,
-                                                            std::int64_t &line_ends) {
-        found = {nullptr, at, 0, ValueKind::quoted, 0};
-        while (end - at >= block_size) {
+    // Return the quote that ends a cell of CSV whose first byte is at `at`; nullptr if it is not in whole blocks. The byte
+    // after it can be read.
+    BUSHEL_VECTORS_INLINE static const std::uint8_t *end_of_quoted(const std::uint8_t *at, const std::uint8_t *end,
+                                                                   bool &doubled, std::int64_t &line_ends) {
+        while (end - at > block_size) {
             const Block block = block_at(at, end);
             const std::uint64_t ends = mask_of(block, '\n');
             std::uint64_t quotes = mask_of(block, '"');
             std::ptrdiff_t used = block_size;
             while (quotes) {
                 const int stop = lowest(quotes);
-                if (end - at - stop < 2) return nullptr;
                 if (at[stop + 1] != '"') {
                     line_ends += __builtin_popcountll(ends & below(stop));
-                    found.length = at + stop - found.begin;
-                    return at + stop + 1;
+                    return at + stop;
                 }
-                found.kind = ValueKind::escaped;
+                doubled = true;
                 if (stop == block_size - 1) used = block_size + 1;
                 quotes &= ~(std::uint64_t{3} << stop);
             }
@@ -245,60 +267,72 @@ struct FastLines {
     }
 
     // Return the first delimiter or line end at or after `at`, or nullptr if whole blocks contain none.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *end_of_cell(const std::uint8_t *at, const std::uint8_t *end) const {
+    BUSHEL_VECTORS_INLINE static const std::uint8_t *end_of_cell(const std::uint8_t *at, const std::uint8_t *end,
+                                                                 vectors::Vector delimiter) {
+        using namespace vectors;
+        const Vector line_end = all_8('\n');
         for (; end - at >= block_size; at += block_size) {
             const Block block = block_at(at, end);
-            if (const std::uint64_t stops = mask_of(block, scan.delimiter_) | mask_of(block, '\n')) {
+            if (const std::uint64_t stops = mask_of(
+                    Block{bits_or(equal_8(block.first, delimiter), equal_8(block.first, line_end)),
+                          bits_or(equal_8(block.second, delimiter), equal_8(block.second, line_end))})) {
                 return at + lowest(stops);
             }
         }
         return nullptr;
     }
 
-    // Scan a cell, and return the delimiter or line end after it; nullptr if it is unusual.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *cell(const std::uint8_t *at, const std::uint8_t *end, Value &found,
-                                                   std::int64_t &line_ends) const {
-        const auto ends = [&](const std::uint8_t *next) { return *next == scan.delimiter_ || *next == '\n'; };
-        if (*at == '"') {
-            const std::uint8_t *next = quoted(at + 1, end, found, line_ends);
-            if (!next) return nullptr;
-            if (*next == '\r' && end - next > 1 && next[1] == '\n') ++next;
-            return ends(next) ? next : nullptr;
-        }
+    // Return whether a delimiter or a line end follows a cell, and go to the latter after a carriage return.
+    static bool ends_cell(const std::uint8_t *&next, std::uint8_t delimiter) {
+        if (*next == delimiter || *next == '\n') return true;
+        return *next == '\r' && *++next == '\n';
+    }
+
+    // Scan a cell, and return the delimiter or line end after it; nullptr if it is unusual. More than a block can be read.
+    BUSHEL_VECTORS_INLINE const std::uint8_t *cell(const std::uint8_t *at, const std::uint8_t *end, std::size_t column,
+                                                   std::uint8_t delimiter, std::int64_t &line_ends) {
+        const auto field = static_cast<std::int64_t>(column);
+        const bool wanted = !scan.names_[column].empty();
         const std::uint8_t first = *at;
-        if ((first >= '0' && first <= '9') || first == '-' || first == 'N' || first == 'I') {
-            const ParsedNumber number = parse_number(at, end);
-            const std::uint8_t *next = at + number.size;
-            if (number.size && end - next > 1) {
-                if (*next == '\r' && next[1] == '\n') ++next;
-                if (ends(next)) {
-                    found = {next, at, static_cast<std::int64_t>(number.size), number.kind, number.bits};
+        if (first == '"') {
+            bool doubled = false;
+            const std::uint8_t *const last = end_of_quoted(at + 1, end, doubled, line_ends);
+            if (!last || end - last < 3) return nullptr;
+            const std::uint8_t *next = last + 1;
+            if (!ends_cell(next, delimiter)) return nullptr;
+            if (wanted) scan.put(field, at + 1, last - at - 1, doubled ? ValueKind::escaped : ValueKind::quoted, 0);
+            return next;
+        }
+        if (static_cast<std::uint8_t>(first - '0') < 10 || first == '-' || first == 'N' || first == 'I') {
+            NumberFound number;
+            if (fast_number(at, end, number) && end - at - number.size > 1) {
+                const std::uint8_t *next = at + number.size;
+                if (ends_cell(next, delimiter)) {
+                    if (wanted) scan.put(field, at, number.size, number.kind, number.bits);
                     return next;
                 }
             }
         }
-        const std::uint8_t *const next = end_of_cell(at, end);
+        const std::uint8_t *const next = end_of_cell(at, end, vectors::all_8(delimiter));
         if (!next) return nullptr;
         const std::uint8_t *last = next;
         if (last > at && last[-1] == '\r' && *next == '\n') --last;
-        found = {next, at, last - at, last == at ? ValueKind::null : ValueKind::bare, 0};
+        if (wanted) scan.put(field, at, last - at, last == at ? ValueKind::null : ValueKind::bare, 0);
         return next;
     }
 
     // Scan a record of CSV, and return the byte after it; nullptr if it is unusual, or does not end in whole blocks.
     BUSHEL_VECTORS_INLINE const std::uint8_t *record(const std::uint8_t *at, const std::uint8_t *end) {
-        std::int64_t line_ends = 1;
+        const std::uint8_t delimiter = scan.delimiter_;
         const std::size_t columns = scan.names_.size();
-        for (std::size_t column = 0; end - at > block_size; ++column) {
-            Value found;
-            const std::uint8_t *const next = cell(at, end, found, line_ends);
+        std::int64_t line_ends = 1;
+        if (*at == '\n' || *at == '\r') return nullptr;  // an empty line
+        for (std::size_t column = 0; column < columns && end - at > block_size; ++column) {
+            const std::uint8_t *const next = cell(at, end, column, delimiter, line_ends);
             if (!next) return nullptr;
-            const bool is_last = *next == '\n';
-            if (is_last && !column && found.kind == ValueKind::null) break;  // an empty line
-            if (column >= columns || (is_last && column + 1 < columns)) return nullptr;
-            if (!scan.names_[column].empty()) scan.put(static_cast<std::int64_t>(column), found);
             at = next + 1;
-            if (is_last) {
+            if (*next == '\n') {
+                if (column + 1 < columns) return nullptr;
                 ++scan.row_;
                 scan.lines_ += line_ends;
                 return at;
@@ -319,11 +353,9 @@ struct FastLines {
 
 void LineScan::Lead::set(const std::uint8_t *begin, std::size_t count, std::int64_t number) {
     size = count <= longest ? count : 0;
+    mask = size ? ~std::uint64_t{0} >> (longest - size) : 0;
     field = number;
-    for (std::size_t i = 0; i < longest; ++i) {
-        mask[i] = i < size ? 0xFF : 0;
-        bytes[i] = i < size ? begin[i] : 0;
-    }
+    std::memcpy(bytes, begin, size);
 }
 
 const std::uint8_t *LineScan::fast_lines(const std::uint8_t *at, const std::uint8_t *end) {

@@ -39,6 +39,10 @@ public:
 
     // Set the value of a sample that is the last one so far, or comes after it.
     void set(std::int32_t row, std::int64_t offset, std::int64_t length, ValueKind kind, std::int64_t number) {
+        if (kind == ValueKind::quoted || kind == ValueKind::escaped) {
+            offset -= quotes_;
+            length += 2 * quotes_;
+        }
         std::size_t at = static_cast<std::size_t>(row - first_);
         if (at != size_ || at >= room_) at = make_room(row);
         offset_[at] = kind == ValueKind::null ? 0 : offset;
@@ -50,6 +54,9 @@ public:
 
     void remove(std::int32_t last);
     void clear() { size_ = 0; }
+
+    // From now on, the extents of texts in quotes include the quotes.
+    void include_quotes() { quotes_ = 1; }
 
     // Drop all values, whose memory the caller gets.
     struct Released {
@@ -66,6 +73,7 @@ private:
     std::size_t make_room(std::int32_t row);
 
     std::int32_t first_ = 0;
+    std::int64_t quotes_ = 0;  // 1 if extents include them
     std::size_t size_ = 0, room_ = 0, expected_ = 0;  // values that are likely to come after a release
     std::unique_ptr<std::int64_t[]> offset_, length_, number_;
     std::unique_ptr<std::uint8_t[]> kind_;
@@ -159,8 +167,9 @@ private:
     // The bytes between two values, or before the first one, that name a field: `{"a": ` or `, "b": `.
     struct Lead {
         static constexpr std::size_t longest = 64;
-        std::uint8_t bytes[longest], mask[longest];  // zeros after them
-        std::size_t size = 0;                        // 0: none
+        std::uint8_t bytes[longest];
+        std::uint64_t mask = 0;  // a bit for each of them
+        std::size_t size = 0;    // 0: none
         std::int64_t field = -1;
 
         void set(const std::uint8_t *begin, std::size_t count, std::int64_t number);
@@ -176,9 +185,9 @@ private:
     const std::uint8_t *fast_records(const std::uint8_t *at, const std::uint8_t *end);
     std::int64_t field_of(const std::uint8_t *name, std::size_t size, std::size_t place);
     bool escaped_name(const std::uint8_t *begin, const std::uint8_t *end);
-    void put(std::int64_t field, const Value &value) {
-        values_[static_cast<std::size_t>(field)].set(row_, start_ + (value.begin - data_), value.length, value.kind,
-                                                     value.number);
+    void put(std::int64_t field, const Value &value) { put(field, value.begin, value.length, value.kind, value.number); }
+    void put(std::int64_t field, const std::uint8_t *begin, std::int64_t length, ValueKind kind, std::int64_t number) {
+        values_[static_cast<std::size_t>(field)].set(row_, start_ + (begin - data_), length, kind, number);
     }
     void drop_row();
     bool fail(const char *what, const std::uint8_t *at);
