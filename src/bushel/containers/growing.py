@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 __all__ = ["GrowingArrays"]
 
-_IN_MEMORY = 8 << 20
+_IN_MEMORY = 4 << 20
 """Bytes that are kept in memory before they are written to a file."""
 
 _SPARE = 1.1
@@ -159,7 +159,7 @@ def _bytes_of(piece: npt.NDArray[Any] | int, dtype: np.dtype[Any]) -> int:
 
 
 def _write(file: IO[bytes], pieces: Sequence[Any], offset: int) -> None:
-    rest = [memoryview(np.ascontiguousarray(piece)).cast("B") for piece in pieces if len(piece)]
+    rest = [np.ascontiguousarray(piece).data.cast("B") for piece in pieces if len(piece)]
     while rest:
         written = os.pwritev(file.fileno(), rest[:_AT_A_TIME], offset)
         offset += written

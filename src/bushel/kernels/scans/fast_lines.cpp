@@ -59,8 +59,7 @@ inline std::uint64_t odd_up_to(std::uint64_t bits) {
     return bits;
 }
 
-// Return the quote that ends a string of JSON, of which the bytes before `at` have been looked at; nullptr if the line
-// ends before it.
+// Return the quote that ends a string of JSON whose bytes before `at` have no end; nullptr if the line ends before it.
 BUSHEL_VECTORS __attribute__((noinline)) const std::uint8_t *end_of_escaped(const std::uint8_t *at, const std::uint8_t *end) {
     while (true) {
         const Block block = block_at(at, end);
