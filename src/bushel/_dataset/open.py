@@ -233,7 +233,7 @@ def _checked_shards(
 
         check_declared(options.spec, [shard.index for shard in shards], str(path))
     if features:
-        from bushel._reader.described import described
+        from bushel._reader.shard_fields import described
 
         shards = [described(shard, features) for shard in shards]
     if any(map(_LABELS, shards)):

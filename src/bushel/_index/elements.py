@@ -14,7 +14,7 @@ from bushel.errors import FormatError
 __all__ = ["Elements", "Ranges", "at_place", "damaged_sequences", "element_rows", "neighbours"]
 
 
-def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tuple[I64, Bools]:
+def neighbours(at: I64, offsets: I64, last: I64) -> tuple[I64, Bools]:
     """Return the elements at offsets from given ones, and which of them would lie outside of their sequence.
 
     Those are replaced by the first or the last element of the sequence, as LeRobot does.
@@ -22,15 +22,14 @@ def neighbours(at: I64, offsets: I64, first: I64 | int, last: I64 | int) -> tupl
     Args:
         at: int64[n], elements.
         offsets: int64[k], such as -1 for the element before.
-        first: int64[n], the first element of the sequence of each, or one number for all.
-        last: int64[n], the last element of the sequence of each, or one number for all.
+        last: int64[n], the last element of the sequence of each; the first one is 0.
 
     Returns:
         numbers: int64[n, k].
         outside: bool[n, k].
     """
     wanted = at[:, None] + offsets
-    numbers = np.clip(wanted, np.asarray(first)[..., None], np.asarray(last)[..., None])
+    numbers = np.clip(wanted, 0, last[:, None])
     return numbers, numbers != wanted
 
 
@@ -56,11 +55,11 @@ class Ranges(Struct, frozen=True, eq=False):
 
     def numbers(self, places: I64 | slice = slice(None)) -> I64:
         """Return the elements of the samples at places of the batch: int64[n, k]."""
-        return neighbours(self.start[places], self.offsets, 0, self.counts[places] - 1)[0]
+        return neighbours(self.start[places], self.offsets, self.counts[places] - 1)[0]
 
     def outside(self) -> Bools:
         """Return which elements another one takes the place of: bool[n, k]."""
-        return neighbours(self.start, self.offsets, 0, self.counts - 1)[1]
+        return neighbours(self.start, self.offsets, self.counts - 1)[1]
 
 
 Elements = slice | I64 | Ranges | None

@@ -70,7 +70,9 @@ def _by_stems(first: Names | ListedNames, lone: I64, other: Names, there: I64) -
         names, partners = first.take(lone[places]), other.take(there[found[places]])
         wrong = [stem(name) != stem(partner) for name, partner in zip(names, partners, strict=True)]
         for at in np.flatnonzero(np.array(wrong) | doubtful[places]).tolist():
-            same = [at_ for at_ in table.places(wanted[places[at]]) if _stem_at(other, there[at_]) == stem(names[at])]
+            same = [
+                at_ for at_ in table.places(wanted[places[at]]) if stem(other.take(there[[at_]])[0]) == stem(names[at])
+            ]
             if len(same) > 1:
                 one, two = (other.take(there[[each]])[0] for each in same[:2])
                 raise ValueError(
@@ -79,10 +81,6 @@ def _by_stems(first: Names | ListedNames, lone: I64, other: Names, there: I64) -
                 )
             found[places[at]] = same[0] if same else -1
     return found
-
-
-def _stem_at(names: Names, place: np.int64) -> str:
-    return stem(names.take(np.array([place]))[0])
 
 
 def _in_parts(places: I64) -> list[I64]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bushel._discovery.caller_fields import CallerFields, renamed
-from bushel._index.class_names import Labels, labels_of_fields
+from bushel._index.class_names import Labels, can_be_named, check_labels, labels_of_fields
 from bushel._reader.shards import OpenShard
+from bushel.spec import Field
 
-__all__ = ["with_caller_fields", "only", "renamed_shard"]
+if TYPE_CHECKING:
+    from bushel.containers.parquet.features import Feature
+
+__all__ = ["described", "only", "renamed_shard", "with_caller_fields"]
 
 
 def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
@@ -46,3 +51,26 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
     """Return the new name of a field, or of a member of a value of one."""
     old = next((one for one in names if name == one or name.startswith(f"{one}.")), name)
     return names.get(old, old) + name[len(old) :]
+
+
+def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
+    """Return a shard with the names of classes and the types that its files do not have themselves.
+
+    Raises:
+        SpecError: A name is too long, or two classes have the same.
+    """
+    fields = {field.name: field for field in shard.fields}
+    typed = {
+        name: Field(name, feature.codec, fields[name].sequence)
+        for name, feature in features.items()
+        if feature.codec is not None and name in fields and fields[name].codec == "bytes"
+    }
+    named = {
+        name: feature.names
+        for name, feature in features.items()
+        if feature.names and name not in shard.labels and can_be_named(fields, name)
+    }
+    if typed:
+        asked = CallerFields({**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+        shard = with_caller_fields(shard, asked)
+    return replace(shard, labels={**shard.labels, **check_labels(named)}) if named else shard

@@ -23,7 +23,7 @@ def body(splits: Sequence[Facts], about: About) -> str:
         _head(about),
         _contents(splits),
         *(_fields(each) for each in _different(splits)),
-        *(_classes(splits, name) for name in _label_fields(splits)),
+        *(_classes(splits, name) for name in dict.fromkeys(name for each in splits for name in each.classes)),
         *_titled(splits, "Columns", _columns),
         *_titled(splits, "Licences", lambda each: _counts(each.licenses, "licence")),
         *_titled(splits, "Sources", lambda each: _counts(each.sources, "source")),
@@ -87,10 +87,6 @@ def _fields(facts: Facts) -> str:
 
 def _of(facts: Facts) -> str:
     return f" of {_text(facts.name)}" if facts.name else ""
-
-
-def _label_fields(splits: Sequence[Facts]) -> list[str]:
-    return list(dict.fromkeys(name for each in splits for name in each.classes))
 
 
 def _classes(splits: Sequence[Facts], field: str) -> str:

@@ -41,7 +41,7 @@ class ChangeOptions(Struct, frozen=True):
             "fields": None if self.fields is None else [name for name in self.fields.split(",") if name],
             "rename": pairs(self.rename, "--rename"),
             "spec": pairs(self.spec, "--spec"),
-            "transforms": functions(self.transform, "--transform"),
+            "transforms": functions(self.transform),
         }
 
 

@@ -259,24 +259,23 @@ def allowed_errors(text: str) -> int | float | None:
         raise click.BadParameter(message, param_hint="--max-errors") from None
 
 
-def functions(items: list[str] | None, option: str) -> dict[str, Transform] | None:
-    """Import the functions that `FIELD=MODULE:FUNCTION` options name. Modules of the current folder are found, too.
+def functions(items: list[str] | None) -> dict[str, Transform] | None:
+    """Import the functions that `--transform FIELD=MODULE:FUNCTION` names. Modules of this folder are found, too.
 
     Raises:
         BadParameter: An option has another form, or the module or function does not exist.
     """
     found: dict[str, Transform] = {}
-    for field, name in pairs(items, option).items():
+    for field, name in pairs(items, "--transform").items():
         module, _, path = name.partition(":")
         sys.path.insert(0, "")
         try:
             found[field] = attrgetter(path)(import_module(module))
         except (ImportError, AttributeError, ValueError) as error:
-            raise click.BadParameter(
-                f"{name!r} should be MODULE:FUNCTION, such as tokenizer:encode: {error}", param_hint=option
-            ) from None
+            message = f"{name!r} should be MODULE:FUNCTION, such as tokenizer:encode: {error}"
+            raise click.BadParameter(message, param_hint="--transform") from None
         finally:
             sys.path.remove("")
         if not callable(found[field]):
-            raise click.BadParameter(f"{name!r} is not a function", param_hint=option)
+            raise click.BadParameter(f"{name!r} is not a function", param_hint="--transform")
     return found or None

@@ -96,7 +96,7 @@ def _of_dtype(codec: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.
     return cast
 
 
-def _pack(codec: str, value: Any) -> bytes:
+def _encode_msgpack(value: Any, codec: str = "msgpack") -> bytes:
     import msgpack
 
     try:
@@ -106,7 +106,7 @@ def _pack(codec: str, value: Any) -> bytes:
     return packed
 
 
-def _unpack(codec: str, data: Buffer) -> Any:
+def _decode_msgpack(data: Buffer, codec: str = "msgpack") -> Any:
     import msgpack
 
     # No string, list or map may claim more items than there are bytes: `unpackb` derives its limits from the size.
@@ -114,14 +114,6 @@ def _unpack(codec: str, data: Buffer) -> Any:
         return msgpack.unpackb(data, strict_map_key=False)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         raise codec_error(codec, "one msgpack value", f"{found_bytes(data)} ({error})") from error
-
-
-def _encode_msgpack(value: Any) -> bytes:
-    return _pack("msgpack", value)
-
-
-def _decode_msgpack(data: Buffer) -> Any:
-    return _unpack("msgpack", data)
 
 
 def _fold(value: Any) -> Any:
@@ -157,11 +149,11 @@ def _encode_tree(value: Any) -> bytes:
         folded = _fold(value)
     except RecursionError as error:
         raise codec_error("tree", "a value with fewer levels of nesting", describe(value)) from error
-    return _pack("tree", folded)
+    return _encode_msgpack(folded, "tree")
 
 
 def _decode_tree(data: Buffer) -> Any:
-    packed = _unpack("tree", data)
+    packed = _decode_msgpack(data, "tree")
     try:
         return _unfold(packed)
     except RecursionError as error:

@@ -294,7 +294,7 @@ class ColumnPages(Pages):
         values, missing = self._site.shelf.column(shown, name)
         asked = HistogramRequest(
             labels=shown.labels.get(name, ()),
-            size=name not in shown.dataset.spec and _is_size(name),
+            size=name not in shown.dataset.spec and name.rpartition(".")[2] in _SIZES,
             logarithmic=parameters.get("scale") == "log",
             find=parameters.get("find", ""),
         )
@@ -310,8 +310,3 @@ class ColumnPages(Pages):
                 "more": found.more,
             }
         )
-
-
-def _is_size(name: str) -> bool:
-    """Return whether a column holds a size, such as `image.width`."""
-    return name.rpartition(".")[2] in _SIZES

@@ -11,7 +11,7 @@ import numpy as np
 
 from bushel._dataset.inside import elements_of_window, whole_position
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
-from bushel._pictures.pixels import ArrayFacts, array_facts, array_pixels
+from bushel._pictures.pixels import array_facts, array_pixels
 from bushel._pictures.values import arrays_in
 from bushel._runtime.amounts import size
 from bushel.codecs import get_codec
@@ -207,7 +207,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
     elif kind == "array" or isinstance(decoded, np.ndarray):
         view.shape, view.content = "arrays", _array_views(decoded)
     elif isinstance(decoded, Mapping | list | tuple):
-        view.shape, view.content = "tree", tree_of("", decoded)
+        view.shape, view.content = "tree", tree_of(decoded)
     else:
         view.shape, view.content = "line", line_of(shown, view.field.name, decoded)
 
@@ -244,7 +244,7 @@ def _few(array: Any) -> str:
     return np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, precision=5)[:4000]
 
 
-def tree_of(name: str, value: Any) -> Leaf | Branch:
+def tree_of(value: Any) -> Leaf | Branch:
     """Return nested lists and mappings as a tree. It is cut at a number of nodes and at a depth."""
     left = [_NODES]
 
@@ -266,7 +266,7 @@ def tree_of(name: str, value: Any) -> Leaf | Branch:
             return Leaf(name, {None: "null", True: "true", False: "false"}[value])
         return Leaf(name, str(value) if isinstance(value, int | float) else describe(value))
 
-    return node(name, value, 0)
+    return node("", value, 0)
 
 
 _SEEN = set(string.ascii_letters + string.digits + string.punctuation + " ")
@@ -298,14 +298,10 @@ def as_json(shown: Shown, position: int) -> dict[str, Any]:
         elif view.shape == "tree":
             found["value"] = _plain(view.content)
         elif view.shape == "arrays":
-            found["arrays"] = {each["name"]: _facts(each["facts"]) for each in view.content}
+            found["arrays"] = {each["name"]: asdict(each["facts"]) for each in view.content}
         fields[view.field.name] = found
     return {"position": position, "key": plain_text(shown.key(position)), "fields": fields}
 
 
 def _plain(node: Leaf | Branch) -> Any:
     return node.text if isinstance(node, Leaf) else {child.name: _plain(child) for child in node.children}
-
-
-def _facts(facts: ArrayFacts) -> dict[str, Any]:
-    return asdict(facts)
