@@ -6,7 +6,8 @@
 PYTHON is the interpreter of an environment that has the package; without it, the package is skipped. PyAV is that of
 this environment. Each clip of the folder (by default the sample clips beside the repository) is a case of its own: 16
 copies of it, as files and packed in a bag, and the first frame is drawn at random. With one thread and with two. Then
-four windows of 16 frames of each clip, at equal distances, are read together, with TorchCodec's sampler.
+four windows of 16 frames of each clip, at equal distances, are read together, with TorchCodec's sampler. The clip with
+the most frames is also encoded as HEVC (x265) and AV1 (SVT-AV1), if PyAV has the encoders. `--only` names some clips.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ SAMPLE_VIDEOS = ROOT.parent / "shared" / "data" / "videos"
 READER = Path(__file__).resolve().parent / "peers" / "read_clips.py"
 COPIES = 16
 WINDOWS = 4
+ENCODERS: dict[str, tuple[str, dict[str, str]]] = {
+    "hevc": ("libx265", {"crf": "26", "x265-params": "log-level=error:pools=1"}),
+    "av1": ("libsvtav1", {"preset": "6", "crf": "32"}),
+}
 
 
 def fill(path: Path) -> Path:
@@ -43,6 +48,43 @@ def fill(path: Path) -> Path:
     frames = len(bushel.open(folder / "packed")[0]["video"])
     (folder / "clips.json").write_text(json.dumps([COPIES, frames]))
     return folder
+
+
+def recoded(path: Path, name: str) -> Path:
+    """Return a clip as another encoder makes it, which is made if it is not there."""
+    import av
+
+    encoder, settings = ENCODERS[name]
+    made = SCRATCH / f"{path.stem}-{name}.mp4"
+    if made.exists():
+        return made
+    SCRATCH.mkdir(exist_ok=True)
+    part = made.with_suffix(".part")
+    with av.open(path) as source, av.open(part, "w", format="mp4") as output:
+        stream: Any = output.add_stream(encoder, rate=source.streams.video[0].average_rate, options=settings)
+        first = source.streams.video[0]
+        stream.width, stream.height, stream.pix_fmt = first.width, first.height, "yuv420p"
+        stream.codec_context.thread_count = 1
+        for number, frame in enumerate(source.decode(first)):
+            plain = frame.reformat(format="yuv420p")
+            plain.pts, plain.time_base, plain.pict_type = number, 1 / first.average_rate, 0
+            output.mux(stream.encode(plain))
+        output.mux(stream.encode(None))
+    return part.rename(made)
+
+
+def cases(folder: Path, skipped: dict[str, str]) -> list[Path]:
+    """Return the clips of a folder, and the longest one of them as other encoders make it."""
+    import av
+
+    paths = sorted(folder.glob("*.mp4"))
+    longest = max(paths, key=lambda path: av.open(path).streams.video[0].frames)
+    for name in ENCODERS:
+        try:
+            paths.append(recoded(longest, name))
+        except av.codec.codec.UnknownCodecError as error:
+            skipped[name] = f"PyAV has no encoder {error}"
+    return paths
 
 
 def contest(
@@ -77,6 +119,7 @@ def main() -> None:
     """Run the benchmark with the options of the command line."""
     parser = options_parser("Reading 16 frames of stored clips.", "fewer clips and rounds")
     parser.add_argument("--videos", type=Path, default=SAMPLE_VIDEOS, metavar="FOLDER", help="where to take clips from")
+    parser.add_argument("--only", nargs="+", metavar="CLIP", help="names of clips, without the suffix")
     parser.add_argument("--torchcodec", type=Path, metavar="PYTHON", help="an interpreter with TorchCodec")
     parser.add_argument("--decord", type=Path, metavar="PYTHON", help="an interpreter with decord")
     options = parser.parse_args()
@@ -89,7 +132,9 @@ def main() -> None:
     }
     skipped: dict[str, str] = {}
     results: dict[str, Any] = {}
-    for path in sorted(options.videos.glob("*.mp4")):
+    for path in cases(options.videos, skipped):
+        if options.only and path.stem not in options.only:
+            continue
         folder = fill(path)
         for threads in (1, 2):
             rates = contest(folder, threads, pythons, options, skipped)

@@ -11,12 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import F32, I64
+from bushel._runtime.arrays import F32, F64, I64
 from bushel.codecs.base import Buffer, Codec, Factory, Outline, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.flac_parts import FlacOutline
 from bushel.codecs.frames import choose
@@ -126,14 +125,17 @@ class _Sound:
         if self._stream.codec_context.name not in _BY_PACKET:
             return []
         found = [packet for packet in self._source.demux(self._stream) if packet.size]
-        known = all(packet.pts is not None and packet.duration for packet in found)
-        if not known or any(one.pts + one.duration != two.pts for one, two in pairwise(found)):
+        times, durations = [packet.pts for packet in found], [packet.duration for packet in found]
+        if None in times or not all(durations):
             return []
-        return found
+        begins = np.array(times, np.int64)
+        return found if np.array_equal(begins[:-1] + durations[:-1], begins[1:]) else []
 
-    def number(self, packet: Any) -> float:
-        """Return the number of the first frame of a packet, counted as `parts` does."""
-        return float(packet.pts * packet.time_base * self.rate)
+    def numbers(self, packets: Sequence[Any]) -> F64:
+        """Return the number of the first frame of each packet, counted as `parts` does."""
+        frames = self._stream.time_base * self.rate
+        numbers: F64 = np.array([packet.pts for packet in packets]) * frames.numerator / frames.denominator
+        return numbers
 
     def parts(self, packets: Iterable[Any] | None = None) -> Iterator[tuple[int | None, Sound]]:
         """Decode to the end, or some packets: the number of the first frame of each part, float32[frames, channels]."""
@@ -197,7 +199,7 @@ def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | 
         if not len(numbers):
             return np.zeros((0, sound.channels), np.float32)
         first, last = int(numbers.min()), int(numbers.max()) + 1
-        starts = np.array([sound.number(packet) for packet in packets])
+        starts = sound.numbers(packets)
         needed = max(0, int(np.searchsorted(starts, first + begin, side="right")) - 1)
         own = packets[_first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1]
         if (found := _between(sound, first + begin, last + begin, own)) is not None:
