@@ -5,8 +5,8 @@
 
 PYTHON is the interpreter of an environment with torch, torchvision and albumentations; without it, these are skipped.
 Photos and PNG masks of 21 classes become crops of 224 pixels, in batches of 16, with two threads or workers of a
-DataLoader. All readers use the same crops, which Bushel's order draws; they take turns. Files are in memory, and times
-are CPU times of the process and its workers.
+DataLoader. Readers use the same crops, which the order of Bushel draws; Albumentations draws its own. They take turns.
+Files are in memory, and times are CPU times of the process and its workers.
 """
 
 from __future__ import annotations

@@ -84,42 +84,24 @@ def pillow(image: Path, mask: Path, box: list[int]) -> tuple[Any, Any]:
     return functional.pil_to_tensor(both[0]), both[1]
 
 
-_ALBUMENTATIONS: list[Any] = []
+_COMPOSED: list[Any] = []
 
 
 def albumentations(image: Path, mask: Path, box: list[int]) -> tuple[Any, Any]:
-    """Use OpenCV and Albumentations, with the box in place of the one that it would draw.
+    """Use OpenCV and Albumentations, which draws crops of its own with the same distribution.
 
     Its resizing is plain bilinear, without a filter against aliasing.
     """
     import cv2
 
-    if not _ALBUMENTATIONS:
+    if not _COMPOSED:
+        import albumentations as library
+
         cv2.setNumThreads(1)
-        _ALBUMENTATIONS.extend(_given_crop())
-    compose, given = _ALBUMENTATIONS
-    left, top, width, height, flip = box
-    given["box"], given["flip"] = (left, top, left + width, top + height), bool(flip)
+        _COMPOSED.append(library.Compose([library.RandomResizedCrop(size=(SIDE, SIDE)), library.HorizontalFlip(p=0.5)]))
     pixels = cv2.cvtColor(cv2.imread(str(image)), cv2.COLOR_BGR2RGB)
-    found = compose(image=pixels, mask=cv2.imread(str(mask), cv2.IMREAD_UNCHANGED))
-    return found["image"], found["mask"]
-
-
-def _given_crop() -> tuple[Any, dict[str, Any]]:
-    """Return the transforms of Albumentations, and the dict that says what they use instead of drawing."""
-    import albumentations as library
-
-    given: dict[str, Any] = {}
-
-    class Crop(library.RandomResizedCrop):
-        def get_params_dependent_on_data(self, params: Any, data: Any) -> dict[str, Any]:
-            return {"crop_coords": given["box"]}
-
-    class Flip(library.HorizontalFlip):
-        def should_apply(self, *_: Any, **__: Any) -> bool:
-            return bool(given["flip"])
-
-    return library.Compose([Crop(size=(SIDE, SIDE)), Flip(p=1.0)]), given
+    found = _COMPOSED[0](image=pixels, mask=cv2.imread(str(mask), cv2.IMREAD_UNCHANGED))
+    return np.ascontiguousarray(found["image"]), np.ascontiguousarray(found["mask"])  # a flip is a view
 
 
 READERS: dict[str, Callable[[Path, int], Batches]] = {
