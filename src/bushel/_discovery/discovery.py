@@ -187,12 +187,16 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial:
         FileNotFoundError: The path of an object store does not exist.
         FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
     """
-    load: LoadManifest = find_manifest
-    local = isinstance(paths[0], Path)
-    if not local and is_object(paths[0]):
-        from bushel._discovery.remote_discovery import manifest_loader
+    if isinstance(paths[0], Path) or not is_object(paths[0]):
+        return _discover(paths, container, find_manifest, partial=partial)
+    from bushel._discovery.remote_discovery import manifest_loader
 
-        load = manifest_loader(paths)
+    with manifest_loader(paths) as load:
+        return _discover(paths, container, load, partial=partial)
+
+
+def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, partial: bool) -> Found:
+    local = isinstance(paths[0], Path)
     found = find(paths, container)
     shards = found.shards
     path = paths[0]

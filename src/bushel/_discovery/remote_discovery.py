@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -70,8 +70,9 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
     )
 
 
-def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
-    """Return a function that loads manifests, each once. Manifests that are certainly needed are requested now.
+@contextmanager
+def manifest_loader(paths: Sequence[AnyPath]) -> Iterator[LoadManifest]:
+    """Yield a function that loads manifests, each once. Manifests that are certainly needed are requested now.
 
     So they are there when the folder has been listed.
     """
@@ -100,11 +101,14 @@ def manifest_loader(paths: Sequence[AnyPath]) -> LoadManifest:
         if (result := begun.get(place)) is None:
             begun[place] = result = Result()
             request(place, result)
-        if not result.done:  # requests that no thread has begun are dropped with the threads, which are kept for this
+        if not result.done:
             threads.check_process()
         return result.get()
 
-    return load
+    try:
+        yield load
+    finally:
+        threads.close(wait=False)  # an error is not held up by a slow answer that is not needed any more
 
 
 class ListedFiles(Struct, frozen=True):

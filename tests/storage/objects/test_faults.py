@@ -12,6 +12,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from obstore.store import LocalStore
+from tests.ends_of_threads import own_threads, wait_for_none
 from tests.interrupts import interruptible
 from tests.storage.objects.conditional_store import keeping
 from tests.storage.objects.range_server import Fault, Handler, Server
@@ -146,6 +147,14 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch, url: str, cause: str) -> 
     monkeypatch.setattr(retries, "_reached", {url})  # it may come back
     with pytest.raises(ConnectionError, match="set BUSHEL_NETWORK_PATIENCE to more seconds"):
         bushel.open(f"{url}/x.tar")
+
+
+def test_threads_of_an_opening_that_fails_end_while_the_error_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "0.3")
+    with pytest.raises(ConnectionError) as caught:
+        bushel.open("http://127.0.0.1:1/x.tar")
+    wait_for_none(lambda: [name for name in own_threads() if name.startswith("bushel-manifest")])
+    assert caught.value.__traceback__
 
 
 @pytest.mark.parametrize("name", ["x" * 300 + ".tar", "x" * 300 + "/a.tar"])
