@@ -79,7 +79,7 @@ def test_wrong_positions_and_keys_are_the_errors_python_expects(bag: Dataset) ->
             bag.read([0, position])
     with pytest.raises(KeyError, match="nope"):
         bag["nope"]
-    with pytest.raises(KeyError, match="no field 'labels'"):
+    with pytest.raises(KeyError, match="unknown field 'labels'"):
         bag[0, ["labels"]]
     with pytest.raises(TypeError):
         bag.read([0.5])  # type: ignore[list-item]

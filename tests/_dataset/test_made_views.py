@@ -95,7 +95,7 @@ def test_the_command(path: Path) -> None:
     bushel.open(path).where("label == 3").save("three")
     assert run("views", path).split() == ["three", "1", "where", "label", "==", "3"]
     assert json.loads(run("views", path, "--json"))[0]["name"] == "three"
-    assert "no view 'four'" in fails("views", path, "--delete", "four")
+    assert "unknown view 'four'" in fails("views", path, "--delete", "four")
     run("views", path, "--delete", "three")
     assert bushel.views(path) == []
 

@@ -201,7 +201,7 @@ class Views(RuleBasedStateMachine):
                 use()
         with pytest.raises(KeyError, match="no sample"):
             self.view["no such key"]
-        with pytest.raises(KeyError, match="no field"):
+        with pytest.raises(KeyError, match="unknown field"):
             self.view.fields(["no such field"])
 
 

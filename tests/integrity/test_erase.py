@@ -264,7 +264,7 @@ def test_only_a_call_and_only_one_writer(tmp_path: Path) -> None:
     bushel.remove(path, keys=keys(GONE[2:]), reason="b")
     assert bushel.erase(path, call=1).samples == 3
     assert [one.erased for one in bushel.removals(path)] == [0, 3]
-    with pytest.raises(IndexError, match="no call 2"):
+    with pytest.raises(IndexError, match="unknown call 2"):
         bushel.erase(path, call=2)
     assert bushel.restore(path, call=0).samples == 2
     assert bushel.verify(path).erased == 3
