@@ -61,7 +61,7 @@ def test_members_of_a_tar(samples: list[tuple[bytes, bytes]]) -> None:
     keys = [f"sample{number}" for number in range(len(samples))]
     columns = [joined([sample[place] for sample in samples]) for place in range(2)]
     text = joined([key.encode() for key in keys])
-    framed, ends, starts = frame_tar(header_of("x", 7), *text, [b".a", b".b"], columns)
+    framed, ends, starts, places = frame_tar(header_of("x", 7), *text, [b".a", b".b"], columns, 1 << 60)
     archive = framed.tobytes() + end_of_archive(len(framed))
     assert len(framed) == (int(ends[-1]) if samples else 0)
     with tarfile.open(fileobj=BytesIO(archive)) as opened:
@@ -71,6 +71,17 @@ def test_members_of_a_tar(samples: list[tuple[bytes, bytes]]) -> None:
     values = [value for sample in samples for value in sample]
     assert [archive[member.offset_data :][: member.size] for member in members] == values
     assert all(header_of(member.name, member.size) == archive[member.offset :][:512] for member in members)
+    assert (places == -1).all()
+    longest = 4
+    rest, *same, places = frame_tar(header_of("x", 7), *text, [b".a", b".b"], columns, longest)
+    assert all(map(np.array_equal, same, (ends, starts)))
+    assert [place >= 0 for place in places.tolist()] == [len(value) > longest for value in values]
+    pieces, at = [], 0
+    for place, value in zip(places.tolist(), values, strict=True):
+        if place >= 0:
+            pieces += [rest[at:place].tobytes(), value]
+            at = place
+    assert b"".join([*pieces, rest[at:].tobytes()]) == framed.tobytes()
 
 
 @pytest.mark.parametrize("offsets", [[], [0, 5], [2, 1], [-1, 1], [0, 3, 2], [0, -(2**62)]])
@@ -82,7 +93,7 @@ def test_offsets_that_do_not_fit(offsets: list[int]) -> None:
     with pytest.raises(ValueError, match="offsets"):
         frame_idx(bad, 0, np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="offsets"):
-        frame_tar(bytes(512), *bad, [], [])
+        frame_tar(bytes(512), *bad, [], [], 0)
 
 
 def test_other_arguments_that_do_not_fit() -> None:
@@ -95,10 +106,10 @@ def test_other_arguments_that_do_not_fit() -> None:
     ]
     for arguments in cases:
         with pytest.raises(ValueError):
-            frame_tar(*arguments)
+            frame_tar(*arguments, 0)
     for columns in ([one[0]], [(one[0],)], [(1, 2)]):
         with pytest.raises(TypeError):
-            frame_tar(bytes(512), *one, [b"x"], columns)  # type: ignore[arg-type]
+            frame_tar(bytes(512), *one, [b"x"], columns, 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="negative"):
         frame_idx(None, -1, np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="negative"):

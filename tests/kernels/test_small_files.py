@@ -1,14 +1,15 @@
-"""read_small_files: files that are opened, read and closed."""
+"""read_small_files and read_files: files that are opened, read and closed."""
 
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bushel.kernels import read_small_files
+from bushel.kernels import read_files, read_small_files
 
 
 def arrays(*rows: tuple[int, ...]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
@@ -81,3 +82,40 @@ def test_paths_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:
     columns = arrays(*[(6, 5, 0, 6)] * len(names))
     assert read_small_files(names, *columns, folder=str(inner)) == [b"abcdef"] * 2 + [None] * 8
     assert read_small_files(["secret"], *arrays((6, 5, 0, 6)), folder=str(tmp_path / "gone")) == [None]
+
+
+def test_whole_files_lie_one_after_another(tmp_path: Path) -> None:
+    contents = [b"abcdef", b"", b"x" * 100_000, b"end"]
+    names = [path.name for path in written(tmp_path, *contents)]
+    room = np.full(100_020, 7, np.uint8)
+    offsets, sums = read_files(names, room, folder=str(tmp_path))
+    assert offsets.tolist() == [0, 6, 6, 100_006, 100_009]
+    assert room[:100_009].tobytes() == b"".join(contents)
+    assert (room[100_009:] == 7).all()
+    assert sums.tolist() == [zlib.crc32(content) for content in contents]
+    assert [array.tolist() for array in read_files([], room)] == [[0], []]
+
+
+def test_whole_files_end_before_one_that_cannot_be_read(tmp_path: Path) -> None:
+    first, large = written(tmp_path, b"abcdef", b"x" * 100)
+    os.mkfifo(tmp_path / "pipe")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    room = np.zeros(64, np.uint8)
+    others = [str(large), str(tmp_path / "gone"), str(tmp_path / "pipe"), str(inner), "/proc/self/status"]
+    for other in others:  # of a file in /proc, the size is not known
+        assert read_files([str(first), other, str(first)], room)[0].tolist() == [0, 6]
+    for name in ("../" + first.name, str(first), "./x", ""):
+        assert read_files([name], room, folder=str(inner))[0].tolist() == [0]
+    assert read_files([str(first)] * 2, room[:12])[0].tolist() == [0, 6], "the last byte shows that a file has grown"
+    assert read_files([str(first)] * 2, room[:13])[0].tolist() == [0, 6, 12]
+    assert read_files([str(first)], room[:0])[0].tolist() == [0]
+
+
+def test_arguments_of_whole_files(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        read_files(["a"], np.zeros(4, np.int8))  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        read_files([7], np.zeros(4, np.uint8))  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="null"):
+        read_files(["a\0b"], np.zeros(4, np.uint8))

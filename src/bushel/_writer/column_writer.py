@@ -17,6 +17,8 @@ __all__ = ["ColumnWriter"]
 
 CHUNK = 1 << 19
 """Stored bytes that `extend` frames at once."""
+_LARGE_CHUNK = 1 << 23
+"""Stored bytes that `extend` passes to the system at once if none of them have to be copied."""
 
 
 class ColumnWriter(DatasetWriter):
@@ -110,7 +112,7 @@ class ColumnWriter(DatasetWriter):
         samples, size = self._plan.limits.room_in(shard)
         room = None if self._plan.limits.bytes is None else max(size, 1)
         if batch.columns is not None:
-            end = min(batch.bytes_until(at, CHUNK), at + samples)
+            end = min(batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK), at + samples)
             columns = {name: column.rows(at, end) for name, column in batch.columns.items()}
             if written := shard.extend(None if keys is None else keys.rows(at, end), columns, room):
                 return written

@@ -13,7 +13,7 @@ from bushel._writer.sample_values import SampleEncoder
 from bushel.codecs import get_codec
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.containers.base import Layout, LayoutField, Stored
-from bushel.containers.stored_column import StoredColumn
+from bushel.containers.stored_column import LARGE, StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.kernels import bytes_offsets, join_bytes
 from bushel.spec import Spec
@@ -86,6 +86,12 @@ class StoredBatch(Struct, frozen=True):
         if self.values is not None:
             return self.values[row]
         return {name: column[row] for name, column in (self.columns or {}).items()}
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the samples are large on average, and lie in buffers already, so that writing them copies nothing."""
+        lie_in_buffers = all(isinstance(column, StoredColumn) for column in (self.columns or {}).values())
+        return self.columns is not None and lie_in_buffers and self.size >= LARGE * max(self.samples, 1)
 
     def bytes_until(self, row: int, limit: int) -> int:
         """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
@@ -161,6 +167,8 @@ def list_of_keys(keys: Iterable[str]) -> list[str]:
 def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | None:
     """Encode a whole column; None if values are missing."""
     name = column.field.name
+    if isinstance(value, StoredColumn):
+        return value
     if is_stored(value):
         return StoredColumn(*check_stored(name, *value))
     codec = get_codec(column.codec)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.structs import Struct
+from bushel.kernels import crc32_rows
 
-__all__ = ["StoredColumn", "fitting", "key_rows"]
+__all__ = ["LARGE", "StoredColumn", "fitting", "key_rows"]
+
+LARGE = 1 << 14
+"""A value of this many bytes or more is written as a piece of its own, which costs less than a copy."""
 
 _HARMLESS = np.zeros(256, np.bool_)
 _HARMLESS[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)] = True
@@ -19,10 +23,12 @@ class StoredColumn(Struct, frozen=True):
     Attributes:
         data: uint8[total].
         offsets: int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`.
+        sums: uint32[n], the CRC-32 of each value, or None if they are not known.
     """
 
     data: U8
     offsets: I64
+    sums: U32 | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -32,12 +38,36 @@ class StoredColumn(Struct, frozen=True):
 
     def rows(self, first: int, last: int) -> StoredColumn:
         """Return the values of samples `first` to `last`, without a copy."""
-        return StoredColumn(self.data, self.offsets[first : last + 1])
+        sums = None if self.sums is None else self.sums[first:last]
+        return StoredColumn(self.data, self.offsets[first : last + 1], sums)
 
     @property
     def lengths(self) -> I64:
         """Bytes of each value: int64[n]."""
         return np.diff(self.offsets)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the values are large on average."""
+        return len(self.content) >= LARGE * max(len(self), 1)
+
+    @property
+    def crc32(self) -> U32:
+        """The CRC-32 of each value: uint32[n]."""
+        return crc32_rows(self.data, self.offsets) if self.sums is None else self.sums
+
+    def with_sums(self) -> StoredColumn:
+        """Return the values with their CRC-32."""
+        return StoredColumn(self.data, self.offsets, self.crc32)
+
+    @property
+    def pieces(self) -> list[tuple[memoryview, int]]:
+        """The bytes and the CRC-32 of each value, as `Sink.write_pieces` takes them. Nothing is copied."""
+        content, starts = self.data.data, self.offsets.tolist()
+        return [
+            (content[first:last], sum_)
+            for first, last, sum_ in zip(starts, starts[1:], self.crc32.tolist(), strict=False)
+        ]
 
     @property
     def ends(self) -> I64:

@@ -16,6 +16,7 @@ from bushel._writer.options import WriterOptions
 from bushel._writer.pack_writer import PackWriter
 from bushel.ingest.columns import ColumnReader, column_reader
 from bushel.ingest.commit import OnPart, Written
+from bushel.ingest.file_columns import FileEncoder, file_encoder
 from bushel.ingest.items import OrderRange, StreamItems
 from bushel.ingest.pack_options import PackOptions, Workers
 from bushel.ingest.part import ErrorLimit, Part, WorkerConfig, write_part
@@ -145,6 +146,10 @@ def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
     return ErrorLimit(error_limit(options.errors.max_errors, prepared.items), options.errors.strict)
 
 
+def _file_encoder(prepared: Prepared) -> FileEncoder | None:
+    return file_encoder(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
+
+
 def _column_reader(prepared: Prepared) -> ColumnReader | None:
     return column_reader(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
 
@@ -162,13 +167,15 @@ def _encoding(encoder: SampleEncoder | Transcoder, processes: int) -> Iterator[E
 def _config(
     prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart, taken: frozenset[str] = frozenset()
 ) -> WorkerConfig:
+    one_by_one = bool(taken) or prepared.key is not None
     return WorkerConfig(
         encode=encode,
         origin=prepared.encoder.origin,
         workers=workers.at_once,
         batch_bytes=prepared.batch_bytes,
         progress=progress,
-        columns=None if taken or prepared.key is not None else _column_reader(prepared),
+        columns=None if one_by_one else _column_reader(prepared),
+        files=None if one_by_one or workers.processes else _file_encoder(prepared),
         lengths=prepared.lengths,
         keys=prepared.keys,
         key=prepared.key,

@@ -15,6 +15,7 @@ from bushel._writer.options import Mode
 from bushel._writer.pack_writer import PackWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.ingest.columns import ColumnReader, WrittenSamples, write_columns
+from bushel.ingest.file_columns import FILE_BATCH_BYTES, FileEncoder, write_files
 from bushel.ingest.items import OrderRange, StreamItems
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
@@ -82,6 +83,7 @@ class WorkerConfig(Struct, frozen=True):
         batch_bytes: Bytes of samples that are encoded as one batch.
         progress: Called with the numbers of items, samples, errors and bytes after every batch.
         columns: Reads the source as columns, which need no threads; None if samples are encoded one by one.
+        files: Reads the files of the source in batches, instead of `encode`; None if samples are encoded one by one.
         lengths: Returns the stored bytes of the items at these positions, or None if unknown.
         keys: Yields the keys of the items at these positions, if known without reading them.
         key: Maps every key to the stored key, in the order of the samples; None to keep them.
@@ -94,6 +96,7 @@ class WorkerConfig(Struct, frozen=True):
     batch_bytes: int
     progress: Callable[[int, int, int, int], None]
     columns: ColumnReader | None = None
+    files: FileEncoder | None = None
     lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
     keys: Callable[[Iterable[int]], Iterable[str]] = _none
     key: Callable[[str], str] | None = None
@@ -147,7 +150,7 @@ def write_part(
     kept = len(writer)
     before = 0 if mode == "resume" else kept
     start, errors = _start(part, writer, mode, state, log)
-    sizes = _BatchSize(config.batch_bytes)
+    sizes = _BatchSize(config.batch_bytes if config.files is None else FILE_BATCH_BYTES)
     if config.key is not None and isinstance(part.items, OrderRange):
         for key in config.keys(part.items.take(0, start).tolist()):
             config.key(key)  # which may count its calls
@@ -198,9 +201,12 @@ def _results(
     """Return the encoded or written samples of the items of a part from number `start` on, in order."""
     if config.columns is not None and isinstance(part.items, OrderRange):
         return write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
+    batches = _batches(part.items, start, sizes, config)
+    if config.files is not None and isinstance(part.items, OrderRange):
+        return write_files(config.files, writer, batches, config.workers)
     return parallel_map(
         config.encode,
-        _batches(part.items, start, sizes, config),
+        batches,
         workers=config.workers,
         limit=_QUEUED_BYTES,
         size=_queued_bytes,

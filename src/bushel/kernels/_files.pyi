@@ -175,6 +175,26 @@ def read_small_files(
         TypeError: An array has another dtype or shape, or a path is not text.
     """
 
+def read_files(
+    paths: Sequence[str], out: NDArray[np.uint8], *, folder: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Read whole files into one buffer, one after another, until a file cannot be read.
+
+    It ends before a file that is missing, is not a regular one, does not fit, has another size than when it was opened,
+    or lies outside of the folder. The caller finds out why, if that file is the first one.
+
+    Args:
+        paths: The files.
+        out: The buffer. One byte of it is not used, by which a file that grows is noticed.
+        folder: If it is given, paths are relative to it, and none may lead out of it.
+
+    Returns:
+        Offsets of the files that were read in ``out`` (int64[n + 1]), and their CRC-32 (uint32[n]).
+
+    Raises:
+        TypeError: The array has another dtype or shape, or a path is not text.
+    """
+
 def gather(
     files: Sequence[MappedFile],
     file: NDArray[np.int32] | int,

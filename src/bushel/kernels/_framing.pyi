@@ -75,8 +75,11 @@ def frame_tar(
     key_offsets: NDArray[np.int64],
     suffixes: Sequence[bytes],
     columns: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]],
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    longest: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Make the members of samples: for each, in the order of ``columns``, a header, the value, and padding.
+
+    Longer values than ``longest`` are left out of the members, for the caller to write without a copy.
 
     Args:
         header: 512 bytes, the header of a member. Name, size and checksum in it are replaced.
@@ -84,9 +87,12 @@ def frame_tar(
         key_offsets: int64[n + 1].
         suffixes: The text after the key in the names of each column.
         columns: Data and offsets of each column.
+        longest: Bytes of the longest value that is copied.
 
     Returns:
-        The members (uint8[total]), the end of each sample (int64[n]), and where each value starts (int64[n × columns]).
+        The members (uint8[total]), the end of each sample (int64[n]), where each value starts (int64[n × columns]), and
+        where a value that is left out belongs in the members (int64[n × columns], -1 for the other values). Ends and
+        starts count the values that are left out.
 
     Raises:
         ValueError: A name has more than 100 bytes, or a value 8 GiB or more.

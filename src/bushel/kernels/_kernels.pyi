@@ -54,6 +54,9 @@ from bushel.kernels._files import (
     prefetch as prefetch,
 )
 from bushel.kernels._files import (
+    read_files as read_files,
+)
+from bushel.kernels._files import (
     read_many as read_many,
 )
 from bushel.kernels._files import (

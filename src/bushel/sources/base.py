@@ -28,6 +28,7 @@ import numpy.typing as npt
 __all__ = [
     "Columnar",
     "Fetching",
+    "FileBacked",
     "Fingerprinted",
     "Foldered",
     "Labelled",
@@ -132,6 +133,24 @@ class Columnar(Protocol):
         Args:
             positions: int64[n], valid positions in any order.
         """
+        ...
+
+
+@runtime_checkable
+class FileBacked(Protocol):
+    """A source whose samples are files, unchanged, in one field; `pack` then reads many of them at once."""
+
+    @property
+    def file_field(self) -> str | None:
+        """The field of the files; None if they are not local, or change on their way."""
+        ...
+
+    def paths(self, positions: Sequence[int], /) -> tuple[str, Sequence[str]]:
+        """Return the folder of these samples, and the paths of their files in it."""
+        ...
+
+    def without_files(self, positions: Sequence[int], /) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the other fields of these samples, each with a value per sample; and their keys."""
         ...
 
 

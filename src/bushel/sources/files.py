@@ -6,14 +6,14 @@ import copy
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
 from bushel.errors import FormatError
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
-from bushel.sources.media import IMAGES, SOUNDS, VIDEOS, Audio, Frames, Image, Media
+from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Frames, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
 from bushel.storage.names import below
@@ -108,6 +108,10 @@ class _Folder(FileSource):
         """Return the file's path."""
         return str(_file(self.root, self._names[position]))
 
+    def paths(self, positions: Sequence[int]) -> tuple[str, Sequence[str]]:
+        """Return the folder, and the paths of these files in it."""
+        return str(self.root), [self._names[position] for position in positions]
+
 
 class Files(_Folder):
     """Every file under a folder as one sample: its bytes, and its relative path as key.
@@ -147,6 +151,16 @@ class Files(_Folder):
         self._names = Names(_without_folders(listed, empty))
         self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
+
+    @property
+    def file_field(self) -> str | None:
+        """The field of the files, if they are local, and no subclass changes them."""
+        own = type(self).__getitem__ is Files.__getitem__
+        return self._field if own and isinstance(self.root, Path) else None
+
+    def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return no other fields, and the paths as keys."""
+        return {}, [self._names[position] for position in positions]
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
@@ -218,6 +232,18 @@ class LabelledFolder(_Folder):
         self._field, kind = media.field(names)
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
         self.spec: Mapping[str, str] = {self._field: kind} | ({"label": "int"} if classes else {})
+
+    @property
+    def file_field(self) -> str | None:
+        """The field of the files, if they are local, and neither the medium nor a subclass changes them."""
+        own = type(self).__getitem__ is LabelledFolder.__getitem__ and type(self._media) in UNCHANGED
+        return self._field if own and isinstance(self.root, Path) else None
+
+    def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the labels, if the files have some, and the keys."""
+        names = [self._names[position] for position in positions]
+        numbers = [self.label2idx[name.partition("/")[0]] for name in names] if self.label2idx else []
+        return {"label": numbers} if numbers else {}, [os.path.splitext(name)[0] for name in names]
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]

@@ -16,7 +16,7 @@ from bushel.sources.fetching import Fetched, read_file
 from bushel.sources.video import decode_video, pyav
 from bushel.storage import AnyPath, read_all
 
-__all__ = ["IMAGES", "SOUNDS", "VIDEOS", "Audio", "Clip", "Frames", "Image", "Media"]
+__all__ = ["IMAGES", "SOUNDS", "UNCHANGED", "VIDEOS", "Audio", "Clip", "Frames", "Image", "Media"]
 
 IMAGES = (
     *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
@@ -131,6 +131,10 @@ class Audio:
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""
         return read_file(path)
+
+
+UNCHANGED = (Image, Clip, Audio)
+"""The media whose value is the file."""
 
 
 @dataclass(frozen=True, slots=True)

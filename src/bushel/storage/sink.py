@@ -19,6 +19,7 @@ __all__ = ["Sink", "checksum_of"]
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
 _MOST = 1 << 30  # one system call writes 2 GiB at most
+_MOST_PIECES = 1024  # IOV_MAX
 
 _Piece: TypeAlias = tuple[bytes | bytearray | memoryview, int | None]
 """Bytes to write, and their CRC-32 if it is known."""
@@ -85,6 +86,21 @@ class Sink:
                     self._put([(view, None)])
             self._written += size
         self.position = start + size
+        return start
+
+    def write_pieces(self, pieces: Sequence[_Piece]) -> int:
+        """Append many pieces, which are passed to the operating system at once, without a copy.
+
+        Args:
+            pieces: Their bytes, and the CRC-32 of each if the caller has it.
+
+        Returns:
+            The offset of the first one.
+        """
+        self.flush()
+        start = self.position
+        self._put(pieces)
+        self._written = self.position = start + sum(len(piece) for piece, _ in pieces)
         return start
 
     def truncate(self, position: int) -> None:
@@ -185,10 +201,13 @@ class Sink:
                         views = [stack.enter_context(memoryview(left[0])[:_MOST])]
                         done = os.pwritev(handle.fileno(), views, end)
                     else:
-                        done = os.pwritev(handle.fileno(), left, end)
+                        done = os.pwritev(handle.fileno(), left[:_MOST_PIECES], end)
                     end += done
-                    while left and done >= len(left[0]):
-                        done -= len(left.pop(0))
+                    written = 0
+                    while written < len(left) and done >= len(left[written]):
+                        done -= len(left[written])
+                        written += 1
+                    del left[:written]
                     if done:
                         left[0] = stack.enter_context(memoryview(left[0])[done:])
             except BaseException:

@@ -21,7 +21,7 @@ from bushel.containers.bag.tables import encode_refs, encode_table, gapless
 from bushel.containers.base import ColumnLimits, Layout, LayoutField, Shard, Stored, WriteOptions
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
-from bushel.kernels import crc32, crc32_rows
+from bushel.kernels import crc32
 from bushel.spec import KEY, Spec
 from bushel.storage import below, copy_whole
 
@@ -165,11 +165,9 @@ class BagWriter:
         if room is not None:
             count = fitting(np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room)
         for name, sink, column in self._fields:
-            values = columns[name].rows(0, count)
-            start = sink.write(values.content.data)
-            column.add_rows(
-                start + values.ends - values.lengths, values.lengths, crc32_rows(values.data, values.offsets)
-            )
+            values = columns[name].rows(0, count).with_sums()
+            start = sink.write_pieces(values.pieces) if values.is_large else sink.write(values.content.data)
+            column.add_rows(start + values.ends - values.lengths, values.lengths, values.crc32)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 

@@ -20,11 +20,13 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
+from bushel._runtime.structs import Struct
 from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError, naming
+from bushel.spec import Field
 from bushel.storage import read_whole
 
 if TYPE_CHECKING:
@@ -99,9 +101,12 @@ class FFRecordWriter:
         return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
-        """Write many plain values: records lie one after another, and the table lists their offsets."""
+        """Write many plain values: records lie one after another, and the table lists their offsets.
+
+        Samples in another form are written at once if their values are large.
+        """
         if self._form != "plain":
-            return 0
+            return self._extend_records(keys, columns, room)
         [(name, values)] = columns.items()
         count = fitting(values.ends + np.arange(1, len(values) + 1) * TABLE_ROW.itemsize, room)
         values = values.rows(0, count)
@@ -116,6 +121,45 @@ class FFRecordWriter:
         self._builder.columns[name].add_rows(offsets, values.lengths, sums)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
+
+    def _extend_records(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        if not any(column.is_large for column in columns.values()):
+            return 0
+        samples = len(next(iter(columns.values())))
+        texts = [None if keys is None else keys[row].decode("utf-8", "surrogateescape") for row in range(samples)]
+        pieces = {field.name: columns[field.name].pieces for field in self._fields}
+        values = [dict(zip(pieces, row, strict=True)) for row in zip(*pieces.values(), strict=True)]
+        if self._folder is None:
+            records = [_map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)]
+        else:
+            records = [_Record([value], len(value[0]), value[1], [0]) for row in values for value in row.values()]
+        count = fitting(np.cumsum([record.size + TABLE_ROW.itemsize for record in records]), room)
+        del records[count:]
+        if self._folder is not None:
+            self._add_paths(texts[:count])
+        start = self._data.write_pieces([piece for record in records for piece in record.pieces])
+        rows = np.empty(count, TABLE_ROW)
+        rows["crc32"] = [record.crc32 for record in records]
+        sizes = np.array([record.size for record in records], np.int64)
+        rows["offset"] = start + np.cumsum(sizes) - sizes
+        self._table.write(rows.tobytes())
+        starts = np.array([record.starts for record in records], np.int64) + rows["offset"][:, None]
+        for number, field in enumerate(self._fields):
+            own = columns[field.name].rows(0, count)
+            sums = np.array([row[field.name][1] for row in values[:count]], np.uint32)
+            self._builder.columns[field.name].add_rows(np.ascontiguousarray(starts[:, number]), own.lengths, sums)
+        self._builder.close_samples(count, *key_rows(keys, count))
+        return count
+
+    def _add_paths(self, paths: Iterable[str | None]) -> None:
+        """Add the next files to the folder; none of them if one cannot be added."""
+        assert self._folder is not None
+        try:
+            for path in paths:
+                self._folder.add(path or "")
+        except SpecError:
+            self._folder = self._tree()
+            raise
 
     def finish(self) -> Sequence[str]:
         """Write the table of a packed folder, then assemble the file."""
@@ -179,6 +223,33 @@ class FFRecordWriter:
             self._data.write(piece, own)
         self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
         return offset
+
+
+class _Record(Struct, frozen=True):
+    """A sample as one record.
+
+    Attributes:
+        pieces: Its bytes, and the CRC-32 of each piece.
+        size: Number of bytes.
+        crc32: The CRC-32 of all of them.
+        starts: Where the value of each field begins.
+    """
+
+    pieces: list[tuple[memoryview, int]]
+    size: int
+    crc32: int
+    starts: list[int]
+
+
+def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]) -> _Record:
+    packed = encode(key, fields, {name: value for name, (value, _) in values.items()})
+    known = {id(value): crc32 for value, crc32 in values.values()}
+    sums = [known[id(piece)] if id(piece) in known else kernels.crc32(piece) for piece in packed.pieces]
+    pieces = [(memoryview(piece), crc32) for piece, crc32 in zip(packed.pieces, sums, strict=True)]
+    whole = 0
+    for piece, crc32 in pieces:
+        whole = kernels.join_crc32(whole, crc32, piece.nbytes)
+    return _Record(pieces, packed.size, whole, [start for _, start, _ in packed.values])
 
 
 def _starting_with(values: StoredColumn, head: bytes) -> npt.NDArray[np.int64]:

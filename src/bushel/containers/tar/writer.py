@@ -6,12 +6,15 @@ import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
 from bushel.containers.base import ColumnLimits, Layout, Stored
-from bushel.containers.stored_column import StoredColumn, fitting, key_rows
+from bushel.containers.stored_column import LARGE, StoredColumn, fitting, key_rows
 from bushel.containers.tar.description import comment_of
 from bushel.containers.tar.members import BLOCK
 from bushel.containers.tar.names import check_key, extension_of
@@ -190,22 +193,49 @@ class TarShardWriter:
         if not keys.harmless:
             for row in range(len(keys)):
                 check_key(keys[row].decode())
-        framed, ends, starts = kernels.frame_tar(
+        framed, ends, starts, places = kernels.frame_tar(
             header_of("", 0),
             keys.data,
             keys.offsets,
             [slot.suffix.encode() for slot in self._slots],
             [(column.data, column.offsets) for column in values],
+            LARGE,
         )
         used = self._describe()
         count = fitting(ends, room if room is None else room - used)
-        base = self._sink.write(framed[: ends[count - 1]].data)
+        values = [column.rows(0, count).with_sums() for column in values]
+        base = self._write(framed, int(ends[count - 1]), places[: count * len(values)], values)
         starts = starts.reshape(len(keys), len(values))
-        for number, (slot, column) in enumerate(zip(self._slots, values, strict=True)):
-            own = column.rows(0, count)
-            slot.column.add_rows(base + starts[:count, number], own.lengths, kernels.crc32_rows(own.data, own.offsets))
+        for number, (slot, own) in enumerate(zip(self._slots, values, strict=True)):
+            slot.column.add_rows(base + starts[:count, number], own.lengths, own.crc32)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
+
+    def _write(self, framed: U8, size: int, places: I64, values: Sequence[StoredColumn]) -> int:
+        """Write samples that `frame_tar` has framed.
+
+        Args:
+            framed: The members without large values.
+            size: Bytes of the samples in the archive.
+            places: int64[samples * fields], where each large value belongs, -1 for others.
+            values: The values of each field.
+
+        Returns:
+            The offset of the first one.
+        """
+        apart = np.flatnonzero(places >= 0)
+        if not len(apart):
+            return self._sink.write(framed[:size].data)
+        rows, fields = np.divmod(apart, len(values))
+        of_fields = {field: values[field].pieces for field in set(fields.tolist())}
+        pieces: list[tuple[memoryview, int | None]] = []
+        at = left_out = 0
+        for place, row, field in zip(places[apart].tolist(), rows.tolist(), fields.tolist(), strict=True):
+            value = of_fields[field][row]
+            pieces += [(framed[at:place].data, None), value]
+            at, left_out = place, left_out + len(value[0])
+        pieces.append((framed[at : size - left_out].data, None))
+        return self._sink.write_pieces(pieces)
 
     def _member(self, name: str, data: Buffer, add: Callable[[int, int, int], None]) -> None:
         size = len(data) if type(data) is bytes else memoryview(data).nbytes

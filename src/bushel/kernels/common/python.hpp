@@ -93,6 +93,14 @@ nb::object owned_array(T *elements, std::size_t count) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(elements, {count}, owner));
 }
 
+// Return an array that owns a vector.
+template <typename T>
+nb::object array_of(std::vector<T> &&elements) {
+    auto *const kept = new std::vector<T>(std::move(elements));
+    nb::capsule owner(kept, [](void *memory) noexcept { delete static_cast<std::vector<T> *>(memory); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
 // Return a read-only view of a vector, which keeps `owner` alive.
 template <typename T>
 nb::object view_of(const std::vector<T> &elements, nb::handle owner) {

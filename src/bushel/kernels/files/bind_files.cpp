@@ -119,6 +119,32 @@ nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime,
     return list;
 }
 
+nb::object read_files(nb::handle paths, nb::handle out, nb::handle folder) {
+    const std::string root = path_argument(folder);
+    const nb::object names = sequence_argument(paths, "paths: expected a list of paths");
+    const Array<std::uint8_t> room = array_argument<std::uint8_t>(out, "out");
+    std::vector<std::string> files;
+    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(names.ptr()); ++at) {
+        files.push_back(path_argument(PySequence_Fast_GET_ITEM(names.ptr(), at)));
+    }
+    std::vector<std::int64_t> offsets{0};
+    std::vector<std::uint32_t> sums;
+    {
+        const nb::gil_scoped_release unlocked;
+        const OpenFolder open(root);
+        std::size_t used = 0;
+        for (const std::string &file : files) {
+            if (!root.empty() && leads_out(file)) break;
+            const std::int64_t size = read_whole(file, open.descriptor(), room.data() + used, room.size() - used);
+            if (size < 0) break;
+            sums.push_back(crc32(room.data() + used, static_cast<std::size_t>(size)));
+            used += static_cast<std::size_t>(size);
+            offsets.push_back(static_cast<std::int64_t>(used));
+        }
+    }
+    return nb::make_tuple(array_of(std::move(offsets)), array_of(std::move(sums)));
+}
+
 // Return the offset of each row in one buffer, and the total as the last element.
 std::unique_ptr<std::int64_t[]> row_offsets(const Batch &batch) {
     std::unique_ptr<std::int64_t[]> offsets(new std::int64_t[batch.rows + 1]);
@@ -256,6 +282,7 @@ void bind_files(nb::module_ &module) {
     module.def("cold_reads", &cold_reads);
     module.def("read_small_files", &read_small_files, nb::arg("paths"), nb::arg("size"), nb::arg("mtime_ns"),
                nb::arg("offset"), nb::arg("length"), nb::kw_only(), nb::arg("folder") = "");
+    module.def("read_files", &read_files, nb::arg("paths"), nb::arg("out"), nb::kw_only(), nb::arg("folder") = "");
     module.def("gather", &gather, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());
     module.def("gather_into", &gather_into, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),

@@ -24,7 +24,37 @@ bool fill(int file, const SmallRead &read) {
     return true;
 }
 
+// An open file, or -1. O_NONBLOCK: opening a named pipe would wait for a writer.
+class OpenFile {
+public:
+    OpenFile(const std::string &path, int folder)
+        : fd(::openat(folder, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+    ~OpenFile() {
+        if (fd >= 0) ::close(fd);
+    }
+    OpenFile(const OpenFile &) = delete;
+    OpenFile &operator=(const OpenFile &) = delete;
+
+    const int fd;
+};
+
 }  // namespace
+
+std::int64_t read_whole(const std::string &path, int folder, std::uint8_t *out, std::size_t room) {
+    const OpenFile file(path, folder);
+    struct stat info;
+    if (file.fd < 0 || ::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0) return -1;
+    const auto size = static_cast<std::size_t>(info.st_size);
+    if (size >= room) return -1;
+    std::size_t done = 0;
+    do {
+        const ssize_t got = ::read(file.fd, out + done, size + 1 - done);  // one byte more: it may have grown
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 || (got == 0 && size > 0)) return -1;
+        done += static_cast<std::size_t>(got);
+    } while (done < size);
+    return done == size ? static_cast<std::int64_t>(size) : -1;
+}
 
 bool leads_out(const std::string &path) {
     for (std::size_t at = 0;; ++at) {
@@ -45,15 +75,11 @@ OpenFolder::~OpenFolder() {
 
 bool read_small(const SmallRead &read, int folder) {
     if (read.offset < 0 || read.length < 0 || read.offset > read.size - read.length) return false;
-    // O_NONBLOCK: opening a named pipe would wait for a writer.
-    const int file = ::openat(folder, read.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return false;
+    const OpenFile file(read.path, folder);
     struct stat info;
-    const bool same = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == read.size &&
-                      mtime_of(info) == read.mtime_ns;
-    const bool whole = same && fill(file, read);
-    ::close(file);
-    return whole;
+    if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return false;
+    const bool same = S_ISREG(info.st_mode) && info.st_size == read.size && mtime_of(info) == read.mtime_ns;
+    return same && fill(file.fd, read);
 }
 
 }  // namespace bushel

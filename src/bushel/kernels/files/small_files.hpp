@@ -19,6 +19,10 @@ struct SmallRead {
 // possible; the caller finds out why not. `folder` is the descriptor of the folder that relative paths start from.
 bool read_small(const SmallRead &read, int folder);
 
+// Read a whole file of at most `room` - 1 bytes, and return its size; -1 if that is not possible, or if the file has
+// another size than when it was opened.
+std::int64_t read_whole(const std::string &path, int folder, std::uint8_t *out, std::size_t room);
+
 // Whether a path relative to a folder may be one outside: an absolute one, or one with a part that is empty, . or ..
 bool leads_out(const std::string &path);
 

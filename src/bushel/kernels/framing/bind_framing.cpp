@@ -41,13 +41,6 @@ private:
     Values values_;
 };
 
-template <typename T>
-nb::object array_of(std::vector<T> &&elements) {
-    auto *const kept = new std::vector<T>(std::move(elements));
-    nb::capsule owner(kept, [](void *memory) noexcept { delete static_cast<std::vector<T> *>(memory); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
-
 // The pieces of one record.
 class PiecesArgument {
 public:
@@ -222,7 +215,8 @@ nb::object idx(nb::handle keys, std::int64_t first, nb::handle offsets) {
     return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)));
 }
 
-nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::handle suffixes, nb::handle columns) {
+nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::handle suffixes, nb::handle columns,
+               std::size_t longest) {
     const BufferArgument start(header);
     if (start.size() != 512) throw nb::value_error("header: expected 512 bytes");
     const ValuesArgument names(keys, key_offsets);
@@ -249,14 +243,14 @@ nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::h
             }
         }
     }
-    std::vector<std::int64_t> starts;
+    std::vector<std::int64_t> starts, places;
     Framed framed;
     {
         const nb::gil_scoped_release unlocked;
-        framed = frame_tar(start.data(), *names, endings, fields, starts);
+        framed = frame_tar(start.data(), *names, endings, fields, longest, starts, places);
     }
     return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)),
-                          array_of(std::move(starts)));
+                          array_of(std::move(starts)), array_of(std::move(places)));
 }
 
 }  // namespace
@@ -270,7 +264,7 @@ void bind_framing(nb::module_ &module) {
     module.def("frame_recordio", &recordio, nb::arg("data"), nb::arg("offsets"));
     module.def("frame_idx", &idx, nb::arg("keys").none(), nb::arg("first"), nb::arg("offsets"));
     module.def("frame_tar", &tar, nb::arg("header"), nb::arg("keys"), nb::arg("key_offsets"), nb::arg("suffixes"),
-               nb::arg("columns"));
+               nb::arg("columns"), nb::arg("longest"));
 }
 
 }  // namespace bushel

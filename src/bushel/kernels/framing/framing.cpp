@@ -108,19 +108,22 @@ Framed frame_idx(const Values *keys, std::int64_t first, const std::int64_t *off
 }
 
 Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vector<std::string> &suffixes,
-                 const std::vector<Values> &fields, std::vector<std::int64_t> &starts) {
+                 const std::vector<Values> &fields, std::size_t longest, std::vector<std::int64_t> &starts,
+                 std::vector<std::int64_t> &places) {
     Framed framed;
     framed.ends.resize(keys.count);
     starts.resize(keys.count * fields.size());
-    std::size_t total = 0;
+    places.assign(keys.count * fields.size(), -1);
+    std::size_t total = 0, apart = 0;
     for (std::size_t row = 0; row < keys.count; ++row) {
         for (const Values &field : fields) {
             const std::size_t length = field.length(row);
             total += block + length + padding(length, block);
+            apart += length > longest ? length : 0;
         }
         framed.ends[row] = static_cast<std::int64_t>(total);
     }
-    framed.allocate(total);
+    framed.allocate(total - apart);
 
     std::uint8_t empty[block];
     std::memcpy(empty, header, block);
@@ -129,6 +132,7 @@ Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vect
     std::memset(empty + 148, ' ', 8);  // checksum, which counts as spaces
     const std::uint32_t fixed = sum_of(empty, block);
     std::uint8_t *out = framed.bytes.get();
+    std::int64_t left_out = 0;
     for (std::size_t row = 0, at = 0; row < keys.count; ++row) {
         const std::size_t key = keys.length(row);
         for (std::size_t field = 0; field < fields.size(); ++field, ++at) {
@@ -140,8 +144,16 @@ Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vect
             put_octal(out + 148, 6, fixed + sum_of(out, name) + sum_of(out + 124, 11));
             out[154] = 0;
             out += block;
-            starts[at] = out - framed.bytes.get();
-            out = put_padded(out, fields[field].at(row), length, block);
+            const std::int64_t place = out - framed.bytes.get();
+            starts[at] = place + left_out;
+            if (length > longest) {
+                places[at] = place;
+                left_out += static_cast<std::int64_t>(length);
+                std::memset(out, 0, padding(length, block));
+                out += padding(length, block);
+            } else {
+                out = put_padded(out, fields[field].at(row), length, block);
+            }
         }
     }
     return framed;

@@ -38,8 +38,11 @@ Framed frame_idx(const Values *keys, std::int64_t first, const std::int64_t *off
 
 // The members of each sample, in the order of `suffixes`: a header, the value, and zeros up to a multiple of 512 bytes.
 // `header` is a header whose name and size are empty. Names must have at most 100 bytes, and values less than 8 GiB.
-// starts[i * fields + j] is where value j of sample i begins.
+// starts[i * fields + j] is where value j of sample i begins. The caller writes values of more than `longest` bytes
+// itself: they are left out of the bytes, and places[i * fields + j] is where they belong in them; -1 for the others.
+// Starts and ends count all values.
 Framed frame_tar(const std::uint8_t *header, const Values &keys, const std::vector<std::string> &suffixes,
-                 const std::vector<Values> &fields, std::vector<std::int64_t> &starts);
+                 const std::vector<Values> &fields, std::size_t longest, std::vector<std::int64_t> &starts,
+                 std::vector<std::int64_t> &places);
 
 }  // namespace bushel
