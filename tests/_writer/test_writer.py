@@ -57,6 +57,21 @@ def files_of(path: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("one_file", [True, False])
+def test_keys_of_the_samples_that_were_there_are_refused_each_time(
+    tmp_path: Path, container: str, one_file: bool
+) -> None:
+    options: dict[str, Any] = {"container": container, "shard_samples": None if one_file else 2}
+    write(tmp_path / "x", 0, 3, **options)
+    with bushel.Writer(tmp_path / "x", SPEC, mode="append", **options) as writer:
+        for number in range(3, 6):
+            with pytest.raises(ValueError, match="key 'k1' is in the dataset already"):
+                writer.append(sample(9), key="k1")
+            writer.append(sample(number), key=f"k{number}")
+    assert contents(tmp_path / "x") == expected(6)
+
+
 @pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("2 MiB", 2 << 20), ("1.5k", 1500), ("7", 7), (12, 12)])
 def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
     assert parse_bytes(text) == size

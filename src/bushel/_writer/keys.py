@@ -77,7 +77,7 @@ class KeyCheck:
     """
 
     def __init__(self, shards: list[OpenShard], keys: Iterable[str], *, needs_keys: bool) -> None:
-        self._table = KeyTable.of(shards) if shards else None
+        self._table = KeyTable.of(tuple(shards)) if shards else None  # the list loses one that is continued
         self._keys = set(keys)
         self._numbered = NumberedKeys(range(0))
         self._needs_keys = needs_keys
