@@ -13,7 +13,7 @@ from PIL import Image
 from bushel.codecs import get_codec
 from bushel.compat.mxnet.steps import im2rec_steps
 from bushel.errors import CodecError
-from bushel.ingest.sample_encoder import FieldSteps
+from bushel.ingest.field_steps import FieldSteps
 from bushel.loader.micro_batch import generator
 from bushel.transforms import CenterCrop, Grayscale, Lambda, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize
 from bushel.transforms.values import Transform

@@ -53,6 +53,7 @@ __all__ = [
     "holds_parts",
     "is_stream",
     "lacks_index",
+    "names_in",
 ]
 
 _PATTERN = frozenset("{*?[")
@@ -338,7 +339,7 @@ def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Fo
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
-    names = _names_in(path) if path.is_dir() else [path.name]
+    names = names_in(path) if path.is_dir() else [path.name]
     found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
     found = found or _ask(path, candidates, names) or _parts(path, container)
     if not found and container is not None:
@@ -360,7 +361,8 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     return found[0]
 
 
-def _names_in(folder: AnyPath) -> list[str]:
+def names_in(folder: AnyPath) -> list[str]:
+    """Return the names in a folder."""
     return os.listdir(folder) if isinstance(folder, Path) else [entry.name for entry in folder.iterdir()]
 
 
@@ -374,7 +376,7 @@ def holds_parts(path: AnyPath) -> bool:
 
 def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
     """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
-    parts = [each for each in path.iterdir() if is_part(each.name)] if path.is_dir() else []
+    parts = [path / name for name in names_in(path) if is_part(name)] if path.is_dir() else []
     parts.sort(key=lambda part: int(part.name[5:]))
     if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):
         return [listed]

@@ -6,8 +6,6 @@ elements, 32 bytes each, one after another, so that other borders between the sa
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import numpy as np
 
 from bushel._index.columns import Column, of_texts
@@ -32,6 +30,8 @@ def digests_of(column: FieldExtents, file: File, workers: int) -> Column:
     Raises:
         ExtentError: The file is shorter than an extent requires.
     """
+    from hashlib import sha256  # which imports OpenSSL
+
     found = np.zeros((column.rows, _BYTES), np.uint8)
 
     def of_chunk(rows: I64) -> U8:
@@ -49,6 +49,8 @@ def digests_of(column: FieldExtents, file: File, workers: int) -> Column:
 
 def _of_sequences(elements: U8, starts: I64) -> U8:
     """Return uint8[samples, 32], the digest of the digests of each sample's elements."""
+    from hashlib import sha256
+
     bounds = starts.tolist()
     each = (sha256(elements[first:last].tobytes()).digest() for first, last in zip(bounds, bounds[1:], strict=False))
     return np.frombuffer(b"".join(each), np.uint8).reshape(len(bounds) - 1, _BYTES)

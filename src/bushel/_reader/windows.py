@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -116,4 +115,6 @@ class Windows(Struct, frozen=True, eq=False):
 
     def digest(self) -> bytes:
         """Return a hash of the windows."""
+        import hashlib  # which imports OpenSSL
+
         return hashlib.sha256(self.shape.described().encode() + self.ends.tobytes()).digest()

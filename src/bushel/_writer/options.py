@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from bushel._runtime.structs import Struct
 from bushel.storage import parse_bytes
 
 __all__ = ["Mode", "ShardLimits", "WriterOptions"]
@@ -16,8 +16,7 @@ _MODES = ("create", "append", "resume", "overwrite")
 _UNLIMITED = 1 << 62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterOptions:
+class WriterOptions(Struct, frozen=True, kw_only=True):
     """The arguments that decide how a dataset is written. `bushel.Writer` describes its arguments of these names.
 
     Attributes:
@@ -81,8 +80,7 @@ class _Shard(Protocol):
     def bytes(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ShardLimits:
+class ShardLimits(Struct, frozen=True):
     """The size at which a shard is finished and the next one is started.
 
     Attributes:

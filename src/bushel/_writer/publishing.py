@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp
 from bushel._reader.shards import OpenShard
+from bushel._runtime.structs import Struct
 from bushel._writer.journal import SavedShard, damage_of_journal
 from bushel.containers.base import Shard
 from bushel.storage import Staging
 from bushel.storage.names import below
 
+if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
+    from concurrent.futures import Future, ThreadPoolExecutor
+
 __all__ = ["FinishedShard", "Uploads", "complete_publishing", "sidecar_name"]
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedShard:
+class FinishedShard(Struct, frozen=True):
     """A complete shard whose files are still staged.
 
     Attributes:
@@ -45,7 +48,7 @@ class FinishedShard:
             return opened
         uploaded = dict(zip(ordered, staging.upload(ordered), strict=True))
         stamps = tuple(FileStamp(entry.name, *uploaded[entry.name], entry.crc32) for entry in opened.index.files)
-        index = dataclasses.replace(opened.index, files=stamps)
+        index = replace(opened.index, files=stamps)
         save_index(index, staging.path_of(sidecar), sync=False)
         staging.upload([sidecar], replace=True)
         staging.discard()
@@ -74,6 +77,8 @@ class Uploads:
     def begin(self, shard: FinishedShard) -> None:
         """Start an upload. The previous one must be settled."""
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(1, "bushel-upload")
         self._going = shard, self._pool.submit(shard.publish)
 
@@ -93,7 +98,7 @@ class Uploads:
             return future.result()
         except BaseException:
             shard.stop()
-            wait([future])
+            _wait(future)
             raise
 
     def stop(self) -> None:
@@ -101,7 +106,7 @@ class Uploads:
         if self._going is not None:
             (shard, future), self._going = self._going, None
             shard.stop()
-            wait([future])
+            _wait(future)
 
     def end(self) -> OpenShard | None:
         """Wait for the current upload as `settle` does, and end the thread in any case."""
@@ -111,6 +116,13 @@ class Uploads:
             if self._pool is not None:
                 self._pool.shutdown()
                 self._pool = None
+
+
+def _wait(future: Future[OpenShard]) -> None:
+    """Wait until an upload has ended, however it ends."""
+    from concurrent.futures import wait
+
+    wait([future])
 
 
 def complete_publishing(staging: Staging, kept: SavedShard, shard: Shard, container: str) -> OpenShard:

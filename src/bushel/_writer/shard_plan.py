@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import field
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._index.contents import Contents
 from bushel._index.sidecar import FOLDER
+from bushel._runtime.structs import Struct
 from bushel.containers.base import Layout, LayoutField, Shard, WritableContainer, WriteOptions
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath
@@ -17,8 +19,7 @@ from bushel.storage import AnyPath
 __all__ = ["ShardPlan", "before_in", "labels_in", "spec_in"]
 
 
-@dataclass(frozen=True, slots=True)
-class ShardPlan:
+class ShardPlan(Struct, frozen=True):
     """The parts of a shard.
 
     Attributes:

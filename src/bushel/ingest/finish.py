@@ -7,7 +7,6 @@ them whole, except for small ones.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,6 +104,8 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> 
     if place is not None:
         refuse_link(place)
     try:
+        import tempfile  # which a run in one part does not need
+
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=place) as scratch:
             result = _join(run, plan, allowed, Path(scratch), engine)
     except TakenKeysError:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
 from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.structs import Struct
 from bushel._runtime.tasks.drive import TaskOptions
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.engines import connect
 from bushel.ingest.images import Jpeg
 from bushel.ingest.scale_out import RunOptions
-from bushel.transforms.by_field import Transforms
+
+if TYPE_CHECKING:  # packing without transforms imports none
+    from bushel.transforms.by_field import Transforms
 
 __all__ = ["ErrorOptions", "PackOptions", "SampleOptions", "Workers"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleOptions:
+class SampleOptions(Struct, frozen=True, kw_only=True):
     """The arguments that decide how a sample is stored: see `pack`."""
 
     fields: tuple[str, ...] | None
@@ -37,8 +38,7 @@ class SampleOptions:
     seek: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorOptions:
+class ErrorOptions(Struct, frozen=True, kw_only=True):
     """The arguments that decide which errors end a call: see `pack`."""
 
     max_errors: float | None
@@ -46,8 +46,7 @@ class ErrorOptions:
     strict_files: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(Struct, frozen=True):
     """The threads or processes that encode samples.
 
     Attributes:
@@ -71,8 +70,7 @@ class Workers:
         return self.processes or self.threads or cpu_count()
 
 
-@dataclass(frozen=True, slots=True)
-class PackOptions:
+class PackOptions(Struct, frozen=True):
     """The arguments of `pack` and `convert` besides source, target and progress.
 
     Attributes:
@@ -136,7 +134,7 @@ class PackOptions:
         )
 
 
-def _group(kind: Callable[..., T], given: Mapping[str, Any], **own: Any) -> T:
-    """Make a dataclass from the arguments that are named like its fields, and from converted ones."""
-    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+def _group(kind: type[T], given: Mapping[str, Any], **own: Any) -> T:
+    """Make a struct from the arguments that are named like its fields, and from converted ones."""
+    names = set(kind.__struct_fields__)
     return kind(**{**{name: value for name, value in given.items() if name in names}, **own})

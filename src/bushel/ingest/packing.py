@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.stream import StreamDataset
@@ -17,7 +17,9 @@ from bushel.ingest.pack_options import PackOptions
 from bushel.ingest.prepared_source import DatasetAt
 from bushel.ingest.write_dataset import PackResult, write_dataset
 from bushel.storage import AnyPath, as_path
-from bushel.transforms.by_field import Transforms
+
+if TYPE_CHECKING:  # packing without transforms imports none
+    from bushel.transforms.by_field import Transforms
 
 __all__ = ["convert", "pack"]
 

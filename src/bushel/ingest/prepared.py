@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,16 @@ from bushel.errors import FormatError, SpecError
 from bushel.ingest.images import Rewriting
 from bushel.ingest.pack_options import PackOptions
 from bushel.ingest.run_plan import describe
-from bushel.ingest.sample_encoder import FieldSteps, SampleEncoder
+from bushel.ingest.sample_encoder import SampleEncoder
 from bushel.ingest.transcoder import Transcoder
 from bushel.sources.base import Fetching, Fingerprinted, Labelled, Named, Selective, Source, Traceable
 from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.spec import Field, Spec, format_spec
-from bushel.transforms.by_field import transforms_by_field
+
+if TYPE_CHECKING:
+    from bushel.ingest.field_steps import FieldSteps
+    from bushel.transforms.by_field import Transforms
 
 __all__ = ["Prepared", "check_none_skipped", "describe_skipped", "encoder_for"]
 
@@ -96,6 +98,8 @@ class Prepared(Struct, frozen=True):
         if isinstance(source, Traceable) and self.items:
             positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
             facts.append([source.origin(position) for position in positions.tolist()])
+        import hashlib  # which imports OpenSSL
+
         return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
@@ -141,13 +145,12 @@ def encoder_for(
     wanted = options.samples
     if wanted.orient and not images:
         raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
-    steps = transforms_by_field(wanted.transforms, format_spec(fields))
     return SampleEncoder(
         source=source,
         fields=fields,
         given=given,
         codecs=codecs,
-        steps={name: FieldSteps.of(functions) for name, functions in steps.items()},
+        steps={} if wanted.transforms is None else _steps(wanted.transforms, fields),
         seed=options.seed,
         orient=wanted.orient,
         check=wanted.check,
@@ -155,6 +158,14 @@ def encoder_for(
         keyed=keyed,
         remote=isinstance(source, Fetching) and source.remote,
     )
+
+
+def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
+    from bushel.ingest.field_steps import FieldSteps  # packing without transforms imports none
+    from bushel.transforms.by_field import transforms_by_field
+
+    by_field = transforms_by_field(transforms, format_spec(fields))
+    return {name: FieldSteps.of(functions) for name, functions in by_field.items()}
 
 
 def check_none_skipped(source: Source | Stream) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.inside import reader_of, whole_positions, windows_of

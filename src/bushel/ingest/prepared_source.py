@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bushel._dataset.open import open_any
 from bushel._index.class_names import Labels, can_be_named, check_labels, in_order, numbered

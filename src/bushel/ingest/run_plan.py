@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -63,6 +62,8 @@ class RunPlan(msgspec.Struct, frozen=True):
     @property
     def fingerprint(self) -> str:
         """A name of the run, the same in all processes that take part, with or without a listing."""
+        import hashlib  # which imports OpenSSL
+
         return hashlib.sha256(msgspec.structs.replace(self, listing=None).encode()).hexdigest()[:16]
 
 
@@ -165,6 +166,8 @@ def describe(value: Any) -> Any:
 
 
 def _digest_of_code(code: CodeType) -> str:
+    import hashlib
+
     digest = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
         text = _digest_of_code(constant) if isinstance(constant, CodeType) else repr(constant)

@@ -6,13 +6,10 @@ that cannot be packed becomes a `BadItem`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bushel import kernels
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
@@ -21,19 +18,16 @@ from bushel.errors import SpecError
 from bushel.ingest.images import KINDS, Rewriting, base_codec, image_kind
 from bushel.sources.base import Fetching, Sample, Source, Traceable
 from bushel.spec import KEY, Field
-from bushel.transforms.fused import DecodePlan, decode_into, image_size, is_upright, plan_decode
-from bushel.transforms.spatial import Geometry, Image
-from bushel.transforms.values import Call, Transform
 
-__all__ = ["BadItem", "EncodedSample", "FieldSteps", "Item", "SampleEncoder", "encoded_bytes"]
+if TYPE_CHECKING:  # packing without transforms imports none
+    from bushel.ingest.field_steps import FieldSteps
+
+__all__ = ["BadItem", "EncodedSample", "Item", "SampleEncoder", "encoded_bytes"]
 
 Item = int | tuple[int, Sample]
 """A position of a source; for a stream, the position and the sample."""
 
 _BYTES = (bytes, bytearray, memoryview)
-
-Generators = Callable[[], "np.random.Generator"]
-"""Return a new random generator in its initial state."""
 
 
 class EncodedSample(Struct, frozen=True):
@@ -64,76 +58,6 @@ class BadItem(Struct, frozen=True):
 def encoded_bytes(results: Sequence[object]) -> int:
     """Return the number of bytes that encoded samples hold."""
     return sum(result.size for result in results if isinstance(result, EncodedSample))
-
-
-class FieldSteps(Struct, frozen=True):
-    """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs.
-
-    Attributes:
-        calls: All transforms, for a decoded value.
-        plan: The transforms that are fused into decoding, or None.
-        rest: The transforms that follow the plan.
-    """
-
-    calls: tuple[Call, ...]
-    plan: DecodePlan | None
-    rest: tuple[Call, ...]
-
-    @classmethod
-    def of(cls, functions: Sequence[Transform]) -> FieldSteps:
-        """Plan the transforms of a field."""
-        calls = tuple(map(Call.of, functions))
-        plan = plan_decode(functions)
-        if not plan.spatial or plan.normalise is not None or plan.layout != "HWC":
-            return cls(calls, None, ())
-        return cls(calls, plan, tuple(map(Call.of, plan.rest)))
-
-    def on_stored(self, codec: str, data: Buffer, generators: Generators) -> Any:
-        """Transform an encoded value.
-
-        Args:
-            codec: Codec of the bytes.
-            data: The bytes.
-            generators: Makes the random generator.
-
-        Returns:
-            The result; `data` itself if no transform changed the value.
-
-        Raises:
-            CodecError: The bytes are damaged.
-            Exception: A transform raised.
-        """
-        if self.plan is None or image_kind(data) != "jpg":
-            decoded = get_codec(codec).decode(data)
-            changed = self.on_value(decoded, generators)
-            return data if changed is decoded else changed
-        rng, size = generators(), image_size(data)
-        geometry = self.plan.geometry(*size, rng)
-        if geometry != Geometry.whole(*size):
-            return _apply(self.rest, _decode_region(self.plan, data, geometry), rng)
-        decoded = get_codec(codec).decode(data)
-        changed = _apply(self.rest, decoded, rng)
-        return data if changed is decoded else changed
-
-    def on_value(self, value: Any, generators: Generators) -> Any:
-        """Transform a decoded value."""
-        return _apply(self.calls, value, generators())
-
-
-def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
-    for call in calls:
-        value = call.function(value, rng=rng) if call.random else call.function(value)
-    return value
-
-
-def _decode_region(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:
-    width, height = geometry.size
-    channels = 1 if kernels.jpeg_header(data).components == 1 else 3
-    out = np.empty((1, height, width, channels), np.uint8)
-    errors = decode_into(plan, [data], [geometry], out)
-    if errors:
-        raise errors[0]
-    return out[0, :, :, 0] if channels == 1 else out[0]
 
 
 class SampleEncoder(Struct, frozen=True):
@@ -221,7 +145,7 @@ class SampleEncoder(Struct, frozen=True):
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec = self.codecs[field.name]
         given = isinstance(value, _BYTES)
-        if given and self.orient and (kind := image_kind(value)) and holds_image(codec) and not is_upright(value):
+        if given and self.orient and (kind := image_kind(value)) and holds_image(codec) and not _is_upright(value):
             codec = kind if codec == "image" else codec
             value, given = decode_image(value, ImageReading(orient=True), codec), False
         elif not given:
@@ -254,3 +178,9 @@ class SampleEncoder(Struct, frozen=True):
         if self.check:
             decode(value)
         return value
+
+
+def _is_upright(data: Buffer) -> bool:
+    from bushel.transforms.fused import is_upright
+
+    return is_upright(data)

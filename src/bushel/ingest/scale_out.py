@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import field
 from msgspec.structs import replace
 
 from bushel._discovery.claiming import claim_run
@@ -15,6 +15,7 @@ from bushel._discovery.folders import is_part
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress
+from bushel._runtime.structs import Struct
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset
@@ -41,8 +42,7 @@ _ROUNDS = 3
 """Number of attempts to join the parts if some must be written again. Two suffice, unless drivers race."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """The execution of a run. None of it changes the bytes that are written.
 
     Attributes:
@@ -60,8 +60,7 @@ class RunOptions:
     tasks: TaskOptions = field(default_factory=TaskOptions)
 
 
-@dataclass(frozen=True, slots=True)
-class RunTotals:
+class RunTotals(Struct, frozen=True):
     """The totals of a call.
 
     Attributes:

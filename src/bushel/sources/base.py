@@ -16,7 +16,6 @@ A source is any object with a length, samples by position and a spec. It needs n
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -258,6 +257,8 @@ class Names(Sequence[str]):
     @property
     def digest(self) -> str:
         """32 hex digits that identify the strings and their order."""
+        import hashlib  # which imports OpenSSL
+
         digest = hashlib.sha256(self._text)
         digest.update(self._ends.tobytes())
         return digest.hexdigest()[:32]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Sequence
 
 from bushel.codecs import codec_of_extension
@@ -85,6 +84,8 @@ class Members(FileSource):
         if colon and kind == "pipe":
             if not self._commands:
                 raise UnsupportedError(f"{place} runs a command: allow that with allow_commands=True")
+            import subprocess  # which few sources need
+
             return subprocess.run(rest, shell=True, check=True, stdout=subprocess.PIPE).stdout
         return read_file(self._at(self._path(place)))
 

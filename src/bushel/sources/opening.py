@@ -13,7 +13,7 @@ import numpy as np
 from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import open_any
 from bushel._dataset.stream import StreamDataset
-from bushel._discovery.discovery import holds_parts
+from bushel._discovery.discovery import holds_parts, names_in
 from bushel.containers import candidates, installed_candidates
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
@@ -158,7 +158,7 @@ def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] =
         return "dataset"
     if (kind := _at_first_sight(path)) is not None:
         return kind
-    names = [entry.name for entry in path.iterdir()]
+    names = names_in(path)
     owners = (each for some in (candidates, installed_candidates) for each in some(names))
     if any(container.shards(path) is not None for container in owners) or holds_parts(path):
         return "dataset"

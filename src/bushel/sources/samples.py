@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -72,6 +71,8 @@ def fingerprint_of(facts: object, samples: Iterable[Sample]) -> str:
 
     Of values other than numbers, texts, bytes and arrays, these are the types.
     """
+    import hashlib  # which imports OpenSSL
+
     digest = hashlib.sha256(repr(facts).encode())
     for sample in samples:
         values = [(name, _facts_of(value)) for name, value in sample.items()]

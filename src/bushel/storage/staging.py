@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
@@ -62,7 +61,7 @@ class Staging:
         self.stop = threading.Event()
         self.sync = sync and self.local  # files that are uploaded later need not survive a power cut
         self._positions = dict(positions or {})
-        self._temporary = None if workplace(root) is not None else Path(tempfile.mkdtemp(prefix="bushel-"))
+        self._temporary = None if workplace(root) is not None else _temporary_folder()
         base = self._temporary or make_workplace(root)
         self.place = inside(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True)
         claim = base / ".bushel" / "writers" / f"{self.place.name}.claim"
@@ -264,3 +263,9 @@ class Staging:
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+def _temporary_folder() -> Path:
+    import tempfile  # which a local dataset does not need
+
+    return Path(tempfile.mkdtemp(prefix="bushel-"))

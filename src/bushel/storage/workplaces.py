@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from bushel.errors import UnsupportedError
@@ -29,6 +26,9 @@ def workplace(root: AnyPath) -> Path | None:
         return root
     if not is_object(root) or not root.writable:
         return None
+    import hashlib  # which local datasets do not need
+    import tempfile
+
     digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
 
@@ -75,6 +75,8 @@ def make_staging_folder(folder: Path) -> None:
 
 def remove_staged(folder: Path) -> None:
     """Remove a staging folder that cannot be continued."""
+    import shutil
+
     shutil.rmtree(folder)
     remove_empty(folder.parent)
 

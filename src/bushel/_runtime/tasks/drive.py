@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from bushel._runtime.structs import Struct
 from bushel._runtime.tasks.engine import Engine, LostWorkerError, Task
 from bushel._runtime.tasks.schedule import Schedule
 
@@ -19,8 +20,7 @@ _WAIT_SECONDS = 0.25
 """Seconds between two looks for slow tasks, and two calls of the callback, while nothing finishes."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOptions:
+class TaskOptions(Struct, frozen=True):
     """Options for trying tasks again.
 
     Attributes:
@@ -41,8 +41,7 @@ class TaskOptions:
             raise ValueError(f"retries={self.retries} and speculate={self.speculate:g} must be 0 or more")
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """The numbers of additional attempts of a run.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from statistics import median
 
 from bushel._runtime.tasks.engine import Attempt
 
@@ -114,6 +113,8 @@ class Schedule:
     def _slowest(self, now: float, times: float) -> int | None:
         if not self._speculate or not self._durations:
             return None
+        from statistics import median  # which imports random numbers and fractions
+
         limit = times * max(self._patience, self._speculate * median(self._durations))
         slow = [
             (each.started, number)

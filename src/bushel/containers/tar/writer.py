@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -56,6 +55,8 @@ def header_of(name: str, size: int) -> bytes:
     if len(name) <= _PLAIN_NAME and size < _OCTAL_LIMIT and name.isascii():
         text, digits = name.encode().ljust(100, b"\0"), b"%011o" % size
         return _TEMPLATE % (text, size, _FIXED_SUM + sum(text) + sum(digits))
+    import tarfile  # which few names need
+
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.uname, member.gname = size, 0o444, "bigdata", "bigdata"
     try:
@@ -72,6 +73,8 @@ def _header_of_comment(comment: bytes) -> bytes:
     size = len(comment) + len(" comment=\n")
     digits = len(str(size + len(str(size))))
     record = b"%d comment=%b\n" % (size + digits, comment)
+    import tarfile
+
     member = tarfile.TarInfo("pax_global_header")
     member.type, member.size, member.mode = tarfile.XGLTYPE, len(record), 0o444
     member.uname = member.gname = "bigdata"
