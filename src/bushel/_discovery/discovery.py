@@ -376,7 +376,7 @@ def holds_parts(path: AnyPath) -> bool:
 
 def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
     """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
-    parts = [path / name for name in names_in(path) if is_part(name)] if path.is_dir() else []
+    parts = [below(path, name) for name in names_in(path) if is_part(name)] if path.is_dir() else []
     parts.sort(key=lambda part: int(part.name[5:]))
     if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):
         return [listed]

@@ -46,7 +46,7 @@ Results = list[ReadFiles | EncodedSample | BadItem]
 
 
 class FileEncoder(Struct, frozen=True):
-    """Reads files in batches. A file that cannot be read so, or cannot be stored as it is, is encoded alone.
+    """Reads files in batches. A file that the kernel cannot read, or that is not stored as it is, is encoded alone.
 
     Attributes:
         alone: Encodes samples one by one.
