@@ -180,6 +180,9 @@ from bushel.kernels._order import (
     draw_samples as draw_samples,
 )
 from bushel.kernels._order import (
+    even_draws as even_draws,
+)
+from bushel.kernels._order import (
     guide_sums as guide_sums,
 )
 from bushel.kernels._order import (
