@@ -156,7 +156,7 @@ def test_a_peek_while_a_loop_runs_shows_the_next_epoch() -> None:
     assert look == Exact(20).take(1, np.arange(5)).tolist()
     assert seen == Exact(20).take(0, np.arange(20)).tolist()
     assert Loader(MemoryDataset(4), None, workers=0).peek()["number"] == 0
-    with pytest.raises(ValueError, match="no batch to peek at in epoch 0"):
+    with pytest.raises(ValueError, match="epoch 0 has no batch to peek at"):
         Loader(MemoryDataset(0), 2).peek()
 
 
