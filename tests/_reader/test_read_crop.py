@@ -186,7 +186,7 @@ def test_wrong_use(tmp_path: Path) -> None:
         dataset.read_crop(0, "image", (5, 5, 5, 10))
     with pytest.raises(KeyError, match="no field 'image'"):
         dataset.read_crop(1, "image", BOX)
-    with pytest.raises(KeyError, match="no field 'picture'"):
+    with pytest.raises(KeyError, match="unknown field 'picture'"):
         dataset.read_crop(0, "picture", BOX)
     with pytest.raises(TypeError, match="'frames' is a sequence"):
         dataset.read_crop(0, "frames", BOX)

@@ -166,7 +166,7 @@ def test_specs(tmp_path: Path) -> None:
     for wrong in ({"Foo": "int"}, {"1": "int"}, {"foo": "Int"}, {"a/b": "int"}, {"refs": "int"}):
         with pytest.raises((AssertionError, SpecError)):
             granular.DatasetWriter(tmp_path / "d", wrong, None)
-    with pytest.raises(KeyError, match="no function for the type 'unknown'"):
+    with pytest.raises(KeyError, match="no function was given for the type 'unknown'"):
         granular.DatasetWriter(tmp_path / "d", {"a": "unknown"}, granular.encoders)
     for start, step in ((1, 1), (0, 2)):
         with pytest.raises(AssertionError, match="need a shardlen"):

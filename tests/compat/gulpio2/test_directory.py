@@ -87,7 +87,7 @@ def test_ids(tmp_path: Path) -> None:
     assert "7" in chunk
     assert "8" not in chunk
     for place in (directory, chunk):
-        with pytest.raises(KeyError, match="no item 'no'"):
+        with pytest.raises(KeyError, match="unknown item 'no'"):
             place["no"]
     for wrong in (1.5, np.int64(7), None, ("a", 1, 2)):
         with pytest.raises(TypeError):
