@@ -148,10 +148,28 @@ def test_samples_of_draws_are_permuted_pass_by_pass(
 def test_draws_by_weight_are_found_as_numpy_finds_them(weights: list[float], buckets: int, key: int) -> None:
     sums, positions = np.cumsum([*weights, 1e-3]), np.arange(500)
     guide = kernels.guide_sums(sums, buckets)
-    words = permutation.random_words(key, positions) >> np.uint64(11)
+    words = permutation.hash_words(positions, key) >> np.uint64(11)
     numbers = words.astype(np.float64) * 2.0**-53 * sums[-1]
     found = kernels.draw_by_weight(sums, guide, key, positions)
     assert np.array_equal(found, np.searchsorted(sums, numbers, side="right"))
+
+
+@given(
+    key=SEEDS,
+    first=st.integers(0, 2**40),
+    count=st.integers(0, 3000),
+    words=st.tuples(SEEDS, SEEDS) | st.tuples(SEEDS, SEEDS).map(lambda own: (own[0], own[0] + (own[1] >> 8))),
+)
+def test_draws_in_a_range_are_found(key: int, first: int, count: int, words: tuple[int, int]) -> None:
+    low, last = min(words), min(max(words), 2**64 - 1)
+    positions = np.arange(first, first + count)
+    own = permutation.hash_words(positions, key)
+    expected = positions[(own >= np.uint64(low)) & (own <= np.uint64(last))]
+    assert kernels.find_draws(key, first, count, low, last).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="last: expected low or more"):
+        kernels.find_draws(key, first, count, 1, 0)
+    with pytest.raises(IndexError, match="first, count: expected"):
+        kernels.find_draws(key, 2**48, 1, 0, 0)
 
 
 def test_draws_by_weight_stay_inside_with_a_wrong_guide() -> None:

@@ -7,13 +7,15 @@ never change under a version number: a change needs another `ORDER_VERSION`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from msgspec import field
 
 from bushel import kernels
 from bushel._runtime.arrays import F64, I64, U32
 from bushel._runtime.parallel import map_all
-from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash, random_words
+from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import cpu_count
@@ -358,20 +360,21 @@ class Weighted(Struct, frozen=True, eq=False):
             return []
         if high == self.sums[-1]:
             high = np.inf
+        # numbers grow with the words that are drawn, so those from `low` to `high` are a range of words
+        first, end = (bisect_left(range(1 << 53), sum_before, key=self._number) << 11 for sum_before in (low, high))
+        if first == end:
+            return []
 
-        def found(first: int) -> I64:
-            positions = np.arange(first, min(self.samples, first + _AT_A_TIME), dtype=np.int64)
-            drawn = self._drawn(epoch, positions)
-            own: I64 = positions[(drawn >= low) & (drawn < high)]
-            return own
+        def found(start: int) -> I64:
+            return kernels.find_draws(key, start, min(_AT_A_TIME, self.samples - start), first, end - 1)
 
+        key = self._key(epoch)
         parts = map_all(found, range(0, self.samples, _AT_A_TIME), workers=cpu_count())
         return [int(position) for part in parts for position in part]
 
-    def _drawn(self, epoch: int, positions: I64) -> F64:
-        """Return the numbers that are drawn, from 0 to the sum of all weights."""
-        words = random_words(self._key(epoch), positions) >> np.uint64(11)
-        return words.astype(np.float64) * 2.0**-53 * self.sums[-1:]
+    def _number(self, word: int) -> float:
+        """Return the number that 53 bits of a word draw, from 0 to the sum of all weights."""
+        return word * 2.0**-53 * float(self.sums[-1])
 
     def _key(self, epoch: int) -> int:
         return derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
@@ -419,7 +422,7 @@ class Balanced(Struct, frozen=True, eq=False):
 
 
 _SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
-_AT_A_TIME = 1 << 16  # draws whose numbers stay in the processor's cache
+_AT_A_TIME = 1 << 20  # draws that a thread looks through
 _BALANCED_BLOCK = 4096
 """Smallest number of draws in which every class has exactly its share."""
 

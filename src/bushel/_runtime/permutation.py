@@ -11,7 +11,7 @@ from bushel import kernels
 from bushel._runtime.arrays import I64, U32, U64
 from bushel._runtime.structs import Struct
 
-__all__ = ["LIMIT", "Permutation", "derive", "fold_hash", "hash_words", "random_words"]
+__all__ = ["LIMIT", "Permutation", "derive", "fold_hash", "hash_words"]
 
 LIMIT = 1 << 48
 """The largest number of samples in an order."""
@@ -63,14 +63,6 @@ def hash_words(values: I64, key: int) -> U64:
         words *= np.uint64(factor)
     words ^= words >> np.uint64(31)
     return words
-
-
-def random_words(key: int, positions: I64) -> U64:
-    """Return the words that splitmix64 draws at non-negative positions, if it starts from a 64-bit key."""
-    words = np.uint64(key) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 class Permutation(Struct, frozen=True):
