@@ -93,8 +93,8 @@ class _Segment:
         own, numbers, _ = self._drawn(inside)
         if places is not None:
             own, numbers = own[places], numbers[places]
-        sets = self.sets[own]
-        return sets, self.before[sets] + numbers
+        sets = own if len(self.sets) == len(self.before) else self.sets[own]
+        return sets, self.before[sets] + numbers if self.start else numbers
 
     def _drawn(self, inside: I64) -> tuple[I64, I64, I64]:
         """Return the sets of ascending draws, the numbers of earlier ones, and int64[drawn]: the draws after them."""
