@@ -207,12 +207,20 @@ def test_even_draws_refuse_what_is_out_of_range() -> None:
             kernels.even_draws(draws, zero, whole, whole, 0, 0, zero)
     with pytest.raises(IndexError, match="draws: expected ascending"):
         kernels.even_draws(one, zero, whole, whole, 0, 2, zero)
-    for wrong in ((zero, whole, -one, zero), (zero, whole + 1, whole, zero), (zero, whole, whole, -one)):
+    for starts, firsts, lasts, drawn in (
+        (zero, whole, -one, zero),
+        (zero, whole + 1, whole, zero),
+        (zero, whole, whole, -one),
+    ):
         with pytest.raises(ValueError, match="a number is out of range"):
-            kernels.even_draws(one, *wrong[:3], 0, 0, wrong[3])
-    for lacking in ((zero[:0],) * 4, (zero, whole, whole, zero[:0]), (np.zeros(2049, np.int64),) * 4):
+            kernels.even_draws(one, starts, firsts, lasts, 0, 0, drawn)
+    for starts, firsts, lasts, drawn in (
+        (zero[:0],) * 4,
+        (zero, whole, whole, zero[:0]),
+        (np.zeros(2049, np.int64),) * 4,
+    ):
         with pytest.raises(ValueError, match="expected one of each"):
-            kernels.even_draws(one, *lacking[:3], 0, 0, lacking[3])
+            kernels.even_draws(one, starts, firsts, lasts, 0, 0, drawn)
     with pytest.raises(ValueError, match="ramp: expected"):
         kernels.even_draws(one, zero, whole, whole, 2**36 + 1, 0, zero)
 

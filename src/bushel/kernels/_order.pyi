@@ -197,7 +197,7 @@ def draw_by_weight(
     """
 
 def find_draws(key: int, first: int, count: int, low: int, last: int) -> NDArray[np.int64]:
-    """Return those of some neighbouring positions at which `draw_by_weight` draws a word in a range.
+    """Return the positions, of some that are neighbours, at which `draw_by_weight` draws a word in a range.
 
     Args:
         key: The key of the epoch.
