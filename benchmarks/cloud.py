@@ -1,6 +1,6 @@
 """Benchmark of random batches from S3: Bushel, s3fs and boto3, on the same objects of the same server.
 
-    python benchmarks/cloud.py [--small] [--latency 0 5 50] [--out results.json]
+    python benchmarks/cloud.py [--small] [--latency 0 5 50] [--rounds N] [--only NAME ...] [--out results.json]
 
 The server is Ceph's S3 gateway on loopback (`scripts/object_store.sh start`), unless `AWS_ENDPOINT_URL` names another;
 if it does not run, it is started, and stopped at the end. The dataset is four tars of 100 KB records. Every peer has
@@ -29,6 +29,7 @@ PEERS = {
     "bushel read": ("bushel", None),
     "bushel gather": ("bushel_gather", None),
     "obstore get_ranges": ("obstore", None),
+    "obstore get_ranges, 256 KiB": ("obstore_gap", None),
     "s3fs cat_ranges": ("s3fs", "cloud"),
     "boto3, 16 threads": ("boto3", "cloud"),
 }
@@ -38,14 +39,17 @@ def main() -> None:
     """Write the dataset, measure and print."""
     parser = options_parser(__doc__, "a few seconds, for a look")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
+    parser.add_argument("--rounds", type=int, help="how often each peer reads")
+    parser.add_argument("--only", nargs="+", choices=PEERS, default=list(PEERS), metavar="NAME", help="these peers")
     options = parser.parse_args()
     count, rounds, batches = (800, 3, 2) if options.small else (8000, 9, 4)
+    rounds = options.rounds or rounds
     results: dict[str, dict[str, Rate]] = {}
     with running_server():
         records = fill(count)
         for latency in options.latency:
             with delayed(latency):
-                rates, skipped = race(records, rounds, batches)
+                rates, skipped = race(records, rounds, batches, options.only)
             results[f"random batches, {latency:g} ms"] = rates
             title = f"random batches of {BATCH} x {LENGTH:,} bytes from S3, {count} records in {SHARDS} tars"
             show(f"{title}, {latency:g} ms", "records", rates, ["s3fs cat_ranges", "boto3, 16 threads"])
@@ -53,11 +57,12 @@ def main() -> None:
     save(options.out, results, skipped)
 
 
-def race(records: list[Record], rounds: int, batches: int) -> tuple[dict[str, Rate], dict[str, str]]:
-    """Let all peers read the same random batches in turns. Return their rates, and who is skipped and why."""
+def race(records: list[Record], rounds: int, batches: int, names: list[str]) -> tuple[dict[str, Rate], dict[str, str]]:
+    """Let peers read the same random batches in turns. Return their rates, and who is skipped and why."""
     with ExitStack() as stack:
         servers, skipped = {}, {}
-        for name, (peer, environment) in PEERS.items():
+        for name in names:
+            peer, environment = PEERS[name]
             python = interpreter(environment)
             if python.exists():
                 servers[name] = stack.enter_context(serving(python, peer))

@@ -60,13 +60,18 @@ def _answers(url: str) -> bool:
 
 
 @contextmanager
-def delayed(milliseconds: float) -> Iterator[None]:
-    """Delay every answer of the server, for the processes that are started inside this block."""
-    if not milliseconds:
+def delayed(milliseconds: float, link: float | None = None) -> Iterator[None]:
+    """Delay every answer of the server, for the processes that are started inside this block.
+
+    Args:
+        milliseconds: Time after which an answer comes.
+        link: Bytes a second of all answers together; by default any.
+    """
+    if not milliseconds and link is None:
         yield
         return
     server = os.environ[_ENDPOINT]
-    command = [sys.executable, str(PEERS / "delay.py"), server, str(milliseconds)]
+    command = [sys.executable, str(PEERS / "delay.py"), server, str(milliseconds), *([str(link)] if link else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as proxy:
         assert proxy.stdout is not None
         os.environ[_ENDPOINT] = proxy.stdout.readline().strip()

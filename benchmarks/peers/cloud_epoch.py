@@ -1,4 +1,4 @@
-"""Read an epoch from S3: ``cloud_epoch.py PEER BUCKET read SEED URL…``, in the peer's environment.
+"""Read an epoch from S3: ``cloud_epoch.py PEER BUCKET read SEED MEMORY URL…``, in the peer's environment.
 
 Prints one JSON object: wall and CPU seconds from opening to the last batch, with child processes, the number of records
 and of their bytes. ``cloud_epoch.py mds BUCKET fill COUNT LENGTH`` writes the dataset of MosaicML's streaming.
@@ -22,14 +22,16 @@ BATCH = 128
 WORKERS = 2
 Epoch = Callable[[str, int, list[str]], Iterator[list[bytes]]]
 Order = Literal["exact", "blocks"] | None
+MEMORY = [1 << 30]
+"""Bytes that a loader of Bushel may prefetch."""
 
 
 def bushel_epoch(order: Order, bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
     """Bushel's Loader, of a dataset with an index."""
     import bushel
 
-    loader = bushel.Loader(bushel.open(f"s3://{bucket}/set"), BATCH, shuffle=order, seed=seed, decode=False)
-    for batch in loader:
+    dataset, memory = bushel.open(f"s3://{bucket}/set"), MEMORY[0]
+    for batch in bushel.Loader(dataset, BATCH, shuffle=order, seed=seed, decode=False, prefetch_bytes=memory):
         yield batch["bin"]
 
 
@@ -38,6 +40,31 @@ def cached_epoch(bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BUSHEL_CACHE_DIR"] = folder
         yield from bushel_epoch("blocks", bucket, seed, urls)
+
+
+def requests_epoch(bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
+    """A range request of obstore for each record, 32 at a time, in the order of Bushel's exact shuffle."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+    import obstore
+    from obstore.store import S3Store
+
+    import bushel
+
+    dataset = bushel.open(f"s3://{bucket}/set")
+    order = bushel.loader.Exact(len(dataset), seed).take(0, np.arange(len(dataset)))
+    places = [dataset.location(position, "bin") for position in order.tolist()]
+    length = len(dataset.read([0], decode=False)[0]["bin"])
+    store = S3Store(bucket, client_options={"allow_http": True})
+
+    def read(place: tuple[str, int]) -> bytes:
+        return bytes(obstore.get_range(store, place[0].removeprefix(f"s3://{bucket}/"), start=place[1], length=length))
+
+    with ThreadPoolExecutor(32) as threads:
+        values = threads.map(read, places)
+        for start in range(0, len(places), BATCH):
+            yield [next(values) for _ in places[start : start + BATCH]]
 
 
 def webdataset_epoch(bucket: str, seed: int, urls: list[str]) -> Iterator[list[bytes]]:
@@ -85,6 +112,7 @@ EPOCHS: dict[str, Epoch] = {
     "bushel_stored": partial(bushel_epoch, None),
     "webdataset": webdataset_epoch,
     "mds": mds_epoch,
+    "requests": requests_epoch,
 }
 
 
@@ -98,7 +126,8 @@ def main() -> None:
     _import(peer)
     wall, cpu = time.perf_counter(), _cpu()
     records = read = 0
-    for batch in EPOCHS[peer](bucket, int(words[0]), words[1:]):
+    MEMORY[0] = int(words[1])
+    for batch in EPOCHS[peer](bucket, int(words[0]), words[2:]):
         records += len(batch)
         read += sum(map(len, batch))
     print(json.dumps({"wall": time.perf_counter() - wall, "cpu": _cpu() - cpu, "records": records, "bytes": read}))
@@ -106,7 +135,7 @@ def main() -> None:
 
 def _import(peer: str) -> None:
     """Import the packages before the clock starts. Bushel imports most of itself when it is first used."""
-    if peer.startswith("bushel"):
+    if peer.startswith(("bushel", "requests")):
         import bushel
 
         with tempfile.TemporaryDirectory() as folder:

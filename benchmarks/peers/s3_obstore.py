@@ -14,14 +14,17 @@ def open(bucket: str) -> S3Store:
     return S3Store(bucket, client_options={"allow_http": os.environ["AWS_ENDPOINT_URL"].startswith("http:")})
 
 
-def read_batch(store: S3Store, batch: list[tuple[int, str, int, int]]) -> list[obstore.Bytes]:
-    """Return the records of a batch."""
+def read_batch(
+    store: S3Store, batch: list[tuple[int, str, int, int]], *, coalesce: int = 1 << 20
+) -> list[obstore.Bytes]:
+    """Return the records of a batch. Gaps of up to `coalesce` bytes are read to save requests."""
     rows = defaultdict(list)
     for row, (_, key, start, stop) in enumerate(batch):
         rows[key].append((row, start, stop))
     found: list[obstore.Bytes] = [None] * len(batch)
     for key, own in rows.items():
         starts, ends = [start for _, start, _ in own], [stop for _, _, stop in own]
-        for (row, *_), data in zip(own, obstore.get_ranges(store, key, starts=starts, ends=ends), strict=True):
+        values = obstore.get_ranges(store, key, starts=starts, ends=ends, coalesce=coalesce)
+        for (row, *_), data in zip(own, values, strict=True):
             found[row] = data
     return found

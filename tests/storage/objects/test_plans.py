@@ -49,6 +49,33 @@ def test_neighbours_share_and_strangers_do_not() -> None:
     ]
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4 * MIB)), min_size=2, max_size=60),
+    st.sampled_from([10, 20_000, 200_000]),
+)
+def test_few_bytes_are_read_that_are_not_needed(rows: list[tuple[int, int]], size: int) -> None:
+    file = np.array([row[0] for row in rows], np.int32)
+    offset = np.array([row[1] for row in rows], np.int64)
+    asked, needed, short = 0, 0, 0
+    for request in plan_requests(file, offset, np.full(len(rows), size, np.int64)):
+        asked += request.stop - request.start
+        reached = request.start
+        for start in sorted(offset[list(request.rows)].tolist()):
+            gap = max(start - reached, 0)
+            assert gap <= MIB // 4
+            short += gap if gap <= MIB // 64 else 0
+            needed += max(start + size - max(start, reached), 0)
+            reached = max(reached, start + size)
+    assert asked - needed - short <= max(MIB // 2, size * len(rows) // 16)
+
+
+def test_the_longest_gaps_of_many_are_not_read() -> None:
+    offset = np.arange(0, 40, 2, dtype=np.int64) * 100_000  # every second one of 40
+    file, length = np.zeros(20, np.int32), np.full(20, 100_000, np.int64)
+    assert len(plan_requests(file, offset, length)) == 20
+    assert len(plan_requests(file[:5], offset[:5], length[:5])) == 1, "half a megabyte is not worth a request"
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "credentials").write_text(

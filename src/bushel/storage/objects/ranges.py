@@ -35,8 +35,12 @@ _REQUESTING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
 _MOST_BYTES = 64 << 20
 """Bytes that these requests may have together. This bounds the memory of a reader."""
 
-_GAP = 1 << 18
-"""Unneeded bytes that are read to save a request: they arrive in a fraction of the time that a request takes."""
+_GAP, _SHORT_GAP = 1 << 18, 1 << 14
+"""Unneeded bytes that may be read to save a request, and those that are read in any case."""
+
+_FREE, _SHARE = 1 << 19, 16
+"""Unneeded bytes of a batch that take no time that counts, and the part of the needed bytes that they may be if that is
+more. On a link that is full, each unneeded byte takes as long as a needed one, and requests take no time."""
 
 _LONGEST = 1 << 23
 """Bytes of one request. A longer extent is fetched by several, since one connection is slower than many."""
@@ -81,7 +85,9 @@ class Request:
 def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
     """Plan few requests that cover all extents. Pure: no I/O.
 
-    Neighbours share a request; an extent that is too long for one request is split.
+    Neighbours share a request; an extent that is too long for one request is split. What lies between neighbours is at
+    most 16 KiB, or at most 256 KiB as long as all such gaps, the shortest first, have at most 512 KiB or 1/16 of the
+    needed bytes.
 
     Args:
         file: int32[n], number of the object of each extent.
@@ -89,14 +95,25 @@ def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
         length: int64[n]; extents of length 0 or less need no request.
     """
     requests: list[Request] = []
+    gap = _longest_gap(file, offset, length)
     for number in sorted(set(file.tolist())):  # np.unique would import numpy.ma
         own = np.flatnonzero(file == number)
-        for span in coalesce(offset[own], length[own], gap=_GAP, limit=_LONGEST):
+        for span in coalesce(offset[own], length[own], gap=gap, limit=_LONGEST):
             rows = tuple(own[list(span.rows)].tolist())
             count = -(-(span.stop - span.start) // _LONGEST)
             offsets = [span.start + (span.stop - span.start) * part // count for part in range(count + 1)]
             requests += [Request(number, first, last, rows) for first, last in pairwise(offsets)]
     return requests
+
+
+def _longest_gap(file: I32, offset: I64, length: I64) -> int:
+    """Return the longest gap between neighbours that is worth reading. Arguments: see `plan_requests`."""
+    order = np.lexsort((offset, file))
+    start, size, number = offset[order], np.maximum(length[order], 0), file[order]
+    gaps = (start[1:] - (start + size)[:-1])[number[1:] == number[:-1]]
+    gaps = np.sort(gaps[(gaps > _SHORT_GAP) & (gaps <= _GAP)])
+    many = np.flatnonzero(np.cumsum(gaps) > max(_FREE, int(size.sum()) // _SHARE))
+    return _GAP if not len(many) else max(_SHORT_GAP, int(gaps[many[0]]) - 1)
 
 
 def plan_blocks(offset: I64, length: I64) -> dict[int, list[int]]:
