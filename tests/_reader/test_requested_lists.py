@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,3 +67,12 @@ def test_a_damaged_list(removed: Removed) -> None:
     requested = RequestedLists([each.shard for each in removed.shards], removed.listed)
     with pytest.raises(bushel.FormatError, match="not a list of removed samples"):
         requested.of(removed.shards)
+
+
+def test_the_thread_ends_if_nobody_takes_the_lists(removed: Removed) -> None:
+    requested = RequestedLists([each.shard for each in removed.shards], removed.listed)
+    end = time.monotonic() + 60
+    while any(thread.name.startswith("bushel-removed") for thread in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert requested.of(removed.shards) is not None

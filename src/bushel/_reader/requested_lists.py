@@ -35,6 +35,8 @@ class RequestedLists:
             self._result.set(lists_of(self._shards))
         except BaseException as error:  # raised where the lists are taken
             self._result.fail(error)
+        finally:
+            self._threads.close(wait=False)  # this thread ends with its only work, also if nobody takes the lists
 
     def of(self, shards: Sequence[OpenShard]) -> Lists | None:
         """Return the lists; None if a table describes another file than the listed one, so they may be too old.
