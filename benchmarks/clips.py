@@ -62,7 +62,7 @@ def recoded(path: Path, name: str) -> Path:
     part = made.with_suffix(".part")
     with av.open(path) as source, av.open(part, "w", format="mp4") as output:
         stream: Any = output.add_stream(encoder, rate=source.streams.video[0].average_rate, options=settings)
-        first = source.streams.video[0]
+        first: Any = source.streams.video[0]
         stream.width, stream.height, stream.pix_fmt = first.width, first.height, "yuv420p"
         stream.codec_context.thread_count = 1
         for number, frame in enumerate(source.decode(first)):

@@ -97,7 +97,7 @@ def simulate(parts: int, folder: Path) -> dict[str, float]:
     run = RunFolder(folder / "out", ".tar")
     plan = RunPlan("pack", "tar", parts * SAMPLES, part_starts(parts * SAMPLES, parts), {})
     claim = join_run(run, plan, "create", None)
-    task = PartTask(run, Simulated(data, index), tuple(plan.starts), ErrorLimit(), plan.fingerprint)
+    task = PartTask(run, Simulated(data, index).write, tuple(plan.starts), ErrorLimit(), plan.fingerprint)
     start = _peak()
     meter = RunMeter(run, plan, range(parts), None)
     drive(task, range(parts), Here(), TaskOptions(), finished=meter.add, looking=meter.look)

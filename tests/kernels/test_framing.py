@@ -106,7 +106,7 @@ def test_other_arguments_that_do_not_fit() -> None:
     ]
     for arguments in cases:
         with pytest.raises(ValueError):
-            frame_tar(*arguments, 0)
+            frame_tar(*(*arguments, 0))
     for columns in ([one[0]], [(one[0],)], [(1, 2)]):
         with pytest.raises(TypeError):
             frame_tar(bytes(512), *one, [b"x"], columns, 0)  # type: ignore[arg-type]

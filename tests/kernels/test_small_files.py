@@ -114,7 +114,7 @@ def test_whole_files_end_before_one_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_arguments_of_whole_files(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
-        read_files(["a"], np.zeros(4, np.int8))  # type: ignore[arg-type]
+        read_files(["a"], np.zeros(4, np.int8))
     with pytest.raises(TypeError):
         read_files([7], np.zeros(4, np.uint8))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="null"):
