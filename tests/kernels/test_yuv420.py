@@ -103,8 +103,9 @@ def test_wrong_planes(change: dict[str, Any], message: str) -> None:
         np.empty((4, 8, 4), np.uint8),
         np.empty((4, 8, 3), np.int8),
         np.empty((4, 16, 3), np.uint8)[:, ::2],
-        np.empty((4, 8, 3), np.uint8).tobytes(),
+        bytes(4 * 8 * 3),
     ],
+    ids=["four channels", "signed", "with gaps", "not writable"],
 )
 def test_wrong_arrays(out: Any) -> None:
     with pytest.raises(TypeError, match="out: expected"):
