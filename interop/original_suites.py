@@ -186,7 +186,7 @@ def main() -> int:
     options = parser.parse_args()
     wanted: list[str] = options.suite or list(known)
     if unknown := sorted(set(wanted) - known.keys()):
-        parser.error(f"there is no suite {', '.join(unknown)}; there is: {', '.join(known)}")
+        parser.error(f"unknown suite {', '.join(unknown)}; known suites: {', '.join(known)}")
     if options.source is not None and len(wanted) != 1:
         parser.error("--from needs the name of one suite")
     if options.list:
