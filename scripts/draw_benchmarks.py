@@ -88,7 +88,7 @@ PLOTS: Mapping[str, tuple[str, Sequence[Panel]]] = {
         [
             Panel("Random batches of 128 × 100 KB, 5 ms of latency", BENCHMARKS, LATENCY, 1, "records/s", less=False),
             Panel("Random batches of 128 × 100 KB, 50 ms of latency", BENCHMARKS, LATENCY, 3, "records/s", less=False),
-            Panel("Epochs, 50 ms of latency", BENCHMARKS, "### Epochs from S3", 3, "records/s", less=False),
+            Panel("Epochs, 50 ms of latency", BENCHMARKS, "### Epochs from S3", 4, "records/s", less=False),
         ],
     ),
     "opening": (
