@@ -139,11 +139,6 @@ class WrittenShards:
         return self._options.mode == "overwrite" and self.replaced is None
 
     @property
-    def is_marked(self) -> bool:
-        """Whether the manifest says that the dataset is incomplete."""
-        return self._marker.written
-
-    @property
     def grows_in_place(self) -> bool:
         """Whether the dataset is one file or one plain folder, to which no shard can be added."""
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)

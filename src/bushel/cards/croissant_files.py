@@ -28,7 +28,6 @@ FORMATS = {
 }
 """The formats of files whose contents Croissant describes, by container."""
 
-_PARQUET = FORMATS["parquet"]
 _OTHER = "application/octet-stream"
 _MANY = 1000
 """A shard with more files than this is described as a set of files."""
