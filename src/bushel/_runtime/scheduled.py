@@ -283,9 +283,7 @@ def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int, w
     return table[order.take(epoch, np.arange(first, last, dtype=np.int64))]
 
 
-def _pieces(
-    points: tuple[Point, ...], *, ramp: bool
-) -> Iterator[tuple[int, int, tuple[float, ...], tuple[float, ...]]]:
+def _pieces(points: tuple[Point, ...], *, ramp: bool) -> Iterator[_Piece]:
     """Yield start, stop, first and last weights of the segments. Points that change nothing are left out."""
     start, weights = points[0]
     for number, (at, later) in enumerate(points[1:], 1):

@@ -32,7 +32,6 @@ from bushel.codecs.base import (
     plain,
     rows_after_header,
 )
-from bushel.codecs.exact_lists import exact_array
 from bushel.errors import CodecError, SpecError
 
 __all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "layout_of", "parse_npy", "rows_of"]
@@ -55,12 +54,18 @@ def as_array(codec: str, value: Any) -> Array:
             numbers beside floats may.
     """
     try:
-        array = value if type(value) is np.ndarray else np.asarray(exact_array(value))
+        array = value if type(value) is np.ndarray else _array_of(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise codec_error(codec, "an array", f"{describe(value)} ({error})") from error
     if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
         raise codec_error(codec, "an array of numbers, text or times", describe(value))
     return array
+
+
+def _array_of(value: Any) -> npt.NDArray[Any]:
+    from bushel.codecs.exact_lists import exact_array  # which reading does not need
+
+    return np.asarray(exact_array(value))
 
 
 def dtype_from(codec: str, text: object) -> np.dtype[Any]:

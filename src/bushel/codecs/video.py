@@ -262,10 +262,10 @@ class _Pixels:
 
     def __init__(self, codec: str) -> None:
         self._codec, self._total = codec, 0
-        self._reformatter = pyav(codec).video.reformatter.VideoReformatter()
-        # by default, newer versions of PyAV start threads for each clip, and wake them for each frame
-        documented = self._reformatter.reformat.__doc__ or ""
-        self._options = {"threads": 1} if ":param int threads:" in documented else {}
+        av = pyav(codec)
+        self._reformatter = av.video.reformatter.VideoReformatter()
+        # since version 17, PyAV starts threads for each clip and wakes them for each frame, unless this option says no
+        self._options = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
 
     def __call__(self, frame: Any) -> Pixels:
         """Return a frame as HxWx3, uint8."""

@@ -243,7 +243,7 @@ class _Record(Struct, frozen=True):
 
 def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]) -> _Record:
     packed = encode(key, fields, {name: value for name, (value, _) in values.items()})
-    known = {id(value): crc32 for value, crc32 in values.values()}
+    known = {id(value): crc32 for value, crc32 in values.values()}  # values are pieces of the record as they are
     sums = [known[id(piece)] if id(piece) in known else kernels.crc32(piece) for piece in packed.pieces]
     pieces = [(memoryview(piece), crc32) for piece, crc32 in zip(packed.pieces, sums, strict=True)]
     whole = 0
