@@ -12,8 +12,6 @@ import numpy.typing as npt
 from bushel._dataset.dataset import Dataset
 from bushel._reader.selection import Remaining
 
-__all__ = ["BeforeRemoval", "before_removal"]
-
 
 @dataclass(frozen=True, slots=True)
 class BeforeRemoval:

@@ -14,8 +14,6 @@ from bushel._index.class_names import Labels
 from bushel._reader.shards import kinds
 from bushel.errors import UnsupportedError
 
-__all__ = ["ColumnValues"]
-
 
 class ColumnValues(StoredValues):
     """Samples with columns. Reading and comparing them touches no data file."""

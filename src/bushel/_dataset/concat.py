@@ -14,8 +14,6 @@ from bushel._reader.selection import joined
 from bushel._reader.shard_fields import only
 from bushel._runtime.public import public
 
-__all__ = ["concat", "one_after_another"]
-
 
 @public()
 def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:

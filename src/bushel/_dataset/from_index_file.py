@@ -42,8 +42,6 @@ from bushel.storage.names import leads_out
 if TYPE_CHECKING:
     from bushel.storage.blocks import Blocks
 
-__all__ = ["dataset_of_index_file"]
-
 _HINT = "export the index again: `bushel index DATASET --export FILE.parquet`"
 
 

@@ -25,8 +25,6 @@ from bushel.kernels import crc32
 from bushel.spec import Field, parse_spec
 from bushel.storage.blocks import Blocks
 
-__all__ = ["with_values"]
-
 S = TypeVar("S", bound=Samples)
 
 _CODECS = {"i": "i64", "u": "u64", "b": "json"}

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bushel._pictures.notebook import Readable
     from bushel._reader.reader import Reader
 
-__all__ = ["dataset_html", "sample_in_notebook"]
-
 _SHOWN, _MEASURED = 6, 1000
 
 

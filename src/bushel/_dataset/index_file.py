@@ -29,8 +29,6 @@ from bushel.storage import as_path, is_object, replacing
 if TYPE_CHECKING:
     from bushel._dataset.column_values import ColumnValues
 
-__all__ = ["POSITION", "VERSION", "FileEntry", "IndexFile", "ShardEntry", "column_name", "export_index"]
-
 POSITION = "__position__"
 """The column of the positions of samples, if some were removed."""
 

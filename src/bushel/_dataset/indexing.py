@@ -42,8 +42,6 @@ from bushel.storage import AnyPath, is_object, make_folder
 if TYPE_CHECKING:
     from bushel._index.value_scan import Scanned
 
-__all__ = ["index"]
-
 
 @public()
 @shows_progress("indexing")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bushel._reader.reader import Reader
     from bushel._reader.sides import Joined
 
-__all__ = ["Info", "info_of", "stored_info", "unlisted_shards"]
-
 
 @public()
 @dataclass(frozen=True, slots=True, repr=False)

@@ -18,21 +18,6 @@ from bushel.errors import UnsupportedError
 
 SamplesT = TypeVar("SamplesT", bound=Samples)
 
-__all__ = [
-    "elements_of_window",
-    "keys_at",
-    "column_of_view",
-    "direct",
-    "is_whole",
-    "reading",
-    "reader_and_selection",
-    "reader_of",
-    "refuse_windows",
-    "whole_position",
-    "whole_positions",
-    "windows_of",
-]
-
 
 def reader_of(dataset: Samples) -> Reader:
     """Return the reader that a dataset and all of its views share. Its positions are those in the whole dataset."""

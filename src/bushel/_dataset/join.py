@@ -22,8 +22,6 @@ from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.public import did_you_mean, public
 from bushel.spec import KEY
 
-__all__ = ["join", "samples_in"]
-
 On = str | tuple[str, str]
 
 _SHOWN = 3

@@ -16,8 +16,6 @@ from bushel._reader.windows import Windows, WindowShape, window_counts
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import UnsupportedError
 
-__all__ = ["concat_windows", "shape_of", "view_of", "window_length", "windows_of"]
-
 S = TypeVar("S", bound=Samples)
 
 _MOST = 1 << 32

@@ -16,8 +16,6 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._index.key_lookup import KeyView
 
-__all__ = ["Mapped"]
-
 _CHUNK = 64
 
 

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from bushel._reader.selection import Remaining
     from bushel.containers.parquet.features import Feature
 
-__all__ = ["files_named", "open", "open_any", "open_shards", "remaining_of"]
-
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
 are compared shard by shard, when a shard is first read."""

@@ -12,8 +12,6 @@ from bushel._reader.joined import joined_readers
 from bushel._reader.sides import Joined
 from bushel._runtime.arrays import I64
 
-__all__ = ["with_partners"]
-
 S = TypeVar("S", bound=Samples)
 
 

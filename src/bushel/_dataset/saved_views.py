@@ -28,8 +28,6 @@ from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.storage import AnyPath, below, list_names, read_whole, remove, write_whole
 
-__all__ = ["SavedView", "delete_view", "save_view", "saved_view", "saved_views"]
-
 D = TypeVar("D")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

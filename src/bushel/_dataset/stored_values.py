@@ -18,8 +18,6 @@ from bushel._reader.selection import Given, Mask
 from bushel._runtime.arrays import offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
 
-__all__ = ["StoredValues"]
-
 
 class StoredValues(Samples):
     """Samples whose stored values can be found, measured, read in part and decoded later."""

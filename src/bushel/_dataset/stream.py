@@ -24,8 +24,6 @@ from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
 
-__all__ = ["StreamDataset", "check_again", "open_stream"]
-
 _PIPE = "pipe:"
 _STDIN = "-"
 _MOST_BYTES = 16 << 30

@@ -14,8 +14,6 @@ from bushel.errors import SpecError
 if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
 
-__all__ = ["time_windows"]
-
 _TOLERANCE = 1e-4
 """Seconds by which a time may differ from the time of a frame, as in LeRobot."""
 

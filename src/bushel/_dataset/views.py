@@ -8,8 +8,6 @@ from bushel._dataset.open import open as open_dataset
 from bushel._dataset.saved_views import SavedView, delete_view, saved_views
 from bushel._runtime.public import public
 
-__all__ = ["delete", "views"]
-
 
 @public()
 def views(source: Any) -> list[SavedView]:

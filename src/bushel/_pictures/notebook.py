@@ -18,17 +18,6 @@ from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY
 
-__all__ = [
-    "Gallery",
-    "batch_html",
-    "facts_html",
-    "main_field",
-    "sample_html",
-    "sample_pixels",
-    "sound_html",
-    "table_html",
-]
-
 _SIDE = 128
 _LINE = 120
 _ELEMENTS = 8

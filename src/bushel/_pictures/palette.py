@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["class_colours", "is_index_mask", "mask_classes", "mask_pixels"]
-
 Pixels = npt.NDArray[np.uint8]
 
 _CLASSES = 64

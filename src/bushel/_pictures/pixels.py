@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from bushel._pictures.palette import is_index_mask, mask_pixels
 
-__all__ = ["ArrayFacts", "array_facts", "array_pixels", "colours", "displayable", "encode_png", "is_picture"]
-
 Pixels = npt.NDArray[np.uint8]
 
 _CHECK = 8

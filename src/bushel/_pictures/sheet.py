@@ -10,8 +10,6 @@ import numpy as np
 from bushel._pictures.notebook import Readable, sample_pixels
 from bushel.errors import BushelError
 
-__all__ = ["contact_sheet"]
-
 _GAP, _TEXT = 8, 14
 _PAPER, _INK, _BAD = (250, 249, 246), (60, 56, 50), (168, 50, 31)
 

@@ -15,8 +15,6 @@ from bushel.codecs.image import ImageReading, decode_image
 from bushel.transforms.fused import decode_into, image_size, plan_decode
 from bushel.transforms.spatial import Crop, Geometry, ScaleTo
 
-__all__ = ["Picture", "covering", "encoded", "fitted", "image_thumbnail", "mosaic", "shrunk", "thumbnail_pixels"]
-
 _QUALITY = 82
 _JPEG_MAGIC = b"\xff\xd8"
 _SMALL = 64

@@ -16,8 +16,6 @@ from bushel.errors import FormatError, SpecError, StateError
 from bushel.spec import Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, write_whole
 
-__all__ = ["known_labels", "names_to_write", "write_file_of_names"]
-
 
 def known_labels(target: AnyPath, container: WritableContainer) -> Labels:
     """Return the names of classes of the dataset at a target, finished or not; empty if it has no classes.

@@ -13,8 +13,6 @@ from bushel._writer.shard_writer import ShardInProgress
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
 
-__all__ = ["ColumnWriter"]
-
 CHUNK = 1 << 19
 """Stored bytes that `extend` frames at once."""
 _LARGE_CHUNK = 1 << 23

@@ -18,8 +18,6 @@ from bushel.errors import CodecError, SpecError
 from bushel.kernels import bytes_offsets, join_bytes
 from bushel.spec import Spec
 
-__all__ = ["StoredBatch", "encode_columns", "length_of", "list_of_keys"]
-
 _BYTES = (bytes, bytearray, memoryview)
 
 

@@ -10,8 +10,6 @@ from bushel._writer.shard_writer import ShardInProgress
 from bushel._writer.written_shards import WrittenShards
 from bushel.containers.base import Layout
 
-__all__ = ["CurrentShard"]
-
 
 class CurrentShard:
     """The unfinished shard of a writer, if it has one. The caller holds the lock of the writer.

@@ -25,8 +25,6 @@ from bushel.errors import SpecError
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
 
-__all__ = ["DatasetPlan"]
-
 
 class DatasetPlan:
     """Decides how samples are written: by options, like the existing samples, or like the first new one.

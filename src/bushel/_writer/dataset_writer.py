@@ -20,8 +20,6 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import as_path
 from bushel.storage.claims import Claim
 
-__all__ = ["CHECKPOINT_SECONDS", "DatasetWriter"]
-
 CHECKPOINT_SECONDS = 1.0
 _DEFAULTS = WriterOptions()
 _FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"

@@ -30,8 +30,6 @@ from bushel.storage import read_whole
 from bushel.storage.names import inside
 from bushel.storage.sink import checksum_of
 
-__all__ = ["Journal", "SavedShard", "damage_of_journal", "read_head", "read_journal", "unplaced_files"]
-
 _NAME = "journal"
 _FRAME = struct.Struct("<II")
 _NOT_NOTED = (LookupError, TypeError, ValueError, AttributeError, OverflowError, msgpack.UnpackException)

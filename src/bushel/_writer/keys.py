@@ -15,8 +15,6 @@ from bushel._runtime.arrays import joined
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
 
-__all__ = ["KeyCheck", "NumberedKeys", "checked_key", "key_column"]
-
 _DIGITS = 9
 _MOST_SPELLED = 1 << 20
 """Numbers that become texts in a set when a sample with a key of its own follows them."""

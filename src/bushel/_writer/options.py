@@ -8,8 +8,6 @@ from typing import Literal, Protocol
 from bushel._runtime.structs import Struct
 from bushel.storage import parse_bytes
 
-__all__ = ["Mode", "ShardLimits", "WriterOptions"]
-
 Mode = Literal["create", "append", "resume", "overwrite"]
 
 _MODES = ("create", "append", "resume", "overwrite")

@@ -30,8 +30,6 @@ from bushel.storage import AnyPath, make_folder, read_whole, sync_folder, write_
 from bushel.storage.claims import Claim
 from bushel.storage.names import inside, refuse_link, remove_tree, try_remove_tree
 
-__all__ = ["Overwrite", "claim_for_writing"]
-
 _CLAIM = "writer"
 """Name of the claim of the staging folder. It excludes who claims the new folder of a dataset right after the swap."""
 _OWN_FILES = (OVERWRITE_MARKER, _CLAIM, "errors.jsonl")

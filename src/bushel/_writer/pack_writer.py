@@ -5,8 +5,6 @@ from __future__ import annotations
 from bushel._writer.column_writer import ColumnWriter
 from bushel.storage import workplace
 
-__all__ = ["PackWriter"]
-
 
 class PackWriter(ColumnWriter):
     """The writer of `pack`, which can continue the last shard of a dataset."""

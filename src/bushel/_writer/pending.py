@@ -12,8 +12,6 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import SampleBuffer
 from bushel.spec import KEY
 
-__all__ = ["PendingSamples", "Room"]
-
 _LARGE = 1 << 15
 """Bytes of a sample above which `SampleBuffer` does not take it."""
 

@@ -20,8 +20,6 @@ from bushel.storage.names import below
 if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["FinishedShard", "Uploads", "complete_publishing", "sidecar_name"]
-
 
 class FinishedShard(Struct, frozen=True):
     """A complete shard whose files are still staged.

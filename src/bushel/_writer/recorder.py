@@ -22,8 +22,6 @@ from bushel.containers.base import Layout, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import crc32, image_header
 
-__all__ = ["Recorder"]
-
 _BYTES = (bytes, bytearray, memoryview)
 
 _MEAN, _ALLOWED = 64, 1 << 16

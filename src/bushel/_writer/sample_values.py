@@ -10,8 +10,6 @@ from bushel.containers.base import Layout, Stored
 from bushel.errors import SpecError
 from bushel.spec import KEY, Field
 
-__all__ = ["SampleEncoder"]
-
 _BYTES = (bytes, bytearray, memoryview)
 
 

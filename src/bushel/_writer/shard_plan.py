@@ -16,8 +16,6 @@ from bushel.containers.base import Layout, LayoutField, Shard, WritableContainer
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath
 
-__all__ = ["ShardPlan", "before_in", "labels_in", "spec_in"]
-
 
 class ShardPlan(Struct, frozen=True):
     """The parts of a shard.

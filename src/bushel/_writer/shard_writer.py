@@ -32,8 +32,6 @@ from bushel.storage import AnyPath, Staging, open_file
 from bushel.storage.names import below, refuse_links_in
 from bushel.storage.workplaces import remove_staged
 
-__all__ = ["ShardInProgress"]
-
 
 class ShardInProgress:
     """A shard that is being written: a container's shard writer with staged files, a journal and an index builder.

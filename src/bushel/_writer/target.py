@@ -22,8 +22,6 @@ from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath, workplace
 
-__all__ = ["Target", "check_alone", "check_same_fields", "choose_container", "holds_dataset", "unfinished_shards"]
-
 
 class Target(Struct, frozen=True):
     """The target of a writer: a folder, or one file."""

@@ -15,8 +15,6 @@ from bushel._writer.shard_plan import before_in
 from bushel.errors import SpecError
 from bushel.storage import AnyPath
 
-__all__ = ["UsualFields", "samples_before"]
-
 
 class UsualFields:
     """The fields of a dataset that no sample lacks.

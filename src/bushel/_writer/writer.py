@@ -13,8 +13,6 @@ from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.current_shard import CurrentShard
 from bushel._writer.options import Mode, WriterOptions
 
-__all__ = ["Writer"]
-
 _log = logging.getLogger("bushel")
 
 

@@ -29,8 +29,6 @@ from bushel.storage import AnyPath, is_object, leave_workplace, make_folder, rem
 from bushel.storage.claims import Claim
 from bushel.storage.workplaces import remove_staged
 
-__all__ = ["Marker", "WrittenShards"]
-
 
 class Marker:
     """Writes and removes the manifest of an incomplete dataset.

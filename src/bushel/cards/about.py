@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["About", "usual_column"]
-
 _LICENCES = ("license", "licence", "licenses", "licences", "rights")
 _SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", "dataset")
 

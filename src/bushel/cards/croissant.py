@@ -18,8 +18,6 @@ from bushel.cards.croissant_files import Publisher, file_objects, table_object
 from bushel.cards.croissant_records import class_sets, sample_set, value_sets
 from bushel.cards.facts import Split
 
-__all__ = ["Croissant", "croissant_of"]
-
 _VERSION = "http://mlcommons.org/croissant/1.1"
 
 _SAME = (

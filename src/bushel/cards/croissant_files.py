@@ -17,8 +17,6 @@ from bushel.cards.facts import Split
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object
 
-__all__ = ["FORMATS", "Publisher", "file_objects", "identifier", "table_object"]
-
 FORMATS = {
     "tar": "application/x-tar",
     "zip": "application/zip",

@@ -20,8 +20,6 @@ from bushel.containers.tar.names import extension_of
 from bushel.errors import needed_by
 from bushel.spec import KEY, Spec, parse_spec
 
-__all__ = ["Values", "class_sets", "sample_set", "value_sets"]
-
 _PARTS = {
     "uri": "sc:Text",
     "offset": "sc:Integer",

@@ -22,8 +22,6 @@ from bushel.cards.markdown import body
 from bushel.errors import UnsupportedError
 from bushel.storage import as_path, is_object, write_whole
 
-__all__ = ["card"]
-
 _log = logging.getLogger("bushel")
 
 

@@ -24,8 +24,6 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.integrity.removing import Removal, removals
 from bushel.integrity.signing import places_of_digest
 
-__all__ = ["Counted", "Facts", "Split", "facts_of", "open_splits"]
-
 _NAMED = 30
 """Licences and sources that are named; the others are counted."""
 

@@ -11,8 +11,6 @@ from typing import Any
 from bushel.cards.about import About
 from bushel.cards.facts import Facts
 
-__all__ = ["front_matter"]
-
 _READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
 """Containers whose files the Hub reads. The front matter lists no files of others."""
 

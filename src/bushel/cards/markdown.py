@@ -10,8 +10,6 @@ from bushel._runtime.amounts import count, size
 from bushel.cards.about import About
 from bushel.cards.facts import Counted, Facts
 
-__all__ = ["body"]
-
 _CLASSES = 100
 """Classes that are listed; the others are counted."""
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})

@@ -13,8 +13,6 @@ from typing import Annotated, Any
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import Quiet
 
-__all__ = ["build_parser", "command", "run"]
-
 
 def command(
     module: Annotated[str, Argument(help="A Python file, or the name of a module.")],

@@ -10,8 +10,6 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Allow, DatasetOptions, Json, Path, Workers
 
-__all__ = ["command"]
-
 
 class TrainingOptions(Struct, frozen=True):
     """The batches to load, and how."""

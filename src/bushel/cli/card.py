@@ -9,8 +9,6 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import OnePath, Quiet
 
-__all__ = ["command"]
-
 
 class AboutOptions(Struct, frozen=True):
     """Options for facts that the dataset does not have."""

@@ -15,8 +15,6 @@ import click
 if typing.TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["DEBUG", "QUIET", "Argument", "Option", "Several", "command_from", "complete_files"]
-
 QUIET = "bushel.quiet"
 """Key in the metadata of a click context: whether warnings are hidden."""
 DEBUG = "bushel.debug"

@@ -8,8 +8,6 @@ import click
 
 from bushel.cli.command import Argument
 
-__all__ = ["command"]
-
 
 def command(shell: Annotated[Literal["bash", "zsh", "fish"], Argument(help="The shell.")]) -> None:
     """Print a script that completes commands and options of `bushel` in a shell.

@@ -11,8 +11,6 @@ from bushel.cli.options import ModeOptions, OutputOptions, Path, SplitOptions, T
 from bushel.cli.packoptions import functions
 from bushel.cli.runs import RunOptions, tell_of_run
 
-__all__ = ["command"]
-
 
 class ChangeOptions(Struct, frozen=True):
     """The samples and fields of the new dataset, and how they differ from the old ones."""

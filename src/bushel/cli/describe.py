@@ -20,16 +20,6 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
 
-__all__ = [
-    "digest",
-    "find_sample",
-    "is_readable",
-    "lines",
-    "listing",
-    "readable",
-    "stored_value",
-]
-
 _CHUNK, _BATCH = 1024, 64
 """Number of samples listed and read at a time."""
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bushel import Dataset
     from bushel.integrity.diff_datasets import Diff
 
-__all__ = ["command"]
-
 _LISTED = 5
 
 

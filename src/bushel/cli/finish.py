@@ -7,8 +7,6 @@ from typing import Annotated
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import OutputOptions, engines
 
-__all__ = ["command"]
-
 
 def command(
     target: Annotated[str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")],

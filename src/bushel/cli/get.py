@@ -11,8 +11,6 @@ import click
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import DatasetOptions, OnePath, Pickle
 
-__all__ = ["command"]
-
 
 def command(
     path: OnePath,

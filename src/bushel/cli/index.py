@@ -12,8 +12,6 @@ from bushel.cli.options import DatasetOptions, OutputOptions, Path, Pickle, Shar
 if TYPE_CHECKING:
     from bushel import Dataset, Info
 
-__all__ = ["command"]
-
 
 class ContentOptions(Struct, frozen=True):
     """Options for the contents of the index."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bushel._index.column_summary import ColumnSummary
     from bushel._reader.field_summary import FieldSummary
 
-__all__ = ["command"]
-
 _SHOWN = 5
 """Number of class names that are shown."""
 

@@ -14,8 +14,6 @@ from bushel.cli.options import OutputOptions, new_containers, pairs
 if TYPE_CHECKING:
     from bushel import Dataset
 
-__all__ = ["command"]
-
 
 class ResultOptions(Struct, frozen=True):
     """Options for the output."""

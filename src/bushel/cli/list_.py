@@ -10,8 +10,6 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import OutputOptions
 
-__all__ = ["command"]
-
 
 class DivideOptions(Struct, frozen=True):
     """How the images are divided among the lists, and in which order they are listed."""

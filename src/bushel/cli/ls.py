@@ -12,8 +12,6 @@ from bushel.cli.options import DatasetOptions, Json, Path, TrustOptions
 if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
 
-__all__ = ["command"]
-
 _NOT_IN_JSON = (float("inf"), float("-inf"))
 
 

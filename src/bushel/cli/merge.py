@@ -8,8 +8,6 @@ from typing import Annotated
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, SizeOptions, Target, new_containers
 
-__all__ = ["command"]
-
 
 def command(
     target: Target,

@@ -26,8 +26,6 @@ from bushel.errors import (
     naming,
 )
 
-__all__ = ["FOUND", "WRONG_USE", "exit_code_of", "guarded", "say_json", "stopped", "with_options"]
-
 _ARGUMENT = re.compile(
     r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize)=(?:'(?P<text>\w+)'|(?P<number>-?\d+)|(?=[\s:,]|$))"
 )

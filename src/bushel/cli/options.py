@@ -14,44 +14,6 @@ if TYPE_CHECKING:
 
 from bushel.cli.command import Argument, Option
 
-__all__ = [
-    "Allow",
-    "Append",
-    "DatasetOptions",
-    "EngineOfRepair",
-    "EngineOfShards",
-    "Generation",
-    "IndexColumns",
-    "Json",
-    "Kind",
-    "MaxProblems",
-    "ModeOptions",
-    "NewKind",
-    "OnePath",
-    "OutputOptions",
-    "Overwrite",
-    "Parts",
-    "Path",
-    "Pickle",
-    "ProgressKind",
-    "Quiet",
-    "Resume",
-    "Retries",
-    "Seek",
-    "ShardOptions",
-    "ShardRunOptions",
-    "SizeOptions",
-    "Speculate",
-    "SplitOptions",
-    "Target",
-    "TileJpeg",
-    "TrustOptions",
-    "Workers",
-    "engines",
-    "new_containers",
-    "pairs",
-]
-
 
 def _containers() -> Iterable[str]:
     from bushel.containers import container_names

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from bushel.sources import Source, Stream
 
-__all__ = ["command"]
-
 
 class MediaOptions(Struct, frozen=True):
     """The options for images and videos."""

@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from bushel.sources import Clip, Frames, Source, Stream
     from bushel.transforms.values import Transform
 
-__all__ = [
-    "GULPIO_LAYOUTS",
-    "ImageOptions",
-    "SourceOptions",
-    "VideoOptions",
-    "allowed_errors",
-    "check_options",
-    "functions",
-    "given_options",
-    "image_types",
-    "source_kinds",
-]
-
 GULPIO_LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
 """The names of the layouts in `compat.gulpio2.layouts`, which is imported for them only."""
 _WITH_VIDEOS = ("videos", "table", *GULPIO_LAYOUTS)

@@ -8,8 +8,6 @@ from typing import Annotated
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import Json
 
-__all__ = ["command"]
-
 
 def command(
     target: Annotated[str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")],

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bushel.integrity.erasing import Erasure
     from bushel.integrity.removing import Removal
 
-__all__ = ["command"]
-
 
 class ChoiceOptions(Struct, frozen=True):
     """Options that choose the samples to remove."""

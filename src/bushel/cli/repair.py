@@ -28,8 +28,6 @@ from bushel.cli.options import (
 if TYPE_CHECKING:
     from bushel import RepairResult
 
-__all__ = ["command"]
-
 
 class FormOptions(Struct, frozen=True):
     """The containers, and which samples count as intact."""

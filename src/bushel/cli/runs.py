@@ -29,8 +29,6 @@ from bushel.cli.packoptions import allowed_errors
 if TYPE_CHECKING:
     from bushel.ingest import PackResult
 
-__all__ = ["PartOptions", "RunOptions", "WriteOptions", "tell_of_run"]
-
 
 class WriteOptions(ShardOptions, frozen=True):
     """How samples are written, in which order, and by how many threads."""

@@ -10,8 +10,6 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import DatasetOptions, OnePath, Quiet
 
-__all__ = ["command"]
-
 
 class DrawOptions(Struct, frozen=True):
     """The samples to draw, and their size."""

@@ -7,8 +7,6 @@ from typing import Annotated
 from bushel.cli.command import Option
 from bushel.cli.options import OnePath, OutputOptions, Workers
 
-__all__ = ["command"]
-
 
 def command(
     path: OnePath,

@@ -11,8 +11,6 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OnePath, OutputOptions, SizeOptions, new_containers, pairs
 
-__all__ = ["command"]
-
 
 class ChoiceOptions(Struct, frozen=True):
     """Options that decide which samples each dataset gets."""

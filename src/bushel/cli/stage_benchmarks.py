@@ -23,8 +23,6 @@ from bushel.loader.stats import LoaderStats
 from bushel.loader.stream_loader import StreamLoader
 from bushel.transforms.by_field import Transforms
 
-__all__ = ["StageBenchmarks", "Rate", "measure"]
-
 _ROUNDS = 3
 _HELD_BYTES = 1 << 26  # memory for stored samples, which are decoded repeatedly
 _MOST_HELD = 1 << 17

@@ -14,8 +14,6 @@ from bushel.cli.options import DatasetOptions, MaxProblems, OutputOptions, Path,
 if TYPE_CHECKING:
     from bushel import VerifyResult
 
-__all__ = ["command"]
-
 
 class CheckOptions(Struct, frozen=True):
     """Options for the checks of values."""

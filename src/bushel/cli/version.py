@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["command"]
-
 
 def command() -> None:
     """Print the version of Bushel.

@@ -13,8 +13,6 @@ from bushel.cli.options import Kind, Pickle, View, pairs
 if TYPE_CHECKING:
     from bushel.viewer.shelf import Shelf
 
-__all__ = ["command"]
-
 _MOST = 8
 """Largest number of datasets in one viewer."""
 

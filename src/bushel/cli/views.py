@@ -8,8 +8,6 @@ from typing import Annotated
 from bushel.cli.command import Option
 from bushel.cli.options import Json, OnePath
 
-__all__ = ["command"]
-
 
 def command(
     path: OnePath,

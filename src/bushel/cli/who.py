@@ -15,8 +15,6 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Json, Kind, Path
 
-__all__ = ["command"]
-
 
 class OrderOptions(Struct, frozen=True):
     """Options of the loader that its state does not have."""

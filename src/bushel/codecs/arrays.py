@@ -34,8 +34,6 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "NPY_HEADER_LIMIT", "array_from", "as_array", "dtype_from", "layout_of", "parse_npy", "rows_of"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 _KINDS = "biufcSUMm"  # no objects (they would be pickles), no records

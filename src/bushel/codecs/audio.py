@@ -23,8 +23,6 @@ from bushel.codecs.video import MAX_DECODED, pyav, reason
 from bushel.codecs.wav_parts import WavOutline
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "decode_sound", "sample_rate"]
-
 Sound = F32
 
 _BY_PACKET = ("mp3", "mp3float", "vorbis")

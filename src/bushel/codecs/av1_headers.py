@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer
 
-__all__ = ["needed_by_others"]
-
 _SEQUENCE, _DELIMITER, _FRAME_HEADER, _TILES, _METADATA, _FRAME, _PADDING = 1, 2, 3, 4, 5, 6, 15
 _INTER = 1
 _SELECT = 2  # each frame says it

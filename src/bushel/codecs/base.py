@@ -13,25 +13,6 @@ from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.errors import CodecError, SpecError
 
-__all__ = [
-    "MAX_EXPANDED",
-    "ArrayLayout",
-    "Buffer",
-    "Codec",
-    "ColumnEncoder",
-    "Factory",
-    "Layout",
-    "NumberLayout",
-    "Outline",
-    "Ranged",
-    "codec_error",
-    "describe",
-    "fixed_rows",
-    "found_bytes",
-    "plain",
-    "rows_after_header",
-]
-
 MAX_EXPANDED = 1 << 30
 """Limit in bytes to which one compressed value may expand. A larger one is rejected as a decompression bomb."""
 

@@ -20,8 +20,6 @@ from bushel.codecs.frames import FrameTable, choose
 from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 
-__all__ = ["DECODERS", "KEYFRAME", "SHOWN", "ClipConfig", "ClipPackets", "ClipPart", "clip_config", "new_decoder"]
-
 KEYFRAME, SHOWN = 1, 2
 """Flags of a packet: decoding can start at it; its frame is displayed."""
 

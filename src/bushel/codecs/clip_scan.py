@@ -14,8 +14,6 @@ from bushel.codecs.base import Buffer
 from bushel.codecs.clip_parts import DECODERS, KEYFRAME, SHOWN, ClipConfig, ClipPackets
 from bushel.codecs.video import open_clip, pyav, read_packets
 
-__all__ = ["scan_clip"]
-
 _HEADER = 64
 """Bytes before a packet's data that belong to it: of WebM's blocks, whose position is the position of their header."""
 

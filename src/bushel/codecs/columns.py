@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from bushel.errors import SpecError
 
-__all__ = ["check_stored", "is_stored", "without_arrow"]
-
 _BYTES = (bytes, bytearray, memoryview)
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["InexactError", "exact_array"]
-
 _EXACT = 1 << 53
 """Up to this number, a float64 holds every whole number."""
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from bushel.codecs.registry import get_codec, is_registered
 
-__all__ = ["codec_of_extension", "tar_storage"]
-
 _EXTENSIONS: Mapping[str, str] = {
     extension: codec
     for codec, extensions in {

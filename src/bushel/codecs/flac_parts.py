@@ -22,8 +22,6 @@ from bushel.codecs.frames import choose
 from bushel.codecs.parts import OutlinedPart
 from bushel.errors import CodecError
 
-__all__ = ["FlacOutline", "FlacPart"]
-
 _HEAD = 8192  # bytes in which the next blocks of metadata are looked for
 _NEAR = 48 << 10  # bytes between two known frames that are read rather than looked at
 _LEAST_LOOK, _MOST_LOOK = 16 << 10, 128 << 10

@@ -12,8 +12,6 @@ import numpy as np
 from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.structs import Struct
 
-__all__ = ["FrameTable", "choose"]
-
 
 class FrameTable(Struct, frozen=True):
     """The frames of a clip in display order.

@@ -11,8 +11,6 @@ from typing import Any
 
 from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, codec_error, found_bytes
 
-__all__ = ["WRAPPERS"]
-
 _STEP = 1 << 20
 
 

@@ -21,8 +21,6 @@ from bushel.codecs.arrays import array_from, as_array, layout_of, rows_of
 from bushel.codecs.base import ArrayLayout, Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import SpecError
 
-__all__ = ["FACTORIES", "LITDATA_DTYPES", "TORCH_DTYPES"]
-
 _MDS_DTYPES = {
     8: "uint8",
     9: "int8",

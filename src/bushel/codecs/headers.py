@@ -10,8 +10,6 @@ from bushel.codecs.image import open_image
 from bushel.codecs.video import open_clip, read_packets
 from bushel.errors import MissingPackageError
 
-__all__ = ["ClipHeader", "ImageHeader", "clip_header", "image_header"]
-
 _ORIENTATION = 0x0112
 _CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "I": 1, "F": 1}
 """Channels of the decoded image by Pillow's modes. Others, except palettes and 16-bit grey, become RGB."""

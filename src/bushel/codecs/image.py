@@ -27,17 +27,6 @@ from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = [
-    "FACTORIES",
-    "ImageReading",
-    "Seekable",
-    "as_pixels",
-    "decode_image",
-    "decode_top",
-    "image_reading",
-    "open_image",
-]
-
 _READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"

@@ -8,8 +8,6 @@ from __future__ import annotations
 from bushel.codecs.base import Buffer
 from bushel.errors import MissingPackageError, needed_by
 
-__all__ = ["NEWER_FORMATS", "add_format", "jxl_size", "newer_format"]
-
 NEWER_FORMATS = {"AVIF": "avif", "HEIF": "heic", "JXL": "jxl"}
 """Pillow's name of each format, and the codec."""
 

@@ -22,18 +22,6 @@ from bushel._runtime.structs import Struct
 from bushel.codecs.base import ArrayLayout, Ranged
 from bushel.errors import CodecError
 
-__all__ = [
-    "HeadedRowsPart",
-    "OutlinedPart",
-    "Part",
-    "RowForm",
-    "RowsPart",
-    "SharedPart",
-    "ValuePart",
-    "joined_parts",
-    "row_runs",
-]
-
 
 class Part:
     """Elements of a value that are to be decoded, and the extents of its bytes that they need.

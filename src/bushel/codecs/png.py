@@ -23,8 +23,6 @@ except ImportError:
     from zlib import decompressobj
     from zlib import error as IsalError
 
-__all__ = ["PngHeader", "decode_png", "may_be_turned", "png_header", "png_size"]
-
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from bushel.codecs.arrays import as_array
 from bushel.codecs.base import Buffer, Factory, NumberLayout, codec_error, describe, found_bytes, plain
 
-__all__ = ["FACTORIES"]
-
 _SCALAR = struct.Struct("<If")
 _FLAG = bytes(4)  # of a label that is one number
 _HEADER = 24

@@ -25,22 +25,6 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError, UnsupportedError
 
-__all__ = [
-    "codec_names",
-    "content_codec",
-    "from_file",
-    "get_codec",
-    "holds_clip",
-    "holds_elements",
-    "holds_image",
-    "holds_sound",
-    "is_light",
-    "is_registered",
-    "is_withheld",
-    "register_codec",
-    "runs_code",
-]
-
 _NAME = re.compile(r"[a-z0-9_-]+")
 _CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
 

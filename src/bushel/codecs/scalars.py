@@ -31,8 +31,6 @@ from bushel.codecs.base import (
 )
 from bushel.errors import SpecError
 
-__all__ = ["FACTORIES", "FACTORIES"]
-
 Encoded: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 _MAX_INT_BYTES = 16  # granular refuses to decode longer ones

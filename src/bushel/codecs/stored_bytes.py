@@ -7,8 +7,6 @@ from typing import Any
 
 from bushel.codecs.base import Buffer, Codec, codec_error, describe
 
-__all__ = ["WRAPPERS"]
-
 
 def _stored(name: str, inner: Codec) -> Codec:
     return Codec(name, _unchanged, bytes)

@@ -14,8 +14,6 @@ from bushel.codecs.arrays import FACTORIES as ARRAYS
 from bushel.codecs.arrays import array_from, as_array, dtype_from
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
 
-__all__ = ["FACTORIES"]
-
 _ARRAY_MARK = "_"
 
 

@@ -15,8 +15,6 @@ from bushel.codecs.arrays import as_array
 from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
 from bushel.kernels import decode_varints
 
-__all__ = ["FACTORIES"]
-
 
 def _encode(value: Any) -> bytes:
     array = as_array("varints", value)

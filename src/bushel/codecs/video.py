@@ -20,18 +20,6 @@ from bushel.codecs.frames import FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
 from bushel.kernels import yuv420_to_rgb
 
-__all__ = [
-    "FACTORIES",
-    "MAX_DECODED",
-    "decode_last",
-    "decode_runs",
-    "explained",
-    "open_clip",
-    "pyav",
-    "read_packets",
-    "reason",
-]
-
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""
 

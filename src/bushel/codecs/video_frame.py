@@ -22,8 +22,6 @@ from bushel.codecs.clip_parts import DECODERS, SHOWN, ClipPackets, clip_config, 
 from bushel.codecs.video import decode_last, pyav, reason
 from bushel.errors import CodecError, SpecError
 
-__all__ = ["FACTORIES", "PACKET"]
-
 PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
 """The entry of a packet in the table."""
 

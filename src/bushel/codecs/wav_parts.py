@@ -18,8 +18,6 @@ from bushel._runtime.arrays import F32, I32, I64
 from bushel._runtime.structs import Struct
 from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 
-__all__ = ["WavOutline", "WavPart"]
-
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE

@@ -9,8 +9,6 @@ from typing import Any
 from bushel._runtime.pickles import portable
 from bushel._runtime.tasks.engine import Task
 
-__all__ = ["call", "call_pickled"]
-
 
 def call(task: Task, number: int) -> tuple[Any, BaseException | None]:
     """Return the result of a task, or its error in a form that can be pickled."""

@@ -15,8 +15,6 @@ with needed_by("engine='dask'", "bushel[dask]"):
     import distributed
     from distributed.protocol.pickle import dumps
 
-__all__ = ["DaskEngine", "connect"]
-
 _LARGE = 1 << 20
 """A task of at least this many bytes is sent to the workers once, and not with each attempt."""
 

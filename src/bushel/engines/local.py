@@ -12,8 +12,6 @@ from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Tas
 from bushel._runtime.threads import cpu_count
 from bushel.engines.calls import call
 
-__all__ = ["LocalEngine", "connect", "serve"]
-
 
 def connect(engine: object = "local") -> LocalEngine:
     """Return an engine with a worker process for every CPU that this process may use."""

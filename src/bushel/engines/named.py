@@ -8,8 +8,6 @@ from typing import Any
 from bushel._runtime.public import public
 from bushel._runtime.tasks.engine import Engine
 
-__all__ = ["ENGINES", "connect"]
-
 ENGINES = ("local", "ray", "dask")
 """Names of the engines that Bushel has, each a module of this package with a function `connect`."""
 

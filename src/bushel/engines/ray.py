@@ -17,8 +17,6 @@ with needed_by("engine='ray'", "bushel[ray]"):
     from ray import exceptions
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-__all__ = ["RayEngine", "connect"]
-
 _LOST = (
     exceptions.WorkerCrashedError,
     exceptions.NodeDiedError,

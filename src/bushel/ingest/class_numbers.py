@@ -13,8 +13,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
-__all__ = ["ClassNumbers", "NewNumbers", "names_in_source", "names_in_target", "plan_numbers", "renumber"]
-
 NewNumbers = npt.NDArray[np.int64]
 """int64[classes], the new number of each class; -1 for a number that no class has."""
 

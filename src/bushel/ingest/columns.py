@@ -15,8 +15,6 @@ from bushel.errors import CodecError, SpecError
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder, encoded_bytes
 from bushel.sources.base import Columnar
 
-__all__ = ["ColumnReader", "WrittenSamples", "column_reader", "write_columns"]
-
 _SCALARS = frozenset(
     {"utf8", "int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"}
 )

@@ -34,8 +34,6 @@ from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folde
 from bushel.storage.claims import Claim
 from bushel.storage.names import below, inside, refuse_link, remove_tree
 
-__all__ = ["OnPart", "PartReport", "PartTask", "WritePart", "Written", "publish", "publish_errors", "remove_attempt"]
-
 _LOOK_SECONDS = 0.05
 
 OnPart = Callable[[int, int, int, int], None]

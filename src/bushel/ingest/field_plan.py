@@ -14,8 +14,6 @@ from bushel.containers.base import Container, LayoutField
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field, Spec, parse_spec
 
-__all__ = ["FieldPlan", "encode_value", "plan_fields", "target_fields"]
-
 
 class FieldPlan(Struct, frozen=True):
     """The conversion of one field.

@@ -16,8 +16,6 @@ from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_de
 from bushel.transforms.spatial import Geometry, Image
 from bushel.transforms.values import Call, Transform
 
-__all__ = ["FieldSteps"]
-
 Generators = Callable[[], "np.random.Generator"]
 """Return a new random generator in its initial state."""
 

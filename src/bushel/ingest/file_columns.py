@@ -19,8 +19,6 @@ from bushel.ingest.images import base_codec, image_kind
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder, encoded_bytes
 from bushel.sources.base import FileBacked
 
-__all__ = ["FILE_BATCH_BYTES", "FileEncoder", "ReadFiles", "file_encoder", "write_files"]
-
 FILE_BATCH_BYTES = 3 << 20
 """Bytes of the files of a batch, on average."""
 _ROOM = 4 << 20  # files of a batch that need more are read into another buffer

@@ -13,15 +13,6 @@ from bushel.errors import CodecError
 from bushel.jpeg import baseline, tile
 from bushel.spec import Field
 
-__all__ = [
-    "KINDS",
-    "Jpeg",
-    "Rewriting",
-    "base_codec",
-    "image_fields",
-    "image_kind",
-]
-
 KINDS: Mapping[str, tuple[bytes, ...]] = {
     "jpg": (b"\xff\xd8\xff",),
     "png": (b"\x89PNG\r\n\x1a\n",),

@@ -12,8 +12,6 @@ from bushel._runtime.order import Order
 from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 
-__all__ = ["OrderRange", "StreamItems"]
-
 
 class OrderRange(Struct, frozen=True):
     """The items of one part: a range of an order over all positions of a source."""

@@ -25,8 +25,6 @@ from bushel.ingest.run_plan import RunPlan
 from bushel.ingest.side_files import error_lines
 from bushel.storage import AnyPath, read_whole, write_whole
 
-__all__ = ["LeafTask", "Totals", "indexes_of", "join_names", "leaf_file", "leaf_size", "load_totals", "records_of"]
-
 _PARTS = 64
 _KEYS = 4 << 20
 

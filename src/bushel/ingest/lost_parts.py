@@ -11,8 +11,6 @@ from bushel.ingest.run_plan import RunPlan
 from bushel.storage import AnyPath, walk_names
 from bushel.storage.names import below, inside
 
-__all__ = ["is_lost", "missing_parts", "record_of"]
-
 _THREADS = 32
 
 

@@ -19,8 +19,6 @@ from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored
 from bushel.storage import AnyPath, as_path, is_object
 
-__all__ = ["overlap", "refuse_own_source"]
-
 _Place = tuple[str, ...]
 """The parts of a resolved path, or of a URL."""
 

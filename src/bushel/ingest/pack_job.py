@@ -36,8 +36,6 @@ from bushel.sources.stored import Stored, StoredStream
 from bushel.storage import AnyPath, parse_bytes
 from bushel.storage.claims import Claim
 
-__all__ = ["PackJob", "pack_in_parts", "pack_whole"]
-
 Encode = Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
 
 

@@ -19,8 +19,6 @@ from bushel.ingest.scale_out import RunOptions
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.transforms.by_field import Transforms
 
-__all__ = ["ErrorOptions", "PackOptions", "SampleOptions", "Workers"]
-
 T = TypeVar("T", bound=Struct)
 
 

@@ -21,8 +21,6 @@ from bushel.storage import AnyPath, as_path
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.transforms.by_field import Transforms
 
-__all__ = ["convert", "pack"]
-
 
 @public()
 @shows_progress("packing")

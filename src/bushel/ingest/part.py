@@ -21,15 +21,6 @@ from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, encoded_b
 from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
 
-__all__ = [
-    "ErrorLimit",
-    "Part",
-    "PartResult",
-    "WorkerConfig",
-    "batch_ranges",
-    "write_part",
-]
-
 _QUEUED_BYTES = 64 << 20
 _BATCH_OVERHEAD = 1024
 """Bytes of an encoded batch besides its samples."""

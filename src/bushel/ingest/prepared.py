@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bushel.ingest.field_steps import FieldSteps
     from bushel.transforms.by_field import Transforms
 
-__all__ = ["Prepared", "check_none_skipped", "describe_skipped", "encoder_for"]
-
 _BATCH_BYTES = 1 << 20
 _DATASET_BATCH_BYTES = 16 << 20
 _REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once

@@ -32,8 +32,6 @@ from bushel.sources.stored import Stored, StoredStream
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
-__all__ = ["prepare_dataset"]
-
 _LOOK = 1 << 16
 """Number of samples whose lengths or shards are looked up at once."""
 

@@ -15,8 +15,6 @@ from bushel._runtime.processes import WorkerProcess, answer
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel.ingest.transcoder import Transcoder
 
-__all__ = ["WorkerPool", "serve"]
-
 
 class WorkerPool:
     """Worker processes that call a `SampleEncoder`, from any number of threads.

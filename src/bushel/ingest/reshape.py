@@ -26,8 +26,6 @@ from bushel.ingest.write_dataset import PackResult
 from bushel.storage import AnyPath, as_path
 from bushel.storage.names import below
 
-__all__ = ["merge", "reshard", "split"]
-
 
 @public()
 @shows_progress("splitting")

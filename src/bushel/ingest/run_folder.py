@@ -25,8 +25,6 @@ from bushel.ingest.run_plan import RunPlan, decode_plan
 from bushel.storage import AnyPath, as_path, create_whole, read_text, read_whole, remove, walk_names, write_whole
 from bushel.storage.names import below, inside
 
-__all__ = ["Record", "RecordedShard", "RunFolder", "RunResult", "find_run", "part_path", "planned_listing"]
-
 
 class RecordedShard(msgspec.Struct, frozen=True):
     """A shard of a part.

@@ -14,8 +14,6 @@ from bushel.ingest.commit import PartReport
 from bushel.ingest.run_folder import RunFolder
 from bushel.ingest.run_plan import RunPlan
 
-__all__ = ["RunMeter"]
-
 _STATUS_SECONDS = 5.0
 
 

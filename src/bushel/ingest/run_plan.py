@@ -14,15 +14,6 @@ import msgspec
 
 from bushel.errors import FormatError, StateError
 
-__all__ = [
-    "RunPlan",
-    "check_part",
-    "decode_plan",
-    "describe",
-    "part_starts",
-    "refuse_difference",
-]
-
 _VERSION = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SHOWN = 80

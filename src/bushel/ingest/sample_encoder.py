@@ -22,8 +22,6 @@ from bushel.spec import KEY, Field
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.ingest.field_steps import FieldSteps
 
-__all__ = ["BadItem", "EncodedSample", "Item", "SampleEncoder", "encoded_bytes"]
-
 Item = int | tuple[int, Sample]
 """A position of a source; for a stream, the position and the sample."""
 

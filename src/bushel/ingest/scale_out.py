@@ -34,8 +34,6 @@ from bushel.storage import is_object, remove, walk_names, write_whole
 from bushel.storage.claims import Claim
 from bushel.storage.names import below, remove_tree
 
-__all__ = ["RunOptions", "RunTotals", "join_run", "run_parts"]
-
 _FAILED = "failed"
 """File of a run that ended with an error before any part was committed. Another run may take its place."""
 _ROUNDS = 3

@@ -16,17 +16,6 @@ from bushel.errors import FormatError, StateError, naming
 from bushel.ingest.sample_encoder import BadItem
 from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, sync_folder, write_whole
 
-__all__ = [
-    "ErrorList",
-    "ErrorLog",
-    "PackState",
-    "error_lines",
-    "error_log_path",
-    "error_text",
-    "labels_path",
-    "load_labels",
-]
-
 
 def _beside(target: AnyPath, suffix: str) -> AnyPath:
     """Return the path of a file beside a dataset, such as `out/train.rec.errors.jsonl`.

@@ -22,8 +22,6 @@ from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEnc
 from bushel.sources.base import Sample
 from bushel.spec import KEY
 
-__all__ = ["Transcoder"]
-
 
 class Transcoder(Struct, frozen=True):
     """Turns samples of a dataset, or of a stream of archives, into stored values.

@@ -24,8 +24,6 @@ from bushel.ingest.side_files import error_log_path
 from bushel.storage import AnyPath, workplace
 from bushel.storage.claims import Claim
 
-__all__ = ["PackResult", "write_dataset"]
-
 
 @public()
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from bushel.codecs import ArrayLayout, Codec, Ranged, get_codec
 from bushel.errors import CodecError
 from bushel.testing.expect import expect, expect_equal, same
 
-__all__ = ["check_codec"]
-
 _MUTATIONS = 200
 
 

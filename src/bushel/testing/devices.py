@@ -14,8 +14,6 @@ from bushel.testing.expect import expect
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
 
-__all__ = ["CpuDeviceDecoder", "check_device_decoder", "geometry_of"]
-
 _PLAN = DecodePlan((), None, "HWC", ())
 _LEVELS = 1.0
 """Mean difference of pixels from the CPU's, in levels of 255, that a decoder may have."""

@@ -13,8 +13,6 @@ from pathlib import Path
 from bushel.engines import Attempt, Engine, Finished, LostWorkerError, Task
 from bushel.testing.expect import expect, expect_equal
 
-__all__ = ["check_engine"]
-
 _TASKS = 7
 _PATIENCE_SECONDS = 120.0
 _HANG_SECONDS = 600.0

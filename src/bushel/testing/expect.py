@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ConformanceError", "InapplicableError", "expect", "expect_equal", "expect_raises", "same"]
-
 
 class ConformanceError(AssertionError):
     """A check failed; the message names the check and its values.

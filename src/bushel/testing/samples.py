@@ -16,8 +16,6 @@ from bushel.errors import SpecError
 from bushel.spec import parse_spec
 from bushel.testing.expect import ConformanceError
 
-__all__ = ["POOL", "Sample", "fit", "make_sample", "make_samples"]
-
 Sample = dict[str, Any]
 
 _TEXTS = ("", "plain", "déjà vu", "☕ \U0001f600", "line\nbreak\ttab\0nul", "'\"\\/", "x" * 700)

@@ -12,8 +12,6 @@ from bushel.sources.base import Labelled, Source, Traceable
 from bushel.spec import KEY, Field, parse_spec
 from bushel.testing.expect import expect, expect_equal, expect_raises
 
-__all__ = ["check_source"]
-
 _THREADS = 4
 
 

@@ -14,8 +14,6 @@ from bushel.testing.expect import expect, expect_equal, expect_raises
 from bushel.testing.samples import make_samples
 from bushel.testing.target import compare, numbered
 
-__all__ = ["check_storage"]
-
 _SPECS = {
     "bag": {"image": "jpg", "label": "int", "words": "utf8[]"},
     "tar": {"jpg": "jpg", "txt": "utf8"},  # the names that a tar without a sidecar gives

@@ -13,8 +13,6 @@ from bushel.codecs import get_codec
 from bushel.testing.expect import expect_equal
 from bushel.testing.samples import POOL, Sample, fit
 
-__all__ = ["Target", "compare", "decoded", "forget", "numbered"]
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CutMix", "MixUp"]
-
 Batch = dict[str, Any]
 Mixed = tuple[npt.NDArray[Any], float]
 

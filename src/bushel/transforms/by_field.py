@@ -11,8 +11,6 @@ from bushel.errors import SpecError
 from bushel.transforms.together import Follower, names_of
 from bushel.transforms.values import Transform, check_instances
 
-__all__ = ["Together", "Transforms", "split_together", "transforms_by_field"]
-
 Together = tuple[str | Follower, ...]
 Transforms = Transform | Sequence[Transform] | Mapping[Any, Transform | Sequence[Transform]]
 """The argument `transforms=` of `Loader`, `StreamLoader`, `MapView` and `pack`.

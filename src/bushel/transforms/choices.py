@@ -10,8 +10,6 @@ import numpy as np
 
 from bushel.transforms.values import Compose, Transform, call
 
-__all__ = ["MultiCrop", "RandomApply", "RandomChoice"]
-
 
 @dataclass(frozen=True, slots=True)
 class RandomApply:

@@ -13,8 +13,6 @@ from bushel.transforms.spatial import Image, check_image
 if TYPE_CHECKING:
     import PIL.Image
 
-__all__ = ["ColorJitter", "Grayscale", "check_grey_or_rgb"]
-
 _Range = float | tuple[float, float]
 
 

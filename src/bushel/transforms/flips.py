@@ -10,8 +10,6 @@ import numpy as np
 
 from bushel.transforms.spatial import Flip, Image, Steps, apply_to
 
-__all__ = ["RandomHorizontalFlip", "RandomVerticalFlip"]
-
 
 @dataclass(frozen=True, slots=True)
 class _RandomFlip:

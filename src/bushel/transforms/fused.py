@@ -22,18 +22,6 @@ from bushel.errors import CodecError, MissingPackageError
 from bushel.transforms.spatial import Geometry, Image, Spatial
 from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
-__all__ = [
-    "DecodePlan",
-    "bytes_of",
-    "decode_into",
-    "frame_geometries",
-    "image_size",
-    "is_image",
-    "is_upright",
-    "plan_decode",
-    "plan_frames",
-]
-
 _EXIF_ORIENTATION = 0x0112
 _AS_STORED = ImageReading()
 

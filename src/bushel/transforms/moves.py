@@ -18,8 +18,6 @@ from bushel.transforms.spatial import Crop, Flip, Geometry, Spatial, resample
 from bushel.transforms.values import Transform
 from bushel.transforms.warp import Padding, Warp, Warping
 
-__all__ = ["Moves", "Stage", "grouped", "moved_image"]
-
 Stage: TypeAlias = Geometry | Warp | Padding
 """A geometric step: the source of each pixel of the result."""
 

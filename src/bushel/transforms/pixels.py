@@ -12,8 +12,6 @@ import numpy.typing as npt
 from bushel.transforms.colour import check_grey_or_rgb
 from bushel.transforms.spatial import Image
 
-__all__ = ["GaussianBlur", "RandomErasing"]
-
 
 @dataclass(frozen=True, slots=True)
 class GaussianBlur:

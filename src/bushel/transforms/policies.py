@@ -20,8 +20,6 @@ from bushel.transforms.warp import Fill, affine, check_fill
 if TYPE_CHECKING:
     import PIL.Image
 
-__all__ = ["AugMix", "RandAugment", "TrivialAugmentWide", "apply_operation"]
-
 _ENHANCERS = ("Brightness", "Color", "Contrast", "Sharpness")
 
 Space = dict[str, tuple[Callable[[int, int, int], Any], bool]]

@@ -19,26 +19,6 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel._runtime.structs import Struct
 
-__all__ = [
-    "CenterCrop",
-    "Crop",
-    "Flip",
-    "Geometry",
-    "Image",
-    "RandomCrop",
-    "RandomResizedCrop",
-    "Resize",
-    "ScaleTo",
-    "Size",
-    "Spatial",
-    "Step",
-    "Steps",
-    "apply_steps",
-    "apply_to",
-    "check_image",
-    "resample",
-]
-
 Image: TypeAlias = npt.NDArray[np.uint8]
 """Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""
 

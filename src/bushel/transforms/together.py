@@ -16,8 +16,6 @@ import numpy.typing as npt
 from bushel.transforms.moves import Stage
 from bushel.transforms.spatial import Geometry
 
-__all__ = ["BoxFormat", "Boxes", "Follower", "Mask", "Points", "names_of"]
-
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 """Left, top, right, bottom; left, top, width, height; or centre, width, height."""
 

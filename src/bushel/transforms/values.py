@@ -14,19 +14,6 @@ import numpy.typing as npt
 
 from bushel.transforms.spatial import Image, check_image
 
-__all__ = [
-    "Call",
-    "Compose",
-    "EachFrame",
-    "Lambda",
-    "Normalize",
-    "ToCHW",
-    "Transform",
-    "call",
-    "check_instances",
-    "takes_rng",
-]
-
 Transform = Callable[..., Any]
 """`transform(value)`, or `transform(value, rng=...)` with a parameter named `rng`."""
 

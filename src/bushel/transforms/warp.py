@@ -18,20 +18,6 @@ from bushel._runtime.arrays import F64
 from bushel._runtime.structs import Struct
 from bushel.transforms.spatial import Image, check_image
 
-__all__ = [
-    "Fill",
-    "Pad",
-    "PadMode",
-    "Padding",
-    "RandomAffine",
-    "RandomRotation",
-    "Warp",
-    "Warping",
-    "affine",
-    "check_fill",
-    "rotation",
-]
-
 Fill = int | tuple[int, ...]
 """Level of the pixels that have no source: one for all channels, or one for each."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from bushel._runtime.arrays import F64, Bools
 
-__all__ = ["FORMS", "Form", "Shape", "box_numbers", "guessed_form", "shapes_of"]
-
 FORMS = ("xyxy", "xywh", "cxcywh")
 """The meanings of the four numbers of a box, in the words of `bushel.transforms.Boxes`."""
 _BOX = ("bbox", "box", "bboxes", "boxes")

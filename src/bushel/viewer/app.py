@@ -21,8 +21,6 @@ from bushel.viewer.tag_pages import TagPages
 from bushel.viewer.tracks import PlayPages
 from bushel.viewer.training import TrainingPages
 
-__all__ = ["make_app", "make_pages"]
-
 
 def make_app(shelf: Shelf, door: Door) -> Guard:
     """Return the ASGI application that shows these datasets, with access control."""

@@ -21,8 +21,6 @@ from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
 if TYPE_CHECKING:
     from bushel.loader import Loader
 
-__all__ = ["BatchPages"]
-
 _ROWS = 256
 """Largest number of rows of a batch that are shown."""
 _STEPS = 40

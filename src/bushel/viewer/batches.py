@@ -14,8 +14,6 @@ from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 from bushel.viewer.shelf import plain_text
 
-__all__ = ["Document", "Row", "Tokenizer", "rows_of_batch", "value_at"]
-
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 

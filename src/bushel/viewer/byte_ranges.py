@@ -6,8 +6,6 @@ import re
 
 from bushel.codecs.newer_images import newer_format
 
-__all__ = ["UnsatisfiableRange", "media_type", "requested_range"]
-
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 

@@ -9,8 +9,6 @@ from bushel._dataset.inside import windows_of
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown
 
-__all__ = ["column_choices", "predicted_column"]
-
 
 def column_choices(shown: Shown) -> Sequence[str]:
     """Return the columns for filters and sorting: the columns of the index, and the sizes of fields."""

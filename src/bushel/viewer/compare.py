@@ -19,8 +19,6 @@ from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
 if TYPE_CHECKING:
     from bushel.integrity import Diff
 
-__all__ = ["ComparePages", "FieldCount"]
-
 _PAGE = 24
 _LOOK_AT = 5000
 """Largest number of samples that are compared to fill a page."""

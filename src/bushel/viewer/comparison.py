@@ -20,8 +20,6 @@ from bushel.viewer.shelf import Shown, plain_text
 if TYPE_CHECKING:
     from bushel.integrity import Diff
 
-__all__ = ["SHOWN", "Comparison", "Pair", "Side", "compare_values"]
-
 SHOWN: Mapping[str, str] = {
     "all": "all samples",
     "differences": "all differences",

@@ -17,8 +17,6 @@ from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Handler, Pages
 
-__all__ = ["Confusion", "ConfusionPages", "confusion_of"]
-
 _CLASSES = 60
 """Largest number of classes of a matrix; of more, the classes with the most disagreements."""
 _WORST = 20

@@ -18,8 +18,6 @@ from bushel.codecs.base import describe
 from bushel.errors import CodecError
 from bushel.viewer.shelf import plain_text
 
-__all__ = ["Difference", "difference_of", "difference_pixels"]
-
 _TEXT = 4000
 """Number of characters of a text that are compared."""
 _CONTEXT = 40

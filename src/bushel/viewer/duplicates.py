@@ -14,8 +14,6 @@ from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Handler, Pages, Site, number_in
 
-__all__ = ["DuplicatePages", "Groups", "checksums_of", "groups_of"]
-
 _PAGE = 20
 _TILES = 12
 _CHUNK = 1 << 18

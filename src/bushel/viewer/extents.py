@@ -11,8 +11,6 @@ from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING
 from bushel.kernels import crc32
 
-__all__ = ["Extent", "Stored", "stored_values"]
-
 
 @dataclass(frozen=True, slots=True)
 class Extent:

@@ -16,8 +16,6 @@ from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
 from bushel.viewer.site import Handler, Pages, as_json_answer
 
-__all__ = ["HistogramRequest", "Bin", "ColumnPages", "Histogram", "bins_of", "condition_name", "histogram_of"]
-
 _CLASSES = 100
 """Largest number of different whole numbers that count as classes without names and with gaps."""
 _MANY_CLASSES = 50_000

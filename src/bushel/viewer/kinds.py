@@ -8,8 +8,6 @@ from typing import Literal
 
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 
-__all__ = ["Kind", "ShownField", "kind_of", "shown_fields"]
-
 Kind = Literal["image", "frame", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"]
 """The form in which a value is shown. `bytes` are shown by their content; `other` are values of codecs of users."""
 

@@ -18,8 +18,6 @@ from bushel.viewer.site import Handler, Pages, as_json_answer, bytes_answer
 from bushel.viewer.tags import checked_name
 from bushel.viewer.vectors import Vectors, inside, read_more
 
-__all__ = ["MapPages"]
-
 Legend = list[tuple[int, str, str]]
 """Colour number, text and colour."""
 

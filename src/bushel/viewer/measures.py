@@ -11,16 +11,6 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import F32, U8
 
-__all__ = [
-    "MEASURES",
-    "array_measures",
-    "picture_hash",
-    "picture_measures",
-    "sound_measures",
-    "text_hash",
-    "text_measures",
-]
-
 MEASURES: Mapping[str, Mapping[str, str]] = {
     "image": {
         "brightness": "mean grey level, 0 to 1",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bushel.loader import Loader
     from bushel.viewer.batches import Tokenizer
 
-__all__ = ["loader_named", "tokenizer_named", "transforms_named"]
-
 
 def transforms_named(name: str) -> list[Any]:
     """Import the transforms that a name such as `my_training:augment` refers to.

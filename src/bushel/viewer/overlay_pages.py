@@ -21,8 +21,6 @@ from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Pages, Site, as_json_answer, bytes_answer, number_in
 
-__all__ = ["OverlayPages", "overlays_of"]
-
 _MOST = 120
 """Samples of one request."""
 _OPAQUE = 150

@@ -16,8 +16,6 @@ from bushel.viewer.extents import stored_values
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown
 
-__all__ = ["Overlay", "Overlays", "checked_overlay", "find_overlays", "picture_size", "settled"]
-
 _KINDS = ("boxes", "mask", "keypoints", "caption")
 _WORDS: Mapping[str, frozenset[str]] = {
     "boxes": frozenset(("box", "boxes", "bbox", "bboxes", "objects", "annotations", "detections")),

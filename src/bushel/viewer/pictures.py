@@ -13,8 +13,6 @@ from bushel.errors import CodecError
 from bushel.viewer.extents import stored_values
 from bushel.viewer.shelf import Shelf, Shown
 
-__all__ = ["SIDES", "kept_picture", "picture_of", "side_for"]
-
 SIDES = (96, 160, 256, 384, 512)
 """Sides of thumbnails in pixels. Few different sizes make the cache useful."""
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from bushel._runtime.arrays import F32, I64, U64, Bools
 from bushel.viewer.measures import MEASURES
 
-__all__ = ["HASH", "Fences", "Measures", "fences_of", "near_duplicates"]
-
 HASH = "hash"
 """Name of the column of hashes, beside the columns of the measures."""
 _FLAT = 1.0

@@ -28,8 +28,6 @@ from bushel.viewer.rows import line_of, rows_of
 from bushel.viewer.shelf import QUALITY, Shown
 from bushel.viewer.site import Handler, Pages, Site
 
-__all__ = ["QualityPages", "measure"]
-
 _SIDE = 96
 _FRAMES = 3_000_000
 """Number of frames of a sound that are measured at most: a minute at 48 kHz."""

@@ -17,8 +17,6 @@ from bushel.viewer.column_choices import column_choices
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown, plain_text
 
-__all__ = ["MOST_ROWS", "add_columns", "keys_of", "line_of", "rows_of", "window_text"]
-
 MOST_ROWS = 500
 """Largest number of rows of one request."""
 

@@ -25,8 +25,6 @@ from bushel.viewer.kinds import ShownField
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
 
-__all__ = ["Branch", "FieldView", "Leaf", "Place", "as_json", "hex_lines", "sample_fields", "tree_of"]
-
 _TEXT = 100_000
 """Number of characters of a text on the page."""
 _HEX = 2048

@@ -20,8 +20,6 @@ from bushel.viewer.shelf import LIKE, Shown, plain_text
 from bushel.viewer.site import Handler, Pages, Site, as_json_answer, bytes_answer, number_in, redirect
 from bushel.viewer.tracks import is_played
 
-__all__ = ["SamplePages"]
-
 _BLOCK = 1 << 18
 _HEX = 4096
 _LIKES = 2

@@ -16,8 +16,6 @@ from bushel._reader.where import choose
 from bushel._runtime.arrays import I64, U8, Bools
 from bushel.viewer.shelf import Shelf, Shown
 
-__all__ = ["Query", "Selection", "keys_with", "select"]
-
 _KEY_BYTES = 1 << 20
 """Bytes of keys that are searched at a time."""
 

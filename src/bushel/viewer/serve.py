@@ -25,8 +25,6 @@ from bushel.viewer.shelf import Shelf, Shown, plain_text
 from bushel.viewer.tags import TagFile, Tags
 from bushel.viewer.vectors import Vectors, vectors_of_file
 
-__all__ = ["Viewer", "make_shelf", "require_extra", "view"]
-
 _LOOPBACK = "127.0.0.1"
 _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
 """File names that are less meaningful than the name of their folder."""

@@ -13,8 +13,6 @@ from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Pages, Site, as_json_answer
 from bushel.viewer.verification import Verification, state_of_shard
 
-__all__ = ["ShardBox", "ShardPages", "shard_boxes"]
-
 _BOXES = 2000
 """Largest number of boxes on the map; of more shards, each box stands for several."""
 _LISTED = 200

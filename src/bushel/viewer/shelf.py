@@ -27,8 +27,6 @@ from bushel.viewer.vectors import Vectors, read_more, similarities, vectors_of_f
 if TYPE_CHECKING:
     from bushel.loader import Loader
 
-__all__ = ["ByteCache", "Shelf", "Shown", "plain_text"]
-
 T = TypeVar("T")
 
 _PICTURE_BYTES = 48 << 20

@@ -21,8 +21,6 @@ from bushel.viewer.column_choices import predicted_column
 from bushel.viewer.overlays import Overlays
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
-__all__ = ["Handler", "Pages", "Site", "as_json_answer", "bytes_answer", "number_in", "redirect"]
-
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 

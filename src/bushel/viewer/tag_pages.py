@@ -18,8 +18,6 @@ from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
 from bushel.viewer.site import Handler, Pages, Site, as_json_answer, number_in
 from bushel.viewer.tags import checked_name
 
-__all__ = ["TagPages", "line_of_python"]
-
 _CHUNK = 1 << 14
 _SPELLED = 20
 """Largest number of samples that the line of Python names one by one."""

@@ -17,8 +17,6 @@ from bushel._dataset.dataset import Dataset
 from bushel._runtime.arrays import I64, Bools
 from bushel.storage.whole import write_whole
 
-__all__ = ["TagFile", "Tags", "checked_name"]
-
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
 _VERSION = 1
 

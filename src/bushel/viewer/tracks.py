@@ -15,8 +15,6 @@ from bushel.viewer.rows import keys_of
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Handler, Pages, as_json_answer
 
-__all__ = ["PlayPages", "episode_of", "is_played", "tracks_of"]
-
 _EPISODE, _TIME = "episode_index", "timestamp"
 """The columns of LeRobot that say to which episode a frame belongs, and when it was taken."""
 _STEPS = 20_000

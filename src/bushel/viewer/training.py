@@ -29,8 +29,6 @@ from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
 if TYPE_CHECKING:
     from bushel import Dataset
 
-__all__ = ["PRESETS", "Settings", "TrainingPages", "augmented", "positions_of_batch"]
-
 PRESETS: Mapping[str, Sequence[Any]] = {
     "train 224": (RandomResizedCrop(224), RandomHorizontalFlip()),
     "train 224, colours": (RandomResizedCrop(224), RandomHorizontalFlip(), ColorJitter(0.4, 0.4, 0.4)),

@@ -13,8 +13,6 @@ import numpy as np
 from bushel._runtime.arrays import F32
 from bushel._runtime.processes import WorkerDiedError, WorkerProcess
 
-__all__ = ["Placing", "has_umap", "serve"]
-
 
 def has_umap() -> bool:
     """Return whether the package umap-learn is installed."""

@@ -17,8 +17,6 @@ from bushel._runtime.arrays import F32, F64, I64, Bools
 from bushel.errors import BushelError
 from bushel.viewer.umap_places import Placing, has_umap
 
-__all__ = ["Vectors", "inside", "main_directions", "read_more", "similarities", "vectors_of_field", "vectors_of_file"]
-
 _BYTES = 256 << 20
 """Memory that the vectors of one field may use; of more samples, every k-th is read."""
 _CHUNK = 2048

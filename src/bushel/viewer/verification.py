@@ -13,8 +13,6 @@ from bushel.viewer.shelf import Shown, plain_text
 if TYPE_CHECKING:
     from bushel.integrity import Problem, VerifyResult
 
-__all__ = ["Verification", "state_of_shard"]
-
 _LISTED = 200
 """Number of problems that are shown."""
 
