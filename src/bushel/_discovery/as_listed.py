@@ -11,8 +11,6 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
 
-__all__ = ["check_as_listed", "compared", "still_there", "warn_unlisted"]
-
 _SHOWN = 3
 _AT_ONCE = 32
 """Number of files on a server that are looked for at the same time."""

@@ -20,8 +20,6 @@ from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec
 
-__all__ = ["NO_CALLER_FIELDS", "POLICIES", "CallerFields", "IndexPolicy", "checked_spec", "renamed", "warn_withheld"]
-
 IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
 keep it in memory only (`memory`); or refuse (`require`)."""

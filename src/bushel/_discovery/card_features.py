@@ -10,8 +10,6 @@ from typing import Any
 
 from bushel.containers.parquet.features import Feature, feature_of
 
-__all__ = ["features_of_card", "features_of_info"]
-
 
 def features_of_info(info: Any) -> dict[str, Feature]:
     """Return the features that the parsed `dataset_info.json` of a repository has.

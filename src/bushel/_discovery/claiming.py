@@ -18,8 +18,6 @@ from bushel.errors import InUseError
 from bushel.storage import AnyPath, is_object
 from bushel.storage.claims import Claim, Holder, claims_in, describe, holds_run, this_process
 
-__all__ = ["NO_CLAIM", "claim_run", "claim_target", "claimed_sources", "claims_folder", "conflict"]
-
 NO_CLAIM = Claim(None, "")
 """The claim of a writer whose target no other process can have, as the attempt of a part."""
 _WHOLE = "dataset"

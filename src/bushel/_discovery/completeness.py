@@ -14,25 +14,6 @@ from bushel.containers.base import Shard
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, below
 
-__all__ = [
-    "HOW_TO_COMPLETE",
-    "Incomplete",
-    "LoadManifest",
-    "are_parts",
-    "find_incomplete",
-    "incomplete_at",
-    "interrupted_write",
-    "is_staged",
-    "listed_names",
-    "lists_all",
-    "manifest_and_names",
-    "manifest_of",
-    "manifest_path",
-    "marker_path",
-    "warn_incomplete",
-    "with_advice",
-]
-
 HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
 """Advice about an incomplete dataset."""
 

@@ -17,8 +17,6 @@ from bushel.errors import DamagedWarning, FormatError
 from bushel.spec import Spec
 from bushel.storage import is_local
 
-__all__ = ["HOW_TO_REPAIR", "Damage", "recovered_table", "warn_damaged"]
-
 HOW_TO_REPAIR = "`bushel verify` lists the damage, and `bushel repair` writes the intact samples to a new dataset"
 
 _REMOTE = 1 << 26

@@ -15,8 +15,6 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
-__all__ = ["check_declared", "has_declared", "read_structure"]
-
 
 def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     """Return whether a table has the declared fields, so that they need other codecs at most.

@@ -43,19 +43,6 @@ if TYPE_CHECKING:
     from bushel._discovery.remote_discovery import ListedFiles
     from bushel._index.shard_list import FolderState
 
-__all__ = [
-    "Found",
-    "discover",
-    "expand_paths",
-    "find",
-    "folder_state",
-    "forward_only",
-    "holds_parts",
-    "is_stream",
-    "lacks_index",
-    "names_in",
-]
-
 _PATTERN = frozenset("{*?[")
 _LISTINGS = 32
 """Number of paths in object stores that are listed at the same time."""

@@ -11,8 +11,6 @@ from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.storage import AnyPath, open_file
 
-__all__ = ["digest_of", "with_digests"]
-
 _CHUNK = 4 << 20
 
 

@@ -18,17 +18,6 @@ from bushel._index.sidecar import FOLDER, ManifestShard
 from bushel.containers.base import Shard
 from bushel.storage import AnyPath
 
-__all__ = [
-    "OVERWRITE_MARKER",
-    "above_parts",
-    "datasets_in",
-    "is_half_replaced",
-    "is_part",
-    "overwrite_folder",
-    "run_folder",
-    "shard_of_entry",
-]
-
 OVERWRITE_MARKER = "commit.json"
 """Name of the file in a staging folder that marks the new dataset as complete, while it is put in its place."""
 

@@ -14,16 +14,6 @@ from bushel._index.table import Shard
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyPath, as_path, open_file
 
-__all__ = [
-    "INDEX_FILE",
-    "SUFFIX",
-    "check_options",
-    "index_file",
-    "index_place",
-    "indexed_in",
-    "refuse_index_file",
-]
-
 INDEX_FILE = "bushel.index"
 """The key of the metadata in the footer of an exported index (`Dataset.export_index`)."""
 

@@ -9,8 +9,6 @@ from bushel._discovery.completeness import interrupted_write
 from bushel._runtime.public import did_you_mean
 from bushel.storage import AnyPath
 
-__all__ = ["missing"]
-
 
 def missing(path: AnyPath) -> FileNotFoundError:
     """Return the error about a path that does not exist. It says which name may be meant."""

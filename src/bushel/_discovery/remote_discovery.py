@@ -24,8 +24,6 @@ from bushel.storage.objects.remotefile import ObjectStat, stat_of
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-__all__ = ["ListedFiles", "ListedPath", "expand_url", "listed_in_manifest", "manifest_loader"]
-
 _AHEAD = 4
 """Number of manifests that are requested before they are needed."""
 

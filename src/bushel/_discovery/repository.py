@@ -23,8 +23,6 @@ from bushel.errors import FormatError, MissingPackageError, SpecError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole
 from bushel.storage.objects.hub import HubPath
 
-__all__ = ["Split", "split_of"]
-
 _INFO = "dataset_info.json"
 _METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 

@@ -37,22 +37,6 @@ if TYPE_CHECKING:
     from bushel._discovery.damaged import Damage
     from bushel._discovery.remote_discovery import ListedFiles
 
-__all__ = [
-    "StoredTable",
-    "TableToRead",
-    "accepted",
-    "bind",
-    "build_table",
-    "lacks_checksums",
-    "same_files",
-    "stamp_of",
-    "stamped",
-    "staged_table",
-    "stamps_of",
-    "stored_table",
-    "table_to_read",
-]
-
 _NO_SIDECAR = (FileNotFoundError, PermissionError)
 """Errors that mean that a sidecar does not exist. A store that forbids listing refuses access to missing objects."""
 

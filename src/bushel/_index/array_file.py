@@ -13,8 +13,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["head_of", "pieces_of"]
-
 _PIECE = 1 << 22
 _ORDER = ("U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL")
 _NAMES = {"bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64"}

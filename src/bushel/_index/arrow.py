@@ -17,8 +17,6 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._index.columns import Part
 
-__all__ = ["index_table", "keys_array", "values_array"]
-
 _DIGITS = 38
 """Digits of the integers of a decimal of 128 bits."""
 

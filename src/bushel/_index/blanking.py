@@ -12,8 +12,6 @@ from bushel._index.columns import Column, numbers, of_texts
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools, joined
 
-__all__ = ["without_values"]
-
 N = TypeVar("N", bound=np.generic)
 
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from bushel.storage.blocks import Blocks, Side
 
-__all__ = ["arrays_of_blocks", "blocks_in"]
-
 Array = npt.NDArray[Any]
 
 

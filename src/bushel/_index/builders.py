@@ -18,8 +18,6 @@ from bushel.spec import Field
 if TYPE_CHECKING:
     from bushel.storage import Blocks
 
-__all__ = ["FieldBuilder", "IndexBuilder"]
-
 
 @public("bushel.containers")
 class FieldBuilder:

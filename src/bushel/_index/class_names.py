@@ -13,20 +13,6 @@ from functools import lru_cache
 from bushel.errors import SpecError
 from bushel.spec import Spec
 
-__all__ = [
-    "MAX_NAMES",
-    "MAX_NAME_LENGTH",
-    "Labels",
-    "can_be_named",
-    "check_labels",
-    "holds_numbers",
-    "in_order",
-    "join_labels",
-    "join_names",
-    "labels_of_fields",
-    "numbered",
-]
-
 Labels = Mapping[str, tuple[str, ...]]
 """Field to the names of its classes, in the order of their numbers. `meta.label` is a member of a JSON field."""
 

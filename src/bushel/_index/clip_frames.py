@@ -18,8 +18,6 @@ from bushel._runtime.structs import Struct
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
 
-__all__ = ["ARRAYS", "ClipFrames", "frames_of", "joined"]
-
 
 class ClipFrames(Struct, frozen=True):
     """The video packets of the clips of one field, in decoding order.

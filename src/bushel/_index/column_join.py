@@ -12,8 +12,6 @@ import numpy as np
 
 from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as_text, objects_of
 
-__all__ = ["join_pieces"]
-
 _TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT}
 """The type of the values of a piece without `types`, by the kind of its dtype."""
 

@@ -16,21 +16,6 @@ from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
-__all__ = [
-    "AUTO",
-    "BYTES",
-    "NONE",
-    "SHA256",
-    "ColumnOf",
-    "Reading",
-    "column_of",
-    "expanded",
-    "known_column_of",
-    "names_of",
-    "possible_columns",
-    "usual_columns",
-]
-
 Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes", "digest"]
 """The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
 length of a text, the number of elements of a sequence, nothing (`bytes`), or all stored bytes (`digest`)."""

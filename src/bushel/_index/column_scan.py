@@ -40,8 +40,6 @@ from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers,
 from bushel.spec import Spec
 from bushel.storage import Extents, File, gather, read_many
 
-__all__ = ["ColumnRequest", "RecordedValues", "ValueFiles", "add_columns"]
-
 _CHUNK_ROWS = 4096
 """Number of values that one thread reads and decodes at once."""
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from bushel._index.columns import drawable
 
-__all__ = ["ColumnSummary", "bars", "summary"]
-
 _BARS = "▁▂▃▄▅▆▇█"
 _BINS = 20
 _NAMED = 5

@@ -16,25 +16,6 @@ from bushel._runtime.arrays import offsets_of
 from bushel._runtime.structs import Struct
 from bushel.kernels import number_texts
 
-__all__ = [
-    "BOOL",
-    "FLOAT",
-    "INT",
-    "LONGEST_TEXT",
-    "NUMBERS",
-    "TEXT",
-    "Array",
-    "Kind",
-    "Part",
-    "Piece",
-    "Column",
-    "as_text",
-    "drawable",
-    "numbers",
-    "objects_of",
-    "of_texts",
-]
-
 LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""
 

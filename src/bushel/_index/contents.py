@@ -12,8 +12,6 @@ from bushel._index.scans import FRAMES, SEEK_TABLES, SEGMENTS, has_pyav
 from bushel._index.table import ShardIndex
 from bushel._index.value_scan import Scanned, scanned_in
 
-__all__ = ["Contents"]
-
 
 @dataclass(frozen=True, slots=True)
 class Contents:

@@ -11,8 +11,6 @@ from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 
-__all__ = ["Elements", "Ranges", "at_place", "damaged_sequences", "element_rows", "neighbours"]
-
 
 def neighbours(at: I64, offsets: I64, last: I64) -> tuple[I64, Bools]:
     """Return the elements at offsets from given ones, and which of them would lie outside of their sequence.

@@ -14,8 +14,6 @@ from bushel._runtime.structs import Struct
 if TYPE_CHECKING:
     from bushel.storage import Blocks
 
-__all__ = ["COSTLY", "KEPT", "Expansion", "Part", "expansion_of"]
-
 COSTLY = 10
 """Bytes that are expanded for each byte that is read, above which `info` and loaders warn."""
 

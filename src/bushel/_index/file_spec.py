@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from bushel.codecs.registry import from_file, is_withheld
 from bushel.spec import Field, Spec, parse_spec
 
-__all__ = ["asked_for", "from_file", "is_withheld", "spec_from_file", "without_code"]
-
 
 def asked_for(codec: str) -> str:
     """Return the codec for callers who allow codecs that run code: `pickle` for `stored(pickle)`.

@@ -8,8 +8,6 @@ from typing import overload
 from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64
 
-__all__ = ["FileStamps"]
-
 
 class FileStamps(Sequence[FileStamp]):
     """The facts of very many files, without stamps. A `FileStamp` is made when it is asked for.

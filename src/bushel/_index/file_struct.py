@@ -19,8 +19,6 @@ from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of
 from bushel.errors import UnsupportedError
 from bushel.storage.blocks import IN_TABLE, Blocks
 
-__all__ = ["StructRows", "has_inline", "rows_of_structs", "struct_type", "structs_of"]
-
 _CONTENT_TYPES = {
     "jpg": "image/jpeg",
     "png": "image/png",

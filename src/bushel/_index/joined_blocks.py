@@ -12,8 +12,6 @@ from bushel._index.table import FileStamp, ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
 
-__all__ = ["JoinedBlocks"]
-
 
 @dataclass(slots=True)
 class JoinedBlocks:

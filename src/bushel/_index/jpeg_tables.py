@@ -8,8 +8,6 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U32, U64
 
-__all__ = ["SeekTables", "Segments"]
-
 
 @dataclass(frozen=True, slots=True)
 class Segments:

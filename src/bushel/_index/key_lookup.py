@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bushel._index.table import ShardIndex
     from bushel.storage import AnyPath
 
-__all__ = ["IndexedShard", "KeyLookup", "KeyTable", "KeyView", "Lookup", "StoredKeyTable"]
-
 _CHUNK = 1024
 
 

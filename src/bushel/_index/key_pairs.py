@@ -9,8 +9,6 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U64
 
-__all__ = ["LookedUp", "equal_hashes"]
-
 
 def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
     """Return the places of equal hashes. Where one comes several times, the n-th is paired with the n-th.

@@ -15,8 +15,6 @@ from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.errors import FormatError
 
-__all__ = ["Comparison", "Difference", "checked", "compare_values", "with_known_checksums"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

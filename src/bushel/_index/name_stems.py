@@ -10,8 +10,6 @@ import numpy as np
 from bushel._runtime.arrays import I64, U8, U64, joined
 from bushel.kernels import hash_keys
 
-__all__ = ["hashes_of_stems", "stem", "text_of"]
-
 _AT_ONCE = 1 << 20
 """Names that are hashed together, so that many names take little memory."""
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from bushel.kernels import crc32
 
-__all__ = ["body_crc32", "parse"]
-
 _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype(np.uint8),
     "U32": np.dtype(np.uint32),

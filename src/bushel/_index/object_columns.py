@@ -12,8 +12,6 @@ import numpy.typing as npt
 from bushel._index.columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts
 from bushel._runtime.arrays import joined
 
-__all__ = ["of_objects"]
-
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}
 
 _LARGEST = 10 ** (LONGEST_TEXT - 1)

@@ -7,8 +7,6 @@ import numpy as np
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I32, I64
 
-__all__ = ["in_one_piece"]
-
 
 def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[I32, I64]:
     """Return where the values of a field lie that are one piece of a real file.

@@ -14,8 +14,6 @@ from bushel._runtime.arrays import I64
 from bushel.storage import AnyPath, File, open_file
 from bushel.storage.block_file import BlockFile
 
-__all__ = ["SMALL", "ClosedFiles", "block_file", "block_files", "opener"]
-
 SMALL = 1 << 20
 """Bytes of the largest file that is closed between reads."""
 

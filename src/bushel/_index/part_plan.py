@@ -17,8 +17,6 @@ from bushel.codecs.base import Outline
 from bushel.codecs.parts import HeadedRowsPart, Part, RowsPart, SharedPart, ValuePart
 from bushel.errors import CodecError
 
-__all__ = ["Forms", "plan_parts"]
-
 Forms: TypeAlias = RowForms | Mapping[int, Outline]
 """Where the rows of the arrays of a field in one shard lie; or the outlines of its values, by row of the table."""
 

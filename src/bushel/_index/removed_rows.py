@@ -21,8 +21,6 @@ from bushel.errors import FormatError
 from bushel.kernels import map_array
 from bushel.storage import AnyPath, read_whole, remove, write_whole
 
-__all__ = ["BEGUN", "ERASED", "NONE", "PARTLY", "RemovedRows", "load_removed", "save_removed"]
-
 ERASED, BEGUN, PARTLY = 1, 2, 3
 """Values of `RemovedRows.erased`; 0: the bytes were not touched."""
 

@@ -11,8 +11,6 @@ from bisect import bisect_left, insort
 
 from bushel.codecs.parts import RowForm
 
-__all__ = ["RowForms"]
-
 _MOST = 64  # examples: where the form depends on the size, those at its steps
 
 

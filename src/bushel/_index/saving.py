@@ -28,8 +28,6 @@ from bushel._index.table import FieldExtents, ShardIndex
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, replacing, write_whole
 
-__all__ = ["create_manifest", "encode_index", "save_index", "save_manifest"]
-
 _LARGE = 1 << 20
 """An index with more bytes of arrays than this is written without a copy of them in memory."""
 

@@ -22,8 +22,6 @@ from bushel.storage import Extents, File, read_many
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
 
-__all__ = ["FRAMES", "SEEK_TABLES", "SEGMENTS", "has_pyav"]
-
 _CHUNK_ROWS = 256
 """Number of rows that one thread reads and scans at once."""
 

@@ -13,8 +13,6 @@ from bushel._index.read_plan import Elements, Group
 from bushel._runtime.log import log_warning
 from bushel.codecs.image import Seekable
 
-__all__ = ["tables_by_field", "warn_of_refused", "with_table"]
-
 
 def tables_by_field(
     groups: Sequence[Group], total: int, names: Iterable[str], wanted: Mapping[str, Elements]

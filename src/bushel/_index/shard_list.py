@@ -26,8 +26,6 @@ from bushel.kernels import map_array
 from bushel.spec import Spec
 from bushel.storage import write_whole
 
-__all__ = ["KEYED", "NAME", "SUMMED", "FolderState", "ShardList", "Strings", "load_shard_list", "save_shard_list"]
-
 NAME = "shards.safetensors"
 """Name of the file in the folder of the manifest."""
 

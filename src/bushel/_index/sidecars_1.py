@@ -21,8 +21,6 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, ExtentError, open_file
 from bushel.storage.blocks import Blocks
 
-__all__ = ["FRAGMENTS", "INLINE", "with_blocks"]
-
 INLINE = "__inline__"
 FRAGMENTS = ".fragments"
 

@@ -15,8 +15,6 @@ from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError
 from bushel.storage.blocks import Blocks
 
-__all__ = ["WORD", "blocks_without", "length_words", "position_of", "words_of"]
-
 WORD = 4
 """Size of a length word in bytes."""
 

@@ -35,19 +35,6 @@ if TYPE_CHECKING:
     from bushel.storage import AnyPath
     from bushel.storage.blocks import Blocks
 
-__all__ = [
-    "FOLDER",
-    "MISSING",
-    "REMOVED",
-    "FieldExtents",
-    "FileStamp",
-    "Keys",
-    "Place",
-    "Shard",
-    "ShardIndex",
-    "is_url",
-]
-
 MISSING = -1
 """Stored length of a field that a sample lacks."""
 

@@ -24,8 +24,6 @@ from bushel.errors import FormatError
 from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
 
-__all__ = ["cache_of_tables", "has_table", "keep_table", "kept_table"]
-
 _LAYOUT = 2
 """Version of the scanners of containers. It changes when they would make another table from the same file."""
 _USUAL_SIZE = "2GB"

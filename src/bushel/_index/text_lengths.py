@@ -6,8 +6,6 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U8, offsets_of
 
-__all__ = ["DAMAGED", "characters_of", "lengths_of_texts"]
-
 DAMAGED = -1
 """The number of characters of bytes that are not UTF-8."""
 

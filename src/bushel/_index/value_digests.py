@@ -15,8 +15,6 @@ from bushel._runtime.arrays import I64, U8, Bools, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel.storage import Extents, File, read_many
 
-__all__ = ["digests_of"]
-
 _CHUNK_ROWS = 4096
 """Number of values that one thread reads at once."""
 

@@ -17,8 +17,6 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.threads import cpu_count
 from bushel.storage import File
 
-__all__ = ["Scanned", "ValueScan", "chunks_of", "present_rows", "scanned_in"]
-
 _CHUNK_BYTES = 4 << 20
 
 T = TypeVar("T")

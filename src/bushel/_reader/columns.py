@@ -20,8 +20,6 @@ from bushel._runtime.public import did_you_mean
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
-__all__ = ["column_names", "looked_at", "masked", "names_in_any", "part_of"]
-
 _HINT = "run `bushel index --force` on the dataset"
 
 _LOOK_AT = 1000

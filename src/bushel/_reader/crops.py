@@ -20,8 +20,6 @@ from bushel.kernels import ExtentError, JpegError, decode_jpeg_box, jpeg_header,
 from bushel.spec import KEY
 from bushel.storage import Extents, File, read_many
 
-__all__ = ["read_crop_of"]
-
 
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDArray[Any]:
     """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""

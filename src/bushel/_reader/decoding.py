@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from bushel._index.row_forms import RowForms
     from bushel.storage import File
 
-__all__ = [
-    "KNOWN_TYPES",
-    "Sample",
-    "Source",
-    "count_elements",
-    "decode_samples",
-    "drained",
-    "samples_of",
-    "warn_of_whole_clip",
-]
-
 Sample = dict[str, Any]
 """A training example: its key under `__key__`, and the value of each field that it has."""
 

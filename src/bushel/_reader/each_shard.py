@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from bushel.containers.base import Shard
 from bushel.storage import is_local
 
-__all__ = ["each_shard"]
-
 _REMOTE_WORKERS = 8
 """Number of remote shards that are indexed at once. Each may have 64 MiB of requests in flight."""
 

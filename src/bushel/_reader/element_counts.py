@@ -13,8 +13,6 @@ from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_clip, holds_elements
 from bushel.errors import CodecError, FormatError
 
-__all__ = ["check_has_elements", "element_counts"]
-
 _UNKNOWN = -2
 
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from bushel._runtime.arrays import Bools
 
-__all__ = ["Binary", "compare", "compute", "is_text", "negative"]
-
 Binary = Callable[[Any, Any], Any]
 """A function of the module `operator`."""
 

@@ -15,8 +15,6 @@ from bushel.codecs import get_codec
 if TYPE_CHECKING:
     from bushel._reader.reader import Reader
 
-__all__ = ["FieldList", "field_lists", "stored_size"]
-
 
 @dataclass(frozen=True, slots=True)
 class FieldList:

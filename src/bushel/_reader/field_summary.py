@@ -10,8 +10,6 @@ import numpy as np
 from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.shards import OpenShard
 
-__all__ = ["FieldSummary", "summarise"]
-
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:

@@ -12,8 +12,6 @@ from bushel._reader.shards import ShardRows
 from bushel._runtime.arrays import I64, U64
 from bushel.errors import FormatError
 
-__all__ = ["positions_of_keys"]
-
 
 def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[str]]:
     """Return the positions of all samples that have one of these keys, and the keys that no sample has.

@@ -25,8 +25,6 @@ from bushel.kernels import crc32, decode_keys, hash_keys
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
-__all__ = ["ListedNames", "lists_of_values"]
-
 
 @dataclass(frozen=True)
 class ListedNames:

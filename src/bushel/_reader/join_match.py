@@ -11,8 +11,6 @@ from bushel._reader.join_names import Names
 from bushel._runtime.arrays import I64
 from bushel.spec import KEY
 
-__all__ = ["match"]
-
 _AT_ONCE = 1 << 16
 
 

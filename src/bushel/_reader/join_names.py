@@ -24,8 +24,6 @@ from bushel.codecs import get_codec
 from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY
 
-__all__ = ["Names", "can_name"]
-
 _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
 _AT_ONCE = 1 << 16
 

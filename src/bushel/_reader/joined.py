@@ -24,8 +24,6 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
 
-__all__ = ["JoinedReader", "joined_in_turn", "joined_readers"]
-
 
 class JoinedReader(Reader):
     """Reads samples whose fields are in several datasets.

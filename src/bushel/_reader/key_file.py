@@ -30,19 +30,6 @@ from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
 from bushel.storage import replacing
 
-__all__ = [
-    "NAME",
-    "KeyFile",
-    "damage",
-    "has_old_key_file",
-    "key_lookup",
-    "load_key_file",
-    "lookup_of",
-    "save_key_file",
-    "stored_lookup",
-    "write_key_file",
-]
-
 NAME = "keys.safetensors"
 """Name of the file in the folder of the manifest."""
 

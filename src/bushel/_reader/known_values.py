@@ -18,8 +18,6 @@ from bushel._index.table import MISSING, ShardIndex
 from bushel.codecs import is_registered
 from bushel.spec import KEY
 
-__all__ = ["KnownFields", "complete", "exact_kind", "known_values", "merged"]
-
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("int", "uint", "i64", "u64", "cls", "recordio-label-int"), _WHOLE),

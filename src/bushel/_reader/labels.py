@@ -13,8 +13,6 @@ from bushel.containers.abilities import KeepsNames
 from bushel.containers.base import Shard
 from bushel.spec import Spec
 
-__all__ = ["labels_beside", "labels_in", "labels_of"]
-
 
 def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
     """Return the names of classes of a dataset with these shards.

@@ -37,17 +37,6 @@ from bushel._runtime.log import log_info
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_object
 
-__all__ = [
-    "ListedShards",
-    "as_listed",
-    "identities",
-    "keep_list",
-    "listed_shard",
-    "open_listed",
-    "revisions",
-    "write_manifest",
-]
-
 _MANY = 1000
 """A list of shards is kept for datasets of more shards than this."""
 

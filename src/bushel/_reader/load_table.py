@@ -15,8 +15,6 @@ from bushel.storage.base import FROM_TAG
 if TYPE_CHECKING:
     from bushel.containers.sections import Section
 
-__all__ = ["load_table", "load_together"]
-
 _AT_ONCE, _SECTION_BYTES = 32, 512 << 20
 """Number of remote tables that are loaded at once; and bytes of sections that are read to make some."""
 

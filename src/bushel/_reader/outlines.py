@@ -17,8 +17,6 @@ from bushel.errors import BushelError
 from bushel.kernels import ExtentError
 from bushel.storage import Extents, read_many
 
-__all__ = ["forms_and_outlines", "outlines_of"]
-
 _LEAST = 64 << 10  # bytes of a value; smaller ones are read whole
 _KEPT = 1024  # outlines
 _MOST_ROUNDS = 70  # of looking; a codec that asks for more is not asked again

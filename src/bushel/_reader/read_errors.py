@@ -7,17 +7,6 @@ from collections.abc import Collection, Sequence
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.kernels import ExtentError
 
-__all__ = [
-    "corrupt",
-    "differs",
-    "outside",
-    "texts_as_positions",
-    "undecodable",
-    "unknown_key",
-    "unreadable",
-    "wrong_position",
-]
-
 
 def differs(expected: int, found: int) -> str:
     """Return the error of bytes that do not match their checksum."""

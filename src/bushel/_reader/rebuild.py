@@ -18,8 +18,6 @@ from bushel._reader.shards import OpenShard
 from bushel.containers.base import ReadOptions
 from bushel.storage import sync_whole
 
-__all__ = ["Indexing", "RebuildIndex", "Rebuilt"]
-
 
 @dataclass(frozen=True, slots=True)
 class Indexing:

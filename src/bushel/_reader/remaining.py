@@ -13,8 +13,6 @@ from bushel._reader.shards import Listing, OpenShard
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.containers.removed import Lists, lists_of, rows_of
 
-__all__ = ["remaining_in"]
-
 
 def remaining_in(shards: Sequence[OpenShard], lists: Lists | None = None) -> Remaining | None:
     """Return the positions that remain of a dataset with these shards; None if no sample was removed.

@@ -10,8 +10,6 @@ from bushel._reader.shards import OpenShard
 from bushel._runtime.threads import Result, Threads
 from bushel.containers.removed import Lists, lists_of
 
-__all__ = ["RequestedLists"]
-
 
 class RequestedLists:
     """The lists of removed samples of shards, which a thread requests from now on.

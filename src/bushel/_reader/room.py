@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from bushel._runtime.structs import Struct
 
-__all__ = ["Room"]
-
 
 class Room(Struct, frozen=True):
     """Where the stored bytes of some fields go, so that a batch needs no bytes object for each.

@@ -19,8 +19,6 @@ from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError
 from bushel.storage import Extents, File, read_many
 
-__all__ = ["Source", "forms_of", "look_again", "ranged_fields"]
-
 _HEAD = 1024  # bytes of a value in which its header is looked for
 _AT_A_TIME = 16  # values of a batch whose headers are read
 

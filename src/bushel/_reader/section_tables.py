@@ -21,8 +21,6 @@ from bushel.storage.objects.heldfile import HeldFile
 if TYPE_CHECKING:
     from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["file_of_section", "is_known", "table_of_section"]
-
 
 def file_of_section(shard: Shard, section: Section, stamp: FileStamp) -> HeldFile:
     """Return the file of a shard, with the bytes of the section as the ranges that it holds."""

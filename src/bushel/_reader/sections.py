@@ -15,8 +15,6 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.containers.sections import HasSections
 
-__all__ = ["has_sections", "narrowed", "open_sections", "unread_bytes", "warn_unread", "whole_shards"]
-
 
 def has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
     """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""

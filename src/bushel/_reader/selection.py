@@ -16,8 +16,6 @@ from bushel._runtime.structs import Struct
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 
-__all__ = ["Call", "Given", "Mask", "Positions", "Remaining", "Selection", "joined"]
-
 Given = Iterable[int] | npt.NDArray[Any]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
 

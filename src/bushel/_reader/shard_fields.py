@@ -14,8 +14,6 @@ from bushel.spec import Field
 if TYPE_CHECKING:
     from bushel.containers.parquet.features import Feature
 
-__all__ = ["described", "only", "renamed_shard", "with_caller_fields"]
-
 
 def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
     """Return a shard with only these fields."""

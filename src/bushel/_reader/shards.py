@@ -30,18 +30,6 @@ if TYPE_CHECKING:
     from bushel._reader.selection import Remaining
     from bushel.containers.sections import Section
 
-__all__ = [
-    "Listing",
-    "OpenShard",
-    "ShardRows",
-    "Verification",
-    "any_keyed",
-    "kinds",
-    "promises_checksums",
-    "samples_of",
-    "union_of_fields",
-]
-
 
 _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""

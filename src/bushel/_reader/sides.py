@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from bushel._runtime.public import public
 
-__all__ = ["Joined", "Rows", "Side"]
-
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
-__all__ = ["classes_of", "divided", "largest_remainders", "named_shares", "share_out", "stratified", "with_rest"]
-
 _CHUNK = 1024
 """Number of samples that are read at once."""
 

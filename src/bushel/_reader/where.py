@@ -22,8 +22,6 @@ from bushel._reader.exact_arithmetic import Binary, compare, compute, is_text, n
 from bushel._runtime.arrays import Bools
 from bushel._runtime.public import did_you_mean
 
-__all__ = ["choose"]
-
 _LONGEST = 10_000
 """Characters of an expression."""
 _DEEPEST = 50

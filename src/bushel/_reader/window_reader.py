@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bushel._reader.shards import OpenShard
     from bushel.storage.fetch import Held
 
-__all__ = ["WindowReader"]
-
 
 class WindowReader(Reader):
     """Reads windows of the samples of a dataset. It shares the files of the dataset's own reader.

@@ -9,8 +9,6 @@ import numpy as np
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 
-__all__ = ["PAD", "Windows", "WindowShape", "window_counts"]
-
 PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["count", "size"]
-
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 

@@ -7,8 +7,6 @@ import sys
 import warnings
 from collections.abc import Collection
 
-__all__ = ["warn_of_mistakes"]
-
 _OWN = "BUSHEL_"
 
 _VALUES = {

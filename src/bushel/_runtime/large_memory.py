@@ -13,8 +13,6 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["fresh_memory", "room_for"]
-
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
 _MOST_UNUSED = 4  # memory may be larger than asked for by one part in this number

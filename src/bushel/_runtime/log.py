@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["log_info", "log_warning"]
-
 
 def log_info(message: str, *arguments: object) -> None:
     """Log details for finding the cause of a problem."""

@@ -20,24 +20,6 @@ from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import cpu_count
 
-__all__ = [
-    "BUCKETS",
-    "ORDER_VERSION",
-    "PACKS",
-    "PART",
-    "TOGETHER",
-    "WINDOWS",
-    "Balanced",
-    "Blocks",
-    "Exact",
-    "Mixed",
-    "Order",
-    "Sequential",
-    "Weighted",
-    "check_order",
-    "check_positions",
-]
-
 ORDER_VERSION = 1
 
 _EXACT, _BLOCKS, _WINDOWS, _MIXED, PART, _WEIGHTED = 1, 2, 3, 4, 5, 6

@@ -16,8 +16,6 @@ from typing import Any, Generic, TypeVar
 from bushel._runtime.public import public
 from bushel._runtime.threads import Result, SpareThreads, Threads
 
-__all__ = ["for_each", "map_all", "parallel_map"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

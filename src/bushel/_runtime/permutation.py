@@ -11,8 +11,6 @@ from bushel import kernels
 from bushel._runtime.arrays import I64, U32, U64
 from bushel._runtime.structs import Struct
 
-__all__ = ["LIMIT", "Permutation", "derive", "fold_hash", "hash_words"]
-
 LIMIT = 1 << 48
 """The largest number of samples in an order."""
 

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 from bushel.errors import BushelError
 
-__all__ = ["pickle_for_parent", "pickle_for_worker", "pickle_with_buffers", "portable"]
-
 E = TypeVar("E", bound=BaseException)
 
 _REFUSED = (pickle.PicklingError, AttributeError, TypeError)

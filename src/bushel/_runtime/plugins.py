@@ -11,8 +11,6 @@ from bushel.errors import UnsupportedError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["broken_plugin", "has_plugin", "load_plugin", "plugin_names"]
-
 
 @cache
 def _entry_points(group: str) -> Mapping[str, EntryPoint]:

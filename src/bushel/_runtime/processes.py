@@ -18,8 +18,6 @@ from typing import Any
 
 from bushel._runtime.pickles import pickle_for_parent
 
-__all__ = ["Channel", "WorkerDiedError", "WorkerProcess", "answer"]
-
 _LENGTH = struct.Struct("<Q")
 _MOST_DESCRIPTORS = 1
 _PATIENCE_SECONDS = 10

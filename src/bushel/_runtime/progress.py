@@ -13,16 +13,6 @@ from bushel._runtime.amounts import count, size
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 
-__all__ = [
-    "OnProgress",
-    "Progress",
-    "ProgressReporter",
-    "ShowProgress",
-    "callback_of",
-    "progress_bar",
-    "shows_progress",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

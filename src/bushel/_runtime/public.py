@@ -13,8 +13,6 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["check_flags", "check_names", "did_you_mean", "lazy_names", "names_near", "public"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=Callable[..., Any])

@@ -29,9 +29,6 @@ from bushel._runtime.order import (
 )
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
-__all__ = ["ONE", "Point", "SampleOrder", "Scheduled", "look_up", "first_difference", "parts_of", "scheduled_of"]
-
-
 ONE = 1 << 52
 """A draw, in the units of shares."""
 

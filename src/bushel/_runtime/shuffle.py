@@ -6,8 +6,6 @@ from typing import Literal, Protocol, TypeVar
 
 from bushel._runtime.order import Blocks, Exact, Mixed, Order, Sequential
 
-__all__ = ["Shuffle", "check_mixed", "make_order"]
-
 Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 """The values of `shuffle=`, which mean the same in `Loader`, `pack` and `split`:
 

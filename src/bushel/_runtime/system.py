@@ -23,8 +23,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["anonymous_file", "exchange_names", "keep_freed_memory", "memory_limit"]
-
 if sys.platform == "win32":
     raise ImportError("Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux")
 

@@ -18,8 +18,6 @@ from typing import Generic, TypeVar
 
 from bushel._runtime.public import public
 
-__all__ = ["Result", "SpareThreads", "Threads", "cpu_count"]
-
 U = TypeVar("U")
 
 _Job = Callable[[], object]

@@ -17,25 +17,6 @@ if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
     from bushel.errors import FormatError
 
-__all__ = [
-    "ChangesTypes",
-    "ChecksNames",
-    "ChecksStored",
-    "HasFileNames",
-    "HasGenerations",
-    "HasOwnIndex",
-    "HasRate",
-    "IndexesPart",
-    "KeepsFolders",
-    "KeepsNames",
-    "KeepsReferences",
-    "MendsKeys",
-    "PromisesChecksums",
-    "Recovers",
-    "ReportsFaults",
-    "StoresText",
-]
-
 
 @runtime_checkable
 class HasFileNames(Protocol):

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from bushel.errors import FormatError
 from bushel.storage import File
 
-__all__ = ["ARRAYS", "ArrayLines", "start_of_array"]
-
 ARRAYS = (".json", ".json.gz", ".json.zst")
 """Ends of the names of files that hold one array."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from bushel._runtime.arrays import joined
 from bushel.storage import Blocks, Side
 
-__all__ = ["BlockList"]
-
 
 @dataclass(slots=True)
 class BlockList:

@@ -12,8 +12,6 @@ import msgspec
 
 from bushel.errors import FormatError
 
-__all__ = ["as_json"]
-
 _LARGEST = 256 << 20
 """Limit in bytes of the values of one column that a table keeps."""
 

@@ -13,8 +13,6 @@ from bushel.errors import FormatError, SpecError
 from bushel.kernels import csv_record
 from bushel.spec import Spec
 
-__all__ = ["CONTAINER"]
-
 _MOST_COLUMNS = 10_000
 _LARGEST_HEADER = 4 << 20
 _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))

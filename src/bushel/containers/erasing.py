@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from bushel._index.table import Shard, ShardIndex
 
-__all__ = ["Eraser", "Erases"]
-
 
 def _zeros(index: ShardIndex, field: str, stored: bytes) -> bytes:
     return bytes(len(stored))

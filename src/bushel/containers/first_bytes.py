@@ -8,8 +8,6 @@ import numpy.typing as npt
 from bushel.codecs.newer_images import newer_format
 from bushel.storage import File
 
-__all__ = ["codec_by_magic", "codec_of_first_bytes"]
-
 _MAGIC = (
     (b"\xff\xd8\xff", "image"),
     (b"\x89PNG\r\n\x1a\n", "image"),

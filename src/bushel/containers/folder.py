@@ -35,8 +35,6 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, Blocks, leads_out, list_names
 
-__all__ = ["CONTAINER"]
-
 _NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _KINDS = (("image", holds_image, "image"), ("clip", holds_clip, None), ("audio", holds_sound, None))
 _LABEL = "label"

@@ -23,8 +23,6 @@ from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
 from bushel.storage import AnyPath, below, leads_out, read_whole
 
-__all__ = ["METADATA", "Row", "Values", "metadata_rows", "values_of"]
-
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
 _LARGEST = 1 << 30

@@ -12,8 +12,6 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GrowingArrays"]
-
 _IN_MEMORY = 4 << 20
 """Bytes that are kept in memory before they are written to a file."""
 

@@ -13,8 +13,6 @@ import msgspec
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, below, open_file
 
-__all__ = ["INDEX", "IndexFormat", "Listing", "load_index"]
-
 INDEX = "index.json"
 
 _MOST_FOLDERS = 32

@@ -11,8 +11,6 @@ from bushel.containers.line_scan import COMPRESSED, LineContainer, LineTable, op
 from bushel.containers.recovery import Fault
 from bushel.errors import FormatError
 
-__all__ = ["CONTAINER"]
-
 
 def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
     file = open_lines(shard)

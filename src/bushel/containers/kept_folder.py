@@ -29,8 +29,6 @@ from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import Blocks
 
-__all__ = ["FolderNames", "Watched", "blocks_of", "keep_folder", "kept_names", "watched"]
-
 _LAYOUT = 2
 """Version of the kept data. It changes when its rules, or the rules of the container `folder`, change."""
 

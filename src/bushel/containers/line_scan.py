@@ -23,8 +23,6 @@ from bushel.kernels import LineScanner, MappedFile
 from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
-__all__ = ["COMPRESSED", "LineFile", "LineTable", "LineContainer", "open_lines", "scanner_of"]
-
 COMPRESSED = (".gz", ".zst")
 """Ends of the names of compressed files, which follow the usual suffix."""
 

@@ -16,8 +16,6 @@ from bushel.containers.growing import GrowingArrays
 from bushel.errors import SpecError
 from bushel.spec import Field
 
-__all__ = ["Kind", "LineField", "Scanned"]
-
 Scanned: TypeAlias = tuple[
     int,
     npt.NDArray[np.int64],

@@ -19,8 +19,6 @@ from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, below, open_file
 
-__all__ = ["CONTAINER"]
-
 _MAGIC = b"MMIDIDX\0\0"
 _HEADER = struct.Struct("<9sQBQQ")
 _DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float64", 7: "float32", 8: "uint16"}

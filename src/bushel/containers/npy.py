@@ -19,8 +19,6 @@ from bushel.containers.plain_table import PlainField, table_of
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.storage import AnyPath, File, Seekable, open_file
 
-__all__ = ["CONTAINER"]
-
 _HEAD = NPY_HEADER_LIMIT + 12
 _LOCAL_HEADER = 30
 _CHUNK = 1 << 20

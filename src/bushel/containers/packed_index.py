@@ -18,8 +18,6 @@ from bushel.containers.packed_map import locate
 from bushel.errors import CorruptError, FormatError
 from bushel.spec import Field, Spec
 
-__all__ = ["PackedFields", "Record", "index_records"]
-
 
 class Record(Struct, frozen=True):
     """A record that has been read.

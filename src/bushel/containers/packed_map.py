@@ -20,8 +20,6 @@ from bushel.spec import KEY, Field
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Packed", "encode", "is_packed_map", "locate"]
-
 _KEY_ENTRY = bytes([0xA0 | len(KEY)]) + KEY.encode()
 _NIL = b"\xc0"
 _LIMIT = 2**32 - 1

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bushel._index.columns import Column
     from bushel.storage import Blocks
 
-__all__ = ["PlainField", "table_of"]
-
 
 class PlainField(NamedTuple):
     """Where the values of a field lie.

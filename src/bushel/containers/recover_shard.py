@@ -9,8 +9,6 @@ from bushel.containers.registry import get_container
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
-__all__ = ["recover_shard"]
-
 
 def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
     """Return a table of the intact samples of a shard, or None if no sample is intact or can be located.

@@ -16,8 +16,6 @@ from bushel._index.table import FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.errors import FormatError
 
-__all__ = ["Fault", "Recovered", "looks_complete", "sound_ranges", "trusted", "with_gaps"]
-
 Fault = Callable[[FormatError], None]
 """Called with an error for everything that is left out."""
 

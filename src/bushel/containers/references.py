@@ -25,8 +25,6 @@ from bushel.storage import AnyPath, Blocks, Extents, as_path, below, is_object, 
 if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
 
-__all__ = ["as_texts", "with_references"]
-
 _URL = "(url)"
 _LOOKERS = 32
 """Requests for the sizes of files on servers at once."""

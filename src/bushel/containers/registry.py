@@ -20,24 +20,6 @@ from bushel.containers.abilities import HasFileNames
 from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
 
-__all__ = [
-    "candidates",
-    "container_by_suffix",
-    "container_for",
-    "container_names",
-    "get_container",
-    "get_writable",
-    "installed_candidates",
-    "is_data_file",
-    "is_forward_only",
-    "last_candidates",
-    "needs_index",
-    "register_container",
-    "registered_here",
-    "with_episodes",
-    "writable_containers",
-]
-
 _GROUP = "bushel.containers"
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _DIGITS = re.compile(r"[0-9]+")

@@ -14,8 +14,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
 
-__all__ = ["Lists", "RemovedInShard", "lists_of", "removed_in", "rows_of"]
-
 Lists = dict[str, tuple[AnyPath, RemovedRows]]
 """Lists of removed samples, by their paths."""
 

@@ -13,8 +13,6 @@ from bushel._index.table import FieldExtents
 from bushel.spec import Field
 from bushel.storage import IN_TABLE, Blocks
 
-__all__ = ["RowTable"]
-
 
 class RowTable:
     """The table of a file.

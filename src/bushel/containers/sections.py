@@ -16,8 +16,6 @@ from bushel.containers.base import ReadOptions
 from bushel.spec import Field
 from bushel.storage import File
 
-__all__ = ["HasSections", "Outline", "Section"]
-
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -14,8 +14,6 @@ from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError
 from bushel.storage import Extents, File, gather
 
-__all__ = ["check_ends", "elements_of", "offset_table", "values_of"]
-
 _HINT = "the file is damaged or does not belong to its index.json: fetch or write both again"
 
 

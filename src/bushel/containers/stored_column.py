@@ -8,8 +8,6 @@ from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.structs import Struct
 from bushel.kernels import crc32_rows
 
-__all__ = ["LARGE", "StoredColumn", "fitting", "key_rows"]
-
 LARGE = 1 << 14
 """A value of this many bytes or more is written as a piece of its own, which costs less than a copy."""
 

@@ -21,8 +21,6 @@ from bushel.containers.tar.samples import Members, tabulate
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, Extents, File, Seekable, gather, open_file
 
-__all__ = ["CONTAINER"]
-
 _HINT = "the archive is damaged or incomplete: write or download it again"
 _FILTERS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflate", 93: "zstd"}
 _NAMES = ("stored", "deflate", "zstd")

@@ -15,8 +15,6 @@ from bushel.errors import BushelError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["MAX_BLOCK", "Expander", "Filter", "FilterError", "WholeExpander"]
-
 MAX_BLOCK = 1 << 30
 """Limit in bytes to which one block may expand. A larger one is rejected as a decompression bomb."""
 

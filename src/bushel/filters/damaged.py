@@ -9,8 +9,6 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FILTERS"]
-
 
 def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     raise ValueError("the record does not match its checksum in the file")

@@ -11,8 +11,6 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FILTERS", "deflate_side"]
-
 try:
     from isal.isal_zlib import decompressobj  # 1.5 to 2.5 times as fast as zlib; the extra `isal`
 except ImportError:

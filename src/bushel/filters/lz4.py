@@ -11,8 +11,6 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FILTERS"]
-
 
 def _expand_frame(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     return int(lz4.decompress_into(stored, out))

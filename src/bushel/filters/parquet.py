@@ -16,8 +16,6 @@ from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, indices, pages
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FILTERS", "side_of"]
-
 
 def side_of(leaf: Leaf, width: int) -> bytes:
     """Return the side input of a chunk, given the bytes of a number."""

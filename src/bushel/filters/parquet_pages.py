@@ -19,19 +19,6 @@ from bushel.filters.base import MAX_BLOCK, Filter
 from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.kernels import scan_byte_arrays
 
-__all__ = [
-    "DICTIONARY",
-    "PLAIN",
-    "Leaf",
-    "Page",
-    "Payload",
-    "indices",
-    "payload_of",
-    "pages_of",
-    "read_hybrid",
-    "values_at",
-]
-
 _CODECS: Mapping[str, Filter] = {
     **brotli.FILTERS,
     **deflate.FILTERS,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Buffer
 
-__all__ = ["expand", "filter_names", "get_filter", "register"]
-
 _NAME = re.compile(r"[a-z0-9_-]+")
 
 _MODULES: Mapping[str, str] = {

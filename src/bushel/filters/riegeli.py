@@ -17,8 +17,6 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["BLOCK", "FILTERS", "HEADER", "KINDS", "SIDE", "read_number", "sides_of"]
-
 BLOCK, HEADER = 1 << 16, 24
 """Bytes of a block of Riegeli, and of the header at its start."""
 

@@ -14,8 +14,6 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FILTERS"]
-
 _RATIO = 64
 """Largest expansion of one stored byte: a copy of 64 bytes takes three bytes."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import struct
 from typing import Any, TypeAlias
 
-__all__ = ["Struct", "ThriftError", "read_struct"]
-
 Struct: TypeAlias = dict[int, Any]
 """The values of a struct by the numbers of their fields: bool, int, float, bytes, list or another struct."""
 

@@ -16,8 +16,6 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FILTERS"]
-
 _LARGE = 1 << 20
 """Blocks of at least this size are expanded by pyarrow, if it is imported."""
 

@@ -16,8 +16,6 @@ from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Kind, Problem
 from bushel.storage import File
 
-__all__ = ["check_changed", "within_files"]
-
 _ACCEPT = "`bushel index` records them"
 _FORCE = "restore the file, or accept it with `bushel index --force`"
 

@@ -16,8 +16,6 @@ from bushel.errors import FormatError
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import File
 
-__all__ = ["check_digests"]
-
 _HINT = "; `bushel index --force` records the data as they are"
 
 

@@ -19,8 +19,6 @@ from bushel.integrity.erase_shard import overwritten
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import File
 
-__all__ = ["ErasedRows", "check_erased", "erased_rows", "report_begun"]
-
 
 @dataclass(frozen=True, slots=True)
 class ErasedRows:

@@ -8,8 +8,6 @@ from bushel.containers.base import Shard
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import open_file
 
-__all__ = ["check_first_and_last", "check_names"]
-
 _MEND = "`bushel repair` writes the samples again, with the names of the index"
 
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64
 
-__all__ = ["Difference", "differences"]
-
 _CHUNK = 4096
 
 

@@ -21,8 +21,6 @@ from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 
-__all__ = ["Diff", "FieldDiff", "diff", "keys_of", "same_value"]
-
 _AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 64
 

@@ -23,8 +23,6 @@ from bushel.integrity.check_erased import ErasedRows
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import AnyPath, below
 
-__all__ = ["Place", "discover"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -12,8 +12,6 @@ from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.storage import IN_TABLE, plan_blocks
 
-__all__ = ["EraseTargets", "erase_targets"]
-
 SHARED = "the bytes also belong to samples that were not removed"
 PACKED = "the bytes are in a compressed block together with other values"
 HELD = "the file has the values in another form (a pickle, or JSON that is not strict), and the index has a copy"

@@ -28,8 +28,6 @@ from bushel.errors import FormatError
 from bushel.integrity.erase_plan import EraseTargets, erase_targets
 from bushel.storage import File, open_file, remove, sync_folder
 
-__all__ = ["ErasedShard", "erase_in_shard", "overwritten"]
-
 
 @dataclass(frozen=True, slots=True)
 class ErasedShard:

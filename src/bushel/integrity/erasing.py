@@ -30,8 +30,6 @@ from bushel.integrity.erase_shard import ErasedShard, erase_in_shard
 from bushel.integrity.removing import list_of
 from bushel.storage import AnyPath, sync_whole
 
-__all__ = ["Erasure", "erase"]
-
 _OWN = ("auto", "memory", "require")
 
 

@@ -8,8 +8,6 @@ from typing import Literal
 from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 
-__all__ = ["Findings", "Kind", "Problem", "VerifyResult", "Warning"]
-
 Warning = Literal["stale", "unfinished"]
 Kind = Literal[
     "format",

@@ -29,8 +29,6 @@ from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object, sync_whole
 
-__all__ = ["Removal", "list_of", "removals", "remove", "restore"]
-
 
 @public()
 @dataclass(frozen=True, slots=True)

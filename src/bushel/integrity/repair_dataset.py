@@ -38,8 +38,6 @@ from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.whole_samples import Inspected, InspectPlace
 from bushel.storage import as_path
 
-__all__ = ["RepairResult", "repair"]
-
 
 @public()
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.integrity.problems import Problem
 from bushel.storage import AnyPath, below, read_whole, write_whole
 
-__all__ = ["DIGEST", "NAMESPACE", "check_digest", "places_of_digest", "sign"]
-
 DIGEST = "digest.txt"
 """Name of the digest of a folder in its `.bushel`; the digest of a file begins with the name of the file, as in
 `train.tar.digest.txt`. The signature of `ssh-keygen` adds `.sig` to the name."""

@@ -27,8 +27,6 @@ from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem, VerifyResult
 from bushel.spec import Field
 
-__all__ = ["verify"]
-
 
 class _Stopped(BaseException):
     """Ends the check of a shard after verification was stopped."""

@@ -33,8 +33,6 @@ from bushel.sources.stored import stored_unchanged
 from bushel.spec import KEY, Spec, parse_spec
 from bushel.storage import open_file
 
-__all__ = ["Inspected", "InspectPlace"]
-
 _CHUNK = 64
 """Number of samples that are checked in one read."""
 

@@ -18,18 +18,6 @@ from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Sample
 from bushel.spec import KEY
 
-__all__ = [
-    "Adapter",
-    "AdapterLike",
-    "NoClassError",
-    "NoModuleError",
-    "NotImportedError",
-    "ParameterError",
-    "load_class",
-    "parameters_of",
-    "write_script",
-]
-
 
 class AdapterLike(Protocol):
     """The protocol of GulpIO's adapters."""

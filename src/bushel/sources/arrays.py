@@ -19,8 +19,6 @@ from bushel.sources.samples import fingerprint_of, image_codec
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_whole
 
-__all__ = ["Arrays"]
-
 _WIDEST = 64
 """Bits of the largest whole numbers that arrays hold."""
 _ZIP = b"PK"

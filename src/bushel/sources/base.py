@@ -24,23 +24,6 @@ from typing import Any, Protocol, overload, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Columnar",
-    "Fetching",
-    "FileBacked",
-    "Fingerprinted",
-    "Foldered",
-    "Labelled",
-    "Listed",
-    "Named",
-    "Names",
-    "Sample",
-    "Selective",
-    "Source",
-    "Traceable",
-    "extend_labels",
-]
-
 Sample = Mapping[str, Any]
 """Field names to values, and optionally the key under `__key__`. A bytes-like value is already encoded with the codec
 that the spec names; `pack` stores it as it is wherever the container allows that."""

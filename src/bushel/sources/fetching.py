@@ -16,8 +16,6 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
 from bushel.storage.names import below
 
-__all__ = ["Fetched", "FileSource", "listed", "caller_path", "read_file", "relative_to"]
-
 
 class Fetched:
     """The path of a file that has been read, or could not be read.

@@ -18,8 +18,6 @@ from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
 from bushel.storage.names import below
 
-__all__ = ["AudioFolder", "Files", "ImageFolder", "LabelledFolder", "VideoFolder", "walk"]
-
 
 def walk(
     root: AnyPath, suffixes: Collection[str] | None = None, *, recursive: bool = True, empty: bool = False

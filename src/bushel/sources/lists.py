@@ -16,8 +16,6 @@ from bushel.sources.media import Image
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_text
 
-__all__ = ["ListFile", "ListLine", "format_line", "parse_line"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListLine:

@@ -16,8 +16,6 @@ from bushel.sources.fetching import Fetched, read_file
 from bushel.sources.video import decode_video, pyav
 from bushel.storage import AnyPath, read_all
 
-__all__ = ["IMAGES", "SOUNDS", "UNCHANGED", "VIDEOS", "Audio", "Clip", "Frames", "Image", "Media"]
-
 IMAGES = (
     *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
     *(".avif", ".heic", ".heif", ".jxl"),

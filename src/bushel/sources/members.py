@@ -13,8 +13,6 @@ from bushel.sources.files import walk
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_text
 
-__all__ = ["Members", "Recipe", "SampleFolder"]
-
 
 class Members(FileSource):
     """Samples of members, each with a name and a location.

@@ -29,8 +29,6 @@ from bushel.sources.stored import Stored, StoredStream
 from bushel.sources.tables import Table, first_row
 from bushel.storage import AnyPath, as_path, is_local, is_object, walk_names
 
-__all__ = ["KINDS", "kind_of", "open_source"]
-
 KINDS: Mapping[str, Any] = {
     "images": ImageFolder,
     "files": Files,

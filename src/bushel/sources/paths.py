@@ -16,8 +16,6 @@ from bushel.sources.base import Sample
 from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
 from bushel.storage import as_path, read_whole
 
-__all__ = ["are_paths", "codec_of_path", "folder_of", "holds_paths", "media_kind", "rows_of", "with_files"]
-
 _KINDS = {
     suffix: kind
     for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS))

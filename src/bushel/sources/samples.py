@@ -16,8 +16,6 @@ from bushel.sources.base import Sample
 from bushel.sources.paths import codec_of_path, with_files
 from bushel.spec import KEY
 
-__all__ = ["Samples", "Stream", "fingerprint_of", "image_codec", "infer_spec"]
-
 _MAGIC = (
     (b"\xff\xd8\xff", "jpg"),
     (b"\x89PNG\r\n\x1a\n", "png"),

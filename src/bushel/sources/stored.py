@@ -19,8 +19,6 @@ from bushel.sources.samples import Stream
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local
 
-__all__ = ["Stored", "StoredStream", "empty_folders_in", "stored_unchanged"]
-
 _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
 """Samples, or bytes, of a stream that are read to find its fields."""
 

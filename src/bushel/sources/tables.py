@@ -26,8 +26,6 @@ from bushel.sources.media import Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
 
-__all__ = ["Row", "Table", "first_row", "parse_json", "read_list", "read_rows"]
-
 Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from bushel.codecs.video import reason
 from bushel.errors import FormatError, needed_by
 
-__all__ = ["Pick", "decode_video"]
-
 Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]
 """Selects frames of a stream: yields those to keep, each with the number of times it is used."""
 

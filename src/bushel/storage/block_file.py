@@ -17,8 +17,6 @@ from bushel.storage.expansion_cache import Claim, expansion_cache
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["BlockFile"]
-
 _TOKENS = count()
 
 

@@ -15,8 +15,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
 
-__all__ = ["EXPANDED", "IN_TABLE", "BlockPlan", "Blocks", "Side", "plan_blocks"]
-
 IN_TABLE = -1
 """Number of the file of blocks that lie in the table itself (`Blocks.held`)."""
 

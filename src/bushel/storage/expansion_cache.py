@@ -17,8 +17,6 @@ from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result
 from bushel.storage.notation import parse_bytes
 
-__all__ = ["Claim", "ExpansionCache", "expansion_cache"]
-
 _DEFAULT = "256MB"
 _VARIABLE = "BUSHEL_BLOCK_CACHE"
 

@@ -27,8 +27,6 @@ from bushel.storage.small_file import SmallFile
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["NeededRanges", "Held", "ranges_to_prefetch", "needed_ranges", "fetch", "mapped_extents"]
-
 _WORTH_THREADS = 1 << 20
 """From this number of bytes on, several threads expand: starting them takes as long as expanding some 100 KB."""
 

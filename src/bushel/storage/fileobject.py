@@ -6,8 +6,6 @@ from typing import IO, Any
 
 from bushel.storage.base import AnyPath, extent_error
 
-__all__ = ["FileObject"]
-
 
 class FileObject:
     """A file that is read by position through `path.open("rb")`.

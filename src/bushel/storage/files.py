@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from bushel.storage.objects.location import ObjectPath
 
-__all__ = ["FilePool", "as_path", "is_local", "is_object", "open_file", "open_known", "path_of_stream", "prefetch"]
-
 T = TypeVar("T")
 
 _ABSOLUTE = "open a dataset by its absolute path if the current folder changes afterwards"

@@ -17,8 +17,6 @@ from typing import TypeVar
 from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
-__all__ = ["below", "try_remove_tree", "inside", "leads_out", "refuse_link", "refuse_links_in", "remove_tree"]
-
 _SIDECARS = ".bushel"
 _FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
 leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search

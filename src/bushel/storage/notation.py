@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-__all__ = ["expand_braces", "parse_bytes"]
-
 _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
 _RANGE_ONLY = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")

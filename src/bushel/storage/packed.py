@@ -10,8 +10,6 @@ from bushel.kernels import scan_snappy
 from bushel.storage.base import File
 from bushel.storage.blocks import Blocks
 
-__all__ = ["COMPRESSIONS", "packed_blocks"]
-
 COMPRESSIONS = ("gz", "zstd", "br", "bz2", "snappy")
 _ONE_BLOCK = {"br": "brotli", "bz2": "bzip2"}
 _SNAPPY_PART = 1 << 16

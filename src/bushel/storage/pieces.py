@@ -12,8 +12,6 @@ from bushel.storage.base import Extents, File, extent_error
 from bushel.storage.block_file import BlockFile
 from bushel.storage.blocks import EXPANDED, IN_TABLE, plan_blocks
 
-__all__ = ["PackedBlock", "Pieces", "check_inside", "pieces_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class PackedBlock:

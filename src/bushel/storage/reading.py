@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
     from bushel.storage.pieces import Pieces
 
-__all__ = ["gather", "read_many"]
-
 T = TypeVar("T")
 
 

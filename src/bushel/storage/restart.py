@@ -19,8 +19,6 @@ from bushel.storage.base import File
 from bushel.storage.blocks import Blocks, Side
 from bushel.storage.zstd_frames import is_zstd, zstd_blocks
 
-__all__ = ["SPACING", "compressed_blocks", "zlib_blocks"]
-
 SPACING = 1 << 20
 """Expanded bytes between restart points: reading one value then expands 1 MiB at most, in a millisecond or two."""
 

@@ -10,8 +10,6 @@ from typing_extensions import Buffer
 from bushel.kernels import ExtentError
 from bushel.storage.base import File
 
-__all__ = ["Seekable"]
-
 
 class Seekable(io.RawIOBase):
     """A stream over an open file, for one thread. Wrap it in `io.BufferedReader` for many small reads.

@@ -14,8 +14,6 @@ from typing_extensions import Buffer
 from bushel.errors import naming
 from bushel.kernels import crc32, join_crc32
 
-__all__ = ["Sink", "checksum_of"]
-
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
 _MOST = 1 << 30  # one system call writes 2 GiB at most

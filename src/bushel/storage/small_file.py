@@ -8,8 +8,6 @@ from collections.abc import Callable
 from bushel.errors import FormatError
 from bushel.storage.base import extent_error
 
-__all__ = ["SmallFile", "changed_since"]
-
 
 class SmallFile:
     """A file of known size and time. Each read checks that they have not changed.

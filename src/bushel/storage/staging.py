@@ -16,8 +16,6 @@ from bushel.storage.sink import Sink
 from bushel.storage.whole import make_folder, place_file, remove, sync_folder
 from bushel.storage.workplaces import make_staging_folder, make_workplace, remove_empty, workplace
 
-__all__ = ["Staging"]
-
 
 class Staging:
     """The folder in which the files of one shard are written: within a local dataset, else in a temporary folder.

@@ -16,24 +16,6 @@ from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
 from bushel.storage.names import refuse_link
 
-__all__ = [
-    "copy_whole",
-    "create_whole",
-    "list_names",
-    "make_folder",
-    "move_object",
-    "place_file",
-    "read_all",
-    "read_text",
-    "read_whole",
-    "remove",
-    "replacing",
-    "sync_folder",
-    "sync_whole",
-    "walk_names",
-    "write_whole",
-]
-
 _PIECE = 1 << 22
 
 

@@ -10,8 +10,6 @@ from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
 from bushel.storage.names import refuse_link, try_remove_tree
 
-__all__ = ["leave_workplace", "make_staging_folder", "make_workplace", "remove_empty", "remove_staged", "workplace"]
-
 
 def workplace(root: AnyPath) -> Path | None:
     """Return the local folder that holds the unfinished files of a dataset.

@@ -17,8 +17,6 @@ from bushel.kernels import MappedFile
 from bushel.storage.base import File
 from bushel.storage.blocks import Blocks
 
-__all__ = ["is_zstd", "frames_between", "zstd_blocks"]
-
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
 _TABLE_END = 0x8F92EAB1

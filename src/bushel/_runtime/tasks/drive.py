@@ -11,8 +11,6 @@ from bushel._runtime.structs import Struct
 from bushel._runtime.tasks.engine import Engine, LostWorkerError, Task
 from bushel._runtime.tasks.schedule import Schedule
 
-__all__ = ["Counts", "TaskOptions", "drive", "map_on_engine"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

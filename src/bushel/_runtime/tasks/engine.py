@@ -8,8 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 
-__all__ = ["Attempt", "Engine", "Finished", "LostWorkerError", "Task"]
-
 
 @public("bushel.engines")
 class LostWorkerError(RuntimeError):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["format_numbers"]
-
 
 def format_numbers(numbers: Iterable[int]) -> str:
     """Return ascending numbers as ranges: `7,19-22`."""

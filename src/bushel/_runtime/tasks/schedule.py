@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from bushel._runtime.tasks.engine import Attempt
 
-__all__ = ["Running", "Schedule"]
-
 _RECENT = 101
 """Number of durations from which the usual duration is estimated."""
 _LONGEST_PAUSE = 60.0

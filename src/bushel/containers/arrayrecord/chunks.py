@@ -17,8 +17,6 @@ from bushel.filters.riegeli import BLOCK, HEADER, KINDS, read_number
 from bushel.kernels import MappedFile, scan_riegeli
 from bushel.storage import ExtentError, File
 
-__all__ = ["HINT", "ROOM", "Chunks", "Reader", "chunks_of", "damaged", "place_of", "places_of"]
-
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"
 READ_AHEAD = 64
 """Bytes of a chunk that have the numbers before its data."""

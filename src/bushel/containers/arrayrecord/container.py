@@ -25,8 +25,6 @@ from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, ExtentError, File, open_file
 
-__all__ = ["CONTAINER"]
-
 _NAME = re.compile(r".*\.array_?record(-[0-9]+-of-[0-9]+)?", re.DOTALL)
 _FIELD = "data"
 _BATCH = 1024

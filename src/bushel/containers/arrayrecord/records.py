@@ -12,8 +12,6 @@ from bushel.filters.riegeli import KINDS, SIDE, read_number, sides_of
 from bushel.kernels import decode_varints
 from bushel.storage import Blocks, Side
 
-__all__ = ["Records"]
-
 
 class Records:
     """The records and the blocks of the chunks so far."""

@@ -19,8 +19,6 @@ from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, open_file, read_whole
 
-__all__ = ["CONTAINER"]
-
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _LARGEST_STATE = 16 << 20
 

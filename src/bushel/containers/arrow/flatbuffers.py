@@ -8,8 +8,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-__all__ = ["FlatTable", "root_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class FlatTable:

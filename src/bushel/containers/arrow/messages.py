@@ -13,8 +13,6 @@ from bushel.containers.arrow.flatbuffers import FlatTable, root_of
 from bushel.errors import FormatError
 from bushel.storage import File
 
-__all__ = ["Batch", "Column", "Schema", "Type", "batches_of", "read_schema"]
-
 MAGIC = b"ARROW1"
 _CONTINUED = b"\xff\xff\xff\xff"
 _LARGEST = 256 << 20

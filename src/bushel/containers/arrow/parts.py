@@ -14,8 +14,6 @@ from bushel.containers.block_list import BlockList
 from bushel.filters import expand
 from bushel.storage import File
 
-__all__ = ["DTYPES", "Part", "bytes_of", "dtype_of", "elements_of", "numbers_of", "parts_of"]
-
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
 _FLOATS = ("<f2", "<f4", "<f8")
 _WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.DURATION)

@@ -20,8 +20,6 @@ from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
 from bushel.storage import BlockFile, File, Seekable
 
-__all__ = ["Table"]
-
 _TEXTS = (Type.UTF8, Type.LARGE_UTF8)
 _BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, *_TEXTS)
 _LISTS = (Type.LIST, Type.LARGE_LIST, Type.FIXED_LIST)

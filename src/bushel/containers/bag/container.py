@@ -38,19 +38,6 @@ if TYPE_CHECKING:
     from bushel.containers.erasing import Eraser
     from bushel.storage import Staging
 
-__all__ = [
-    "Bag",
-    "column_of_records",
-    "extents",
-    "file_column",
-    "known_codec",
-    "open_member",
-    "read_refs",
-    "read_spec",
-    "sample_keys",
-    "stamps",
-]
-
 _SHARD = re.compile(r"[0-9]+")
 _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24

@@ -28,8 +28,6 @@ from bushel.errors import FormatError
 from bushel.spec import KEY, Field
 from bushel.storage import File
 
-__all__ = ["recover"]
-
 Complete = Callable[[bytes], bool]
 
 _GARBAGE = 1 << 16

@@ -17,8 +17,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import File
 
-__all__ = ["Refs", "Table", "decode_refs", "encode_refs", "encode_table", "gapless", "inline_table", "separate_table"]
-
 _HINT = "the file is truncated or damaged: run `bushel verify` on the dataset"
 _INVALID = 255
 _EXTRA = np.full(256, _INVALID, np.uint8)

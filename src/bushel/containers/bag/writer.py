@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from bushel.storage import Sink, Staging
 
-__all__ = ["BagWriter", "copy_records", "generation_of", "plan_layout", "stored_codec"]
-
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that have another name in Granular."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from bushel.containers.erasing import Eraser
     from bushel.storage import Staging
 
-__all__ = ["FFRecord", "empty_folders", "folder_keys", "index_all_records", "only_field"]
-
 
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24

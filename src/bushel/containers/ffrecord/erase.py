@@ -13,8 +13,6 @@ from bushel.containers.erasing import Eraser
 from bushel.errors import FormatError
 from bushel.storage import open_file
 
-__all__ = ["ERASER"]
-
 
 def _seal(shard: Shard, index: ShardIndex, samples: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, bytes]]:
     """Do what `Eraser.seal` says. The checksum of the header is not trusted: a killed process may not have written it.

@@ -16,8 +16,6 @@ from typing import Any, TypeAlias, cast
 
 from bushel.errors import FormatError, SpecError
 
-__all__ = ["MAGIC", "FolderTree", "parse_folder"]
-
 MAGIC = b"piouhjgbr"
 
 _DEPTH = 100

@@ -19,8 +19,6 @@ from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
-__all__ = ["recover"]
-
 _LARGEST_TABLE = 1 << 26
 _Tables = tuple[U32, I64, I64]
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from bushel.storage import Staging
 
-__all__ = ["TABLE_ROW", "FFRecordWriter", "Form", "pack_paths", "staged_names"]
-
 Form: TypeAlias = Literal["plain", "folder", "maps"]
 """The ways to store samples: as plain values, as the files of a packed folder, or as maps of several fields."""
 

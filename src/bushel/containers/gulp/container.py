@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
-
 _JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
 """The codecs whose values JSON can represent."""
 

@@ -7,8 +7,6 @@ from bushel.containers.erasing import Eraser
 from bushel.containers.gulp.gmeta import spans
 from bushel.containers.gulp.reading import DATA, META
 
-__all__ = ["ERASER"]
-
 
 def _erased(index: ShardIndex, field: str, stored: bytes) -> bytes:
     """Do what `Eraser.erased` says. A whole meta dict keeps its names, so that it is as if each value was erased."""

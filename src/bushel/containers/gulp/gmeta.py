@@ -25,8 +25,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
-__all__ = ["Gmeta", "frames_field", "meta_columns", "parse_entries", "parse_gmeta", "spans"]
-
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 

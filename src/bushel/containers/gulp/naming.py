@@ -9,8 +9,6 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, is_local
 
-__all__ = ["chunk_names", "chunk_number", "is_data", "number_width", "padding", "pair_chunk", "pair_chunks"]
-
 
 def padding(length: int) -> int:
     """Return the number of zeros that pad a JPEG of `length` bytes to a multiple of four."""

@@ -18,8 +18,6 @@ from bushel.storage import File
 if TYPE_CHECKING:
     from bushel.storage import Blocks
 
-__all__ = ["DATA", "FRAMES", "META", "TABLE", "frames_of", "hint", "index_items"]
-
 FRAMES, META = Field("frames", "jpg", sequence=True), Field("meta", "json")
 """The fields of items unless they are declared otherwise."""
 DATA, TABLE = 0, 1

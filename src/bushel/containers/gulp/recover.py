@@ -14,8 +14,6 @@ from bushel.containers.recovery import Fault, Recovered, sound_ranges
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
-__all__ = ["recover"]
-
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the items that no wrong entry touches.

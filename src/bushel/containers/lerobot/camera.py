@@ -19,8 +19,6 @@ from bushel.codecs.frames import FrameTable
 from bushel.codecs.video_frame import PACKET
 from bushel.storage import IN_TABLE, Blocks
 
-__all__ = ["Regions", "Shots", "Video", "shots_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Video:

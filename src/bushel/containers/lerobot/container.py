@@ -20,8 +20,6 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
-__all__ = ["CONTAINER"]
-
 _LONGEST = 220
 """Characters of the longest file name whose sidecar has a valid name."""
 _DRIFT = 1e-4

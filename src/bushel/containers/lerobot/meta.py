@@ -19,9 +19,6 @@ from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, gather, open_file
 
-__all__ = ["HINT", "INFO", "Episodes", "Meta", "load_meta", "number_column"]
-
-
 INFO, _TASKS, _EPISODES = "meta/info.json", "meta/tasks.parquet", "meta/episodes"
 HINT = "the dataset is incomplete or damaged: download or write it again"
 _NUMBERED = re.compile(r"\{(chunk_index|file_index)(?::0?([1-9])d)?\}")

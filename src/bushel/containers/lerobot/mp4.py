@@ -17,8 +17,6 @@ from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipConfig, ClipPackets
 from bushel.errors import FormatError
 from bushel.storage import ExtentError, File
 
-__all__ = ["read_packets"]
-
 _HINT = "the file is incomplete or damaged: download or write it again"
 _HEAD = 4096
 _MOST_BOXES, _MOST_BYTES, _MOST_FRAMES = 1000, 1 << 28, 1 << 26

@@ -25,8 +25,6 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import IN_TABLE, Blocks, open_file
 
-__all__ = ["Rows", "numbers_of", "rows_of"]
-
 _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"
 

@@ -26,9 +26,6 @@ from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
 from bushel.storage.packed import packed_blocks
 
-__all__ = ["CONTAINER"]
-
-
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype([("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")])
 _MAGIC = b"LDFZ01\0\0"

@@ -13,8 +13,6 @@ import msgspec
 from bushel.containers.json_index import IndexFormat
 from bushel.errors import FormatError
 
-__all__ = ["HINT", "TOKENS", "Description", "parsed"]
-
 HINT = "write the dataset again, or fetch its index.json and chunks again"
 TOKENS = "TokensLoader"
 _MOST_DEPTH = 64

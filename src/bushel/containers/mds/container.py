@@ -21,8 +21,6 @@ from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
 from bushel.storage.packed import packed_blocks
 
-__all__ = ["CONTAINER"]
-
 _CODECS = {
     "bytes": ("bytes", None),
     "str": ("utf8", None),

@@ -17,8 +17,6 @@ from bushel.errors import FormatError
 from bushel.storage import File
 from bushel.storage.packed import COMPRESSIONS
 
-__all__ = ["HINT", "Data", "Entry", "compared", "parse_entries"]
-
 HINT = "write the dataset again, or fetch its index.json and shards again"
 _CHUNK = 1 << 22
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]

@@ -13,8 +13,6 @@ from bushel.filters import FilterError
 from bushel.filters.parquet_pages import pages_of
 from bushel.storage import File
 
-__all__ = ["index_faults"]
-
 _HINT = "readers that skip by this index find other rows: write the file again, or run `bushel index`, which ignores it"
 
 

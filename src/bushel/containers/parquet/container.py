@@ -27,8 +27,6 @@ from bushel.filters import FilterError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
-__all__ = ["CONTAINER", "ChunkReader"]
-
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
 

@@ -11,8 +11,6 @@ import msgspec
 from bushel.containers.parquet.footer import Footer
 from bushel.errors import FormatError
 
-__all__ = ["Feature", "feature_of", "features_in", "features_of"]
-
 _CODECS = {"Image": "image"}
 
 

@@ -13,8 +13,6 @@ from bushel.errors import FormatError
 from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.storage import File
 
-__all__ = ["TAIL", "Chunk", "Footer", "Node", "Part", "RowGroup", "read_footer"]
-
 _HINT = "the file is damaged or incomplete: write or download it again"
 TAIL = 64 << 10
 """Bytes of the end of a file that are read at once: most footers are smaller."""

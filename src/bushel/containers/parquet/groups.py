@@ -13,8 +13,6 @@ from bushel.containers.sections import Section
 from bushel.spec import Field
 from bushel.storage import File
 
-__all__ = ["Groups", "narrowed", "sections_of"]
-
 _SECTION = 8 << 20
 """Bytes of a section: of small row groups that follow each other, or of a run of rows of a large one."""
 _GAP = 64 << 10

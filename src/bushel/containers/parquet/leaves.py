@@ -27,8 +27,6 @@ from bushel.filters.parquet_pages import (
 from bushel.kernels import scan_snappy
 from bushel.storage import Blocks, File
 
-__all__ = ["Bytes", "Lists", "OtherEncoding", "lists_of", "places_of", "scalars_of"]
-
 DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
 """NumPy's types of the physical types INT32, INT64, FLOAT and DOUBLE."""
 

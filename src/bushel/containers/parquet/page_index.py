@@ -19,8 +19,6 @@ from bushel.containers.parquet.footer import Chunk, Part, RowGroup
 from bushel.errors import FormatError
 from bushel.filters.thrift import ThriftError, read_struct
 
-__all__ = ["PageStarts", "cut", "has_index", "read_starts"]
-
 _HINT = "the page index is damaged: write or download the file again, or run `bushel index`, which does not read it"
 _MOST_INDEX = 8 << 20
 """Bytes that are read for the indexes of a file. They take some 10 bytes a page."""

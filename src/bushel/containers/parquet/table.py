@@ -16,8 +16,6 @@ from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
 from bushel.storage import File, Seekable
 
-__all__ = ["Table", "decoded"]
-
 
 class Table(RowTable):
     """The table of a file, or of some of its row groups."""

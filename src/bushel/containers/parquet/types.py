@@ -12,8 +12,6 @@ from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of
 from bushel.spec import Field
 from bushel.storage import File
 
-__all__ = ["BYTE_ARRAYS", "UNSIGNED", "element_of", "field_of"]
-
 BYTE_ARRAYS = (6, 7)
 """The physical types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY."""
 UNSIGNED = (11, 12, 13, 14)

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
-
 _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
 
 

@@ -6,8 +6,6 @@ from bushel._index.table import ShardIndex
 from bushel.containers.erasing import Eraser
 from bushel.containers.recordio.scan import MAGIC
 
-__all__ = ["ERASER"]
-
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 _FLAG = 4
 """Bytes of the flag of an image record, which says how many labels follow."""

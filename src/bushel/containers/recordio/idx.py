@@ -10,8 +10,6 @@ from bushel._runtime.structs import Struct
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError
 
-__all__ = ["Table", "check_key", "check_keys", "format_idx", "idx_name", "parse_idx"]
-
 _TAB, _LF, _ZERO = b"\t\n0"
 _DIGITS = 18
 

@@ -21,8 +21,6 @@ from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import Extents, File, read_many
 
-__all__ = ["holds_maps", "index_of"]
-
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
 

@@ -22,8 +22,6 @@ from bushel.storage import AnyPath, ExtentError, File, open_file
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["RecordSink", "read_record"]
-
 _parse = struct.Struct("<II").unpack_from
 _LENGTH = (1 << 29) - 1
 

@@ -18,8 +18,6 @@ from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
-__all__ = ["recover"]
-
 _WINDOW = 1 << 20
 _FIRST_PARTS, _LATER_PARTS = (0, 1), (2, 3)
 _LENGTH = (1 << 29) - 1

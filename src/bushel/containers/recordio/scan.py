@@ -20,18 +20,6 @@ from bushel.storage import Extents, File, gather, read_many
 if TYPE_CHECKING:
     from bushel.storage import Blocks
 
-__all__ = [
-    "IMAGE_HEADER",
-    "Images",
-    "Payloads",
-    "Records",
-    "find_images",
-    "follow",
-    "hint",
-    "payloads_of",
-    "scan_records",
-]
-
 MAGIC = 0xCED7230A
 IMAGE_HEADER = 24
 """Size in bytes of the header of an image record: flag u32, label f32, id u64, id2 u64."""

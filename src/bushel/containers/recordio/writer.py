@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from bushel.storage import Staging
 
-__all__ = ["INTEGERS", "Form", "RecordIOWriter", "form_of", "stored_codec"]
-
 Form: TypeAlias = Literal["image", "raw", "maps"]
 """The ways to store samples: as MXNet's image records, as plain values, or as maps of several fields."""
 

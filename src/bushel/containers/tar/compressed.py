@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bushel.storage import Blocks, File
 
-__all__ = ["COMPRESSED", "archive_in", "is_compressed_archive", "only_compressed"]
-
 COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")
 """Ends of the names of archives that are read at random when they have an index."""
 

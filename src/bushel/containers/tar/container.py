@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from bushel.kernels import TarMembers
     from bushel.storage import Staging
 
-__all__ = ["CONTAINER"]
-
 _GLANCE = 1000
 """Number of members that are read to learn how an existing archive spells its fields."""
 

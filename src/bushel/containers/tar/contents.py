@@ -18,8 +18,6 @@ from bushel.kernels import MappedFile, prefetch, read_many
 from bushel.storage import ExtentError, is_compressed, path_of_stream
 from bushel.storage.forward import decompressed
 
-__all__ = ["Keep", "file_contents", "member_contents", "member_extensions", "stream_contents"]
-
 Keep = Callable[[str], str | None]
 """Maps the name of a member to the name to return it under, or None to skip it."""
 

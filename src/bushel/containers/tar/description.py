@@ -21,8 +21,6 @@ from bushel.containers.tar.names import Naming, extension_of
 from bushel.errors import BushelError, FormatError, SpecError
 from bushel.spec import Field, Spec, format_spec
 
-__all__ = ["Description", "comment_of", "description_in", "fault_in"]
-
 _BEGIN = b"bushel-fields "
 _VERSION = 1
 _MOST_BYTES = (1 << 20) - 64

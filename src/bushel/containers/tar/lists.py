@@ -13,8 +13,6 @@ from bushel.containers.tar.names import LISTS, META
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, is_local, leads_out
 
-__all__ = ["energon_archives", "listed_archives", "wids_archives"]
-
 _INFO = ".info.json"
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -12,8 +12,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage.forward import Readable
 
-__all__ = ["BLOCK", "ForwardReader", "Member", "members"]
-
 BLOCK = 512
 _RECORD_LIMIT = 1 << 20
 """Limit in bytes of a long name or a set of PAX records; real ones have a few hundred."""

@@ -16,20 +16,6 @@ from bushel.codecs import codec_of_extension, tar_storage
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
-__all__ = [
-    "LISTS",
-    "META",
-    "Naming",
-    "Place",
-    "check_key",
-    "extension_of",
-    "extensions",
-    "field_name",
-    "is_meta",
-    "split_name",
-    "split_names",
-]
-
 LISTS = ("index.json", "shardindex.json")
 """Names of the lists of wids: the one that it looks for in a folder, and the one that `widsindex create` writes."""
 META = ".nv-meta"

@@ -18,8 +18,6 @@ from bushel.containers.tar.scan import fields_and_names, joined, only_regular, s
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
-__all__ = ["recover"]
-
 _BLOCK = 512
 _WINDOW = 1 << 20
 

@@ -21,8 +21,6 @@ from bushel.spec import KEY, Spec
 if TYPE_CHECKING:
     from bushel.storage import Blocks
 
-__all__ = ["Members", "Table", "tabulate"]
-
 Repeated = Callable[[FormatError, int], None]
 
 _CHUNK = 1 << 18

@@ -15,18 +15,6 @@ from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
 from bushel.storage import ExtentError, File
 
-__all__ = [
-    "damage",
-    "fields_and_names",
-    "first_comment",
-    "joined",
-    "only_regular",
-    "regular",
-    "scan",
-    "scan_part",
-    "sparse_file",
-]
-
 _REGULAR = (0, ord("0"), ord("7"))
 _SPARSE = ord("S")
 _BLOCK, _TYPE = 512, 156

@@ -21,8 +21,6 @@ from bushel.containers.tar.scan import damage, joined, regular, scan, scan_part
 from bushel.kernels import MappedFile
 from bushel.storage import AnyPath, File, open_file
 
-__all__ = ["members_of", "recorded_starts"]
-
 SUFFIX = ".idx"
 """The suffix that Energon adds to the name of an archive."""
 _DATABASE, _INFO = "index.sqlite", ".info.json"

@@ -24,8 +24,6 @@ from bushel.storage import Sink
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["TarShardWriter", "end_of_archive", "header_of"]
-
 _RECORD = 20 * BLOCK
 _ZEROS = bytes(_RECORD)
 _OCTAL_LIMIT = 8**11

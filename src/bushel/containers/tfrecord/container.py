@@ -21,8 +21,6 @@ from bushel.kernels import TfrecordScanner, crc32c
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
-__all__ = ["CONTAINER"]
-
 _NAME = re.compile(r".*\.tfrecords?(-[0-9]+-of-[0-9]+)?(\.gz)?", re.DOTALL)
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
 _HEAD = struct.Struct("<QI")

@@ -16,9 +16,6 @@ from bushel.kernels import TfrecordScanner
 from bushel.spec import Field, parse_spec
 from bushel.storage import IN_TABLE, Blocks, File
 
-__all__ = ["Feature", "FeatureTable", "check_density", "features_of"]
-
-
 _BYTES, _FLOAT, _INT = 1, 2, 3
 _FLOATS, _INTS = "array(float32,-1)", "array(int64,-1)"
 _MOST_EMPTY = 1 << 24

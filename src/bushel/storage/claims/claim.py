@@ -26,8 +26,6 @@ from bushel.storage.whole import make_folder
 if TYPE_CHECKING:
     from bushel.storage.claims.objects import ObjectClaim
 
-__all__ = ["Claim", "claims_in", "holds_run"]
-
 _RENEW_SECONDS = LEASE_SECONDS / 4
 _PATIENCE = 120.0
 """Seconds to wait for a holder whose purpose is one of `waits_for`."""

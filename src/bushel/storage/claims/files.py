@@ -20,8 +20,6 @@ from pathlib import Path
 from bushel.errors import naming
 from bushel.storage.claims.holder import LEASE_SECONDS, Holder, is_gone, parse
 
-__all__ = ["FileClaim", "held_by", "take_file"]
-
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 """Errors of file systems without locks; EBADF is the error of NFS for a file that cannot be opened for writing."""
 _NO_LINKS = (errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP)

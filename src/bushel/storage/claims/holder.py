@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["LEASE_SECONDS", "Holder", "describe", "is_gone", "is_running", "parse", "this_process"]
-
 LEASE_SECONDS = 60.0
 """Seconds without a sign of life after which another machine may take over a claim."""
 _LONGEST_COMMAND = 160

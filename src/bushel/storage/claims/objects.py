@@ -16,8 +16,6 @@ from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
 from bushel.storage.objects.upload import delete
 
-__all__ = ["ObjectClaim", "object_held_by", "take_object"]
-
 
 @dataclass(slots=True)
 class ObjectClaim:

@@ -23,8 +23,6 @@ from bushel._runtime.log import log_warning
 from bushel.kernels import crc32
 from bushel.storage.notation import parse_bytes
 
-__all__ = ["BLOCK", "BlockCache", "cache_of_environment"]
-
 BLOCK = 1 << 20
 """Bytes of a block; the last one of an object has fewer."""
 

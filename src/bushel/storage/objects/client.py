@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "SCHEMES", "library", "patience", "s3_settings", "silence", "store_of"]
-
 SCHEMES = ("s3", "gs", "az", "hf", "https", "http")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0

@@ -14,8 +14,6 @@ from bushel.storage.expansion_cache import Claim, expansion_cache
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.remotefile import Location, RemoteFile
 
-__all__ = ["HeldFile"]
-
 _Range = tuple[int, int]
 _AT_ONCE = 8
 """Requests for ranges at once."""

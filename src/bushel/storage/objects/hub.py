@@ -20,8 +20,6 @@ from bushel.storage.objects.remotefile import ObjectStat, stamp_of_tag
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-__all__ = ["HubPath"]
-
 _URL = re.compile(
     r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>refs/(convert|pr)/[^/]+|[^/]+))?(/(?P<key>.*))?"
 )

@@ -29,8 +29,6 @@ from bushel.storage.objects.client import silence
 from bushel.storage.objects.hub_settings import authorization, endpoint, parts_of
 from bushel.storage.objects.retries import TruncatedError, persistently
 
-__all__ = ["Entry", "Listing", "commit_of", "known_listing", "listing_of"]
-
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOST = 1 << 28

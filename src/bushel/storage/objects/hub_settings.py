@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["authorization", "endpoint", "files_url", "parts_of"]
-
 _ROOT = re.compile(r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)@(?P<commit>[0-9a-f]{40})")
 
 

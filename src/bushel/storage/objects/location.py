@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectPath", "list_objects", "read_objects", "walk_objects"]
-
 _AT_ONCE = 64
 """Whole objects that are read at a time."""
 

@@ -20,8 +20,6 @@ from bushel._runtime.threads import SpareThreads
 from bushel.storage.coalesce import coalesce
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 
-__all__ = ["RangeFile", "Request", "plan_blocks", "plan_requests", "read_rows", "read_span"]
-
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Put = Callable[[int, int, memoryview], None]

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectStat", "RemoteFile", "open_handle", "stamp_of_tag", "stat_of"]
-
 _CHUNK = 1 << 24
 """Bytes that a handle fetches at a time, in two requests."""
 

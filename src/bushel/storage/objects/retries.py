@@ -20,8 +20,6 @@ from typing import TypeVar
 from bushel.errors import UnsupportedError
 from bushel.storage.objects.client import FIRST_PAUSE, LONGEST_PAUSE, patience
 
-__all__ = ["TruncatedError", "is_transient", "persistently", "summary", "translated"]
-
 T = TypeVar("T")
 
 _STATUS = re.compile(r"status code: (\d{3})")

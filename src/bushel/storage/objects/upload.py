@@ -19,8 +19,6 @@ from bushel.storage.objects.client import library, silence, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
 
-__all__ = ["copy", "delete", "put_bytes", "put_file"]
-
 _PART = 8 << 20
 """Bytes of a part, and of the largest object that is put in one request. S3 requires at least 5 MiB."""
 _MOST_PARTS = 10_000
