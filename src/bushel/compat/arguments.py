@@ -6,8 +6,6 @@ import argparse
 import difflib
 from typing import NoReturn
 
-__all__ = ["SuggestingParser"]
-
 
 class SuggestingParser(argparse.ArgumentParser):
     """A parser whose error about an unknown option names the options that are spelled like it."""

@@ -33,10 +33,9 @@ MODULES = [
 def test_every_public_name_is_documented(name: str) -> None:
     module = import_module(f"bushel.compat.webdataset.{name}")
     assert module.__doc__
-    for public in module.__all__:
-        value = getattr(module, public)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            assert value.__doc__, f"{name}.{public}"
+    for public, value in vars(module).items():
+        own = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("bushel.")
+        assert public.startswith("_") or not own or value.__doc__, f"{name}.{public}"
 
 
 def test_the_names_of_the_julia_package_are_here_too() -> None:
@@ -63,7 +62,7 @@ def test_the_names_of_the_julia_package_are_here_too() -> None:
         "tariterator",
         "transpose_batch",
     ]
-    assert set(exported) <= set(jl.__all__)
+    assert [name for name in exported if not hasattr(jl, name)] == []
     assert [name for name in exported if getattr(wds, name) is not getattr(jl, name)] == ["Continue"]
     assert isinstance(jl.num_exceptions, int)
     with pytest.raises(AttributeError, match="nothing"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import msgpack
@@ -12,8 +13,6 @@ import numpy as np
 from bushel import jpeg
 from bushel.codecs import get_codec
 from bushel.errors import CodecError
-
-__all__ = ["AS_IN_THE_ORIGINAL", "BAGS", "GRANULAR", "Coder", "Pair", "as_original", "is_direct"]
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 """The encoder and the decoder."""
@@ -131,7 +130,7 @@ def _decode_tree(data: bytes) -> Any:
     return full(msgpack.unpackb(data))
 
 
-def _encode_image(value: Any, kind: str) -> bytes:
+def _encode_image(value: Any, *_: str, kind: str) -> bytes:
     from PIL import Image
 
     stream = io.BytesIO()
@@ -139,34 +138,10 @@ def _encode_image(value: Any, kind: str) -> bytes:
     return stream.getvalue()
 
 
-def _decode_image(data: bytes) -> Any:
+def _decode_image(data: bytes, *_: str) -> Any:
     from PIL import Image
 
     return np.array(Image.open(io.BytesIO(data)))
-
-
-def _encode_jpeg(value: Any) -> bytes:
-    return _encode_image(value, "JPEG")
-
-
-def _encode_png(value: Any) -> bytes:
-    return _encode_image(value, "PNG")
-
-
-def _encode_i64(value: Any) -> bytes:
-    return _encode_int(value, 8)
-
-
-def _encode_u64(value: Any) -> bytes:
-    return _encode_int(value, 8, signed=False)
-
-
-def _decode_i64(data: bytes) -> int:
-    return _decode_int(data, 8)
-
-
-def _decode_u64(data: bytes) -> int:
-    return _decode_int(data, 8, signed=False)
 
 
 def _unchanged(value: Any) -> Any:
@@ -181,15 +156,7 @@ def _decode_utf8(data: Any) -> Any:
     return data.decode("utf-8")
 
 
-def _packed(value: Any) -> Any:
-    return msgpack.packb(value)
-
-
-def _unpacked(data: Any) -> Any:
-    return msgpack.unpackb(data)
-
-
-def _refuse_video(value: Any) -> NoReturn:
+def _refuse_video(value: Any, *_: str) -> NoReturn:
     """Raise the error of the libraries of videos for a value that the codec refuses."""
     raise ValueError(f"this {type(value).__name__} is not a video")
 
@@ -200,18 +167,22 @@ AS_IN_THE_ORIGINAL = frozenset({"bytes", "utf8"})
 _PLAIN: Mapping[str, Pair] = {
     "bytes": (_unchanged, _unchanged),
     "utf8": (_encode_utf8, _decode_utf8),
-    "msgpack": (_packed, _unpacked),
+    "msgpack": (msgpack.packb, msgpack.unpackb),
+}
+_JPEG: Pair = partial(_encode_image, kind="JPEG"), _decode_image
+_IMAGE_AND_VIDEO: Mapping[str, Pair] = {
+    "png": (partial(_encode_image, kind="PNG"), _decode_image),
+    "mp4": (_refuse_video, _refuse_video),
 }
 GRANULAR: Mapping[str, Pair] = {
     **_PLAIN,
     "int": (_encode_int, _decode_int),
-    "i64": (_encode_i64, _decode_i64),
-    "u64": (_encode_u64, _decode_u64),
+    "i64": (partial(_encode_int, size=8), partial(_decode_int, size=8)),
+    "u64": (partial(_encode_int, size=8, signed=False), partial(_decode_int, size=8, signed=False)),
     "array": (_encode_array, _decode_array),
     "tree": (_encode_tree, _decode_tree),
-    "jpg": (_encode_jpeg, _decode_image),
-    "png": (_encode_png, _decode_image),
-    "mp4": (_refuse_video, _refuse_video),
+    "jpg": _JPEG,
+    **_IMAGE_AND_VIDEO,
     "webm": (_refuse_video, _refuse_video),
 }
 """Granular's functions by type."""
@@ -238,28 +209,11 @@ def _decode_uint(data: bytes, size: str | None = None) -> int:
     return int.from_bytes(data, "little")
 
 
-def _encode_jpeg_of_bags(value: Any, *_: str) -> bytes:
-    return _encode_jpeg(value)
-
-
-def _encode_png_of_bags(value: Any, *_: str) -> bytes:
-    return _encode_png(value)
-
-
-def _decode_image_of_bags(data: bytes, *_: str) -> Any:
-    return _decode_image(data)
-
-
-def _refuse_video_of_bags(value: Any, *_: str) -> NoReturn:
-    _refuse_video(value)
-
-
 BAGS: Mapping[str, Pair] = {
     **_PLAIN,
     "int": (_encode_uint, _decode_uint),
     "array": (_encode_shaped, _decode_shaped),
-    "jpeg": (_encode_jpeg_of_bags, _decode_image_of_bags),
-    "png": (_encode_png_of_bags, _decode_image_of_bags),
-    "mp4": (_refuse_video_of_bags, _refuse_video_of_bags),
+    "jpeg": _JPEG,
+    **_IMAGE_AND_VIDEO,
 }
 """The functions of bags by type, which get the type's parameters as text."""

@@ -18,8 +18,6 @@ from bushel.ingest import load_labels
 from bushel.sources import extend_labels
 from bushel.storage import write_whole
 
-__all__ = ["AbstractDatasetAdapter", "Item", "number_labels", "video_frames", "write_labels"]
-
 Item = dict[str, Any]
 
 

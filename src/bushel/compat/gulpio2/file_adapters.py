@@ -13,8 +13,6 @@ from typing import Any
 from bushel.compat.gulpio2.adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
 from bushel.compat.gulpio2.utils import resize_by_short_edge
 
-__all__ = ["ImageFolderAdapter", "ImageListAdapter", "VideoFolderAdapter"]
-
 
 class _Files(AbstractDatasetAdapter):
     """Files with labels: `data` has the `id`, `label` and `path` of each.

@@ -16,18 +16,6 @@ from bushel.errors import FormatError
 from bushel.sources import VIDEOS, Frames, Media, Row, Table, parse_json, read_list, read_rows, walk
 from bushel.storage import AnyPath, as_path
 
-__all__ = [
-    "LAYOUTS",
-    "activitynet",
-    "kinetics",
-    "kinetics_id",
-    "read_annotations",
-    "read_twentybn",
-    "twentybn_csv_jpeg",
-    "twentybn_csv_webm",
-    "twentybn_json",
-]
-
 _CUT = re.compile(r"_\d{6}_\d{6}$")
 """The first and last second, which Kinetics appends to the id."""
 

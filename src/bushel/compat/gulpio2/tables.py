@@ -25,19 +25,6 @@ from bushel.compat.gulpio2.errors import (
 )
 from bushel.containers.gulp import chunk_names, chunk_number, pair_chunks
 
-__all__ = [
-    "AbstractSerializer",
-    "ImgInfo",
-    "JSONSerializer",
-    "PickleSerializer",
-    "chunk_files",
-    "file_names",
-    "ids_in",
-    "json_serializer",
-    "load_table",
-    "pickle_serializer",
-]
-
 
 class ImgInfo(NamedTuple):
     """Place of a frame in the data file: offset, bytes of padding, and length with the padding."""

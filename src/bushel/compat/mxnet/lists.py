@@ -14,16 +14,6 @@ from bushel.loader import Exact
 from bushel.sources import ListLine, extend_labels, format_line
 from bushel.storage import AnyPath, as_path, walk_names, write_whole
 
-__all__ = [
-    "IM2REC_SUFFIXES",
-    "ListPlan",
-    "find_images",
-    "list_parts",
-    "number_as_im2rec",
-    "number_as_pack",
-    "write_lists",
-]
-
 IM2REC_SUFFIXES = (".jpeg", ".jpg", ".png")
 """The suffixes of images that im2rec takes."""
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from bushel.codecs import get_codec
 from bushel.transforms import Crop, ScaleTo, apply_steps
 
-__all__ = ["im2rec_steps"]
-
 Transform = Callable[..., Any]
 Pixels = npt.NDArray[Any]
 """uint8[height, width] or [height, width, 2, 3 or 4], or uint16[height, width]."""

@@ -22,16 +22,6 @@ from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.errors import FormatError
 from bushel.storage import inside, is_compressed
 
-__all__ = [
-    "FileCache",
-    "LRUCleanup",
-    "StreamingOpen",
-    "check_tar_format",
-    "islocal",
-    "pipe_cleaner",
-    "url_to_cache_name",
-]
-
 _PATHS = frozenset(("", "file", "http", "https", "ftp", "ftps", "gs", "s3", "ais"))
 _LONGEST = 128
 

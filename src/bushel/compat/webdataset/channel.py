@@ -11,8 +11,6 @@ from typing import Any, Self, TypeVar
 
 from bushel.loader import Threads
 
-__all__ = ["Channel"]
-
 T = TypeVar("T")
 
 

@@ -20,14 +20,12 @@ from bushel.compat.webdataset.pytorch import DataLoader
 from bushel.compat.webdataset.tariterators import tarfile_to_samples, with_local_paths
 from bushel.compat.webdataset.utils import is_iterable
 
-__all__ = ["FluidInterface", "FluidWrapper", "WebDataset", "WebLoader", "check_empty"]
-
 _SHARDS_IN_BUFFER = 100
-T = TypeVar("T", bound="FluidInterface")
+_T = TypeVar("_T", bound="FluidInterface")
 
 
 class _Method(Protocol):
-    def __get__(self, pipeline: T, owner: type[T]) -> Callable[..., T]: ...
+    def __get__(self, pipeline: _T, owner: type[_T]) -> Callable[..., _T]: ...
 
 
 def _adds(make: Callable[..., Any]) -> _Method:

@@ -17,18 +17,6 @@ import numpy as np
 from bushel.codecs import get_codec
 from bushel.compat.errors import WrongUseError
 
-__all__ = [
-    "bytestr",
-    "default_handlers",
-    "encode_based_on_extension",
-    "encode_based_on_extension1",
-    "imageencoder",
-    "make_encoder",
-    "numpy_dumps",
-    "numpy_npz_dumps",
-    "torch_dumps",
-]
-
 Encode = Callable[[Any], Any]
 _LOWEST, _HIGHEST = -0.001, 1.001
 

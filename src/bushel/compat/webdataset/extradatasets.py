@@ -9,8 +9,6 @@ from bushel.compat.webdataset import utils
 from bushel.compat.webdataset.pytorch import IterableDataset
 from bushel.compat.webdataset.utils import PipelineStage
 
-__all__ = ["MockDataset", "repeatedly", "with_epoch", "with_length"]
-
 
 class MockDataset(IterableDataset):
     """The same sample, `length` times."""

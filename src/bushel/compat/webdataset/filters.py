@@ -12,58 +12,16 @@ from io import BytesIO
 from typing import IO, Any, Literal
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.webdataset import flow, stages
-from bushel.compat.webdataset.autodecode import _decode, decode
+from bushel.compat.webdataset.autodecode import _decode as _decode
+from bushel.compat.webdataset.autodecode import decode as decode
 from bushel.compat.webdataset.flow import *  # noqa: F403
 from bushel.compat.webdataset.flow import _batched, _rsample, _select, _shuffle, _slice, _unbatched, _unlisted
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.permission import check_pickle
 from bushel.compat.webdataset.stages import *  # noqa: F403
 from bushel.compat.webdataset.stages import handled, map_ahead, pipelinefilter
-from bushel.compat.webdataset.utils import PipelineStage, identity
-
-__all__ = [
-    "PipelineStage",
-    "_associate",
-    "_decode",
-    "_extract_keys",
-    "_info",
-    "_log_keys",
-    "_map",
-    "_map_dict",
-    "_map_tuple",
-    "_rename",
-    "_rename_keys",
-    "_to_tuple",
-    "associate",
-    "batched",
-    "decode",
-    "default_decoders",
-    "extract_keys",
-    "find_decoder",
-    "getfirst",
-    "identity",
-    "info",
-    "log_keys",
-    "map",
-    "map_dict",
-    "map_tuple",
-    "parse_field_spec",
-    "rename",
-    "rename_keys",
-    "reraise_exception",
-    "rsample",
-    "select",
-    "shuffle",
-    "slice",
-    "to_tuple",
-    "transform_with",
-    "unbatched",
-    "unlisted",
-    "xdecode",
-]
-__all__ += flow.__all__
-__all__ += stages.__all__
+from bushel.compat.webdataset.utils import PipelineStage as PipelineStage
+from bushel.compat.webdataset.utils import identity as identity
 
 Sample = dict[str, Any]
 Transform = Callable[[Any], Any]

@@ -21,24 +21,6 @@ from bushel.compat.webdataset.tariterators import removed_keys
 from bushel.compat.webdataset.utils import PipelineStage
 from bushel.loader import in_batches, shuffle_buffer
 
-__all__ = [
-    "Cached",
-    "LMDBCached",
-    "_batched",
-    "_rsample",
-    "_select",
-    "_shuffle",
-    "_slice",
-    "_unbatched",
-    "_unlisted",
-    "combine_values",
-    "default_collation_fn",
-    "detshuffle",
-    "dict2tuple",
-    "pick",
-    "tuple2dict",
-]
-
 Collate = Callable[[list[Any]], Any]
 
 

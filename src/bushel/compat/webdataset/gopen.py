@@ -19,8 +19,6 @@ from bushel.compat.webdataset.errors import MissingPackageError
 from bushel.compat.webdataset.permission import check_commands, refuse_if_secure
 from bushel.storage import end_process
 
-__all__ = ["Pipe", "gopen", "gopen_schemes", "reader", "rewrite_url"]
-
 _CURL = ("curl", "--connect-timeout", "30", "--retry", "30", "--retry-delay", "2", "-f", "-s", "-L")
 _BROKEN_PIPE = 141
 _SECRET = re.compile(
@@ -137,6 +135,7 @@ def _program(reading: Sequence[str], writing: Sequence[str] | None, ignored: int
     """Return an opener that runs a fixed program, which gets the URL as one argument."""
 
     def opener(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
+        """Read or write the URL through the program."""
         if mode == "rb":
             return Pipe([word if word != "URL" else url for word in reading], mode, (_BROKEN_PIPE, ignored))
         if writing is None:

@@ -7,15 +7,6 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
-__all__ = [
-    "Handler",
-    "ignore_and_continue",
-    "ignore_and_stop",
-    "reraise_exception",
-    "warn_and_continue",
-    "warn_and_stop",
-]
-
 Handler: TypeAlias = Callable[[Exception], bool]
 
 _PAUSE = 0.5

@@ -12,8 +12,6 @@ import numpy as np
 from bushel import jpeg
 from bushel.errors import CodecError
 
-__all__ = ["IMAGE_EXTENSIONS", "ImageHandler", "imagehandler", "imagespecs"]
-
 _NAMES = """
     blp bmp dib bufr cur pcx dcx dds ps eps fit fits fli flc ftc ftu gbr gif grib h5 hdf png apng jp2 j2k jpc jpf jpx
     j2c icns ico im iim tif tiff jfif jpe jpg jpeg mpg mpeg msp pcd pxr pbm pgm ppm pnm psd bw rgb rgba sgi ras tga

@@ -19,44 +19,19 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from bushel.codecs import get_codec
-from bushel.compat.webdataset.channel import Channel
+from bushel.compat.webdataset.channel import Channel as Channel
 from bushel.compat.webdataset.gopen import Pipe
-from bushel.compat.webdataset.jl_rules import Continue, Rename, Rule, Rules, map_by_rules
+from bushel.compat.webdataset.jl_rules import Continue as Continue
+from bushel.compat.webdataset.jl_rules import Rename as Rename
+from bushel.compat.webdataset.jl_rules import Rule as Rule
+from bushel.compat.webdataset.jl_rules import Rules as Rules
+from bushel.compat.webdataset.jl_rules import map_by_rules as map_by_rules
 from bushel.compat.webdataset.permission import check_commands
 from bushel.compat.webdataset.tariterators import member_contents
 from bushel.containers.tar import split_name
 from bushel.errors import FormatError, TooManyErrors
 from bushel.loader import in_batches, shuffle_buffer
 from bushel.storage import expand_braces
-
-__all__ = [
-    "Channel",
-    "Continue",
-    "DatasetDescriptor",
-    "Rename",
-    "Rule",
-    "Rules",
-    "allsplitext",
-    "braceexpand",
-    "clsdecode",
-    "dataloader",
-    "debugloader",
-    "default_decoders",
-    "generic_open",
-    "imdecode",
-    "jsondecode",
-    "last_exception",
-    "loadproc",
-    "map_by_rules",
-    "max_exceptions",
-    "num_exceptions",
-    "samplebatching",
-    "sampleiterator",
-    "sampleshuffle",
-    "sampletransforms",
-    "tariterator",
-    "transpose_batch",
-]
 
 Sample: TypeAlias = dict[str, Any]
 Source: TypeAlias = str | Sequence[str]

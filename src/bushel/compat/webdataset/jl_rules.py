@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Continue", "Rename", "Rule", "Rules", "map_by_rules"]
-
 Match: TypeAlias = str | re.Pattern[str] | type
 """The end of a field's name (`""` matches every field), a regular expression, or the type of a value."""
 

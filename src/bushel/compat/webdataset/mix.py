@@ -9,8 +9,6 @@ from typing import Any
 
 from bushel.compat.webdataset.pytorch import IterableDataset
 
-__all__ = ["RandomMix", "RoundRobin", "random_samples", "round_robin_longest", "round_robin_shortest"]
-
 
 def round_robin_shortest(*sources: Iterator[Any]) -> Iterator[Any]:
     """Yield one sample of each source in turns, until one source ends."""

@@ -7,8 +7,6 @@ import os
 from bushel.compat.webdataset import utils
 from bushel.errors import UnsupportedError
 
-__all__ = ["NotAllowedError", "check_commands", "check_pickle", "refuse_if_secure", "secure"]
-
 
 class NotAllowedError(UnsupportedError, ValueError):
     """Data contain a command or a pickle that is not allowed. The original raises a `ValueError` under `WDS_SECURE`."""

@@ -13,8 +13,6 @@ from typing import Any, Self, cast
 from bushel.compat.webdataset.pytorch import DataLoader, IterableDataset
 from bushel.compat.webdataset.utils import PipelineStage
 
-__all__ = ["DataPipeline"]
-
 
 class DataPipeline(IterableDataset, PipelineStage):
     """A source (a dataset, a list, or a function without arguments), then stages.

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["DataLoader", "IterableDataset", "is_tensor"]
-
 if TYPE_CHECKING:
 
     class IterableDataset:

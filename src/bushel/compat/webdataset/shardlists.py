@@ -23,24 +23,6 @@ from bushel.compat.webdataset.stages import pipelinefilter
 from bushel.compat.webdataset.utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
 from bushel.storage import expand_braces
 
-__all__ = [
-    "DirectoryShardList",
-    "MSSource",
-    "MultiShardSample",
-    "ResampledShardList",
-    "ResampledShards",
-    "SimpleShardList",
-    "envsubst",
-    "expand_source",
-    "expand_urls",
-    "non_empty",
-    "resampled",
-    "shardspec",
-    "single_node_only",
-    "split_by_node",
-    "split_by_worker",
-]
-
 Shard = dict[str, Any]
 
 

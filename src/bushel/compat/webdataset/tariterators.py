@@ -23,21 +23,6 @@ from bushel.containers.tar import Keep, is_meta, split_name
 
 _META = r"__[^/]*__($|/)"
 
-__all__ = [
-    "base_plus_ext",
-    "group_by_keys",
-    "local_path_of",
-    "member_contents",
-    "removed_keys",
-    "tar_file_expander",
-    "tar_file_iterator",
-    "tarfile_samples",
-    "tarfile_to_samples",
-    "url_opener",
-    "valid_sample",
-    "with_local_paths",
-]
-
 Sample: TypeAlias = dict[str, Any]
 Select: TypeAlias = Callable[[str], bool]
 Rename: TypeAlias = Callable[[str], str]

@@ -12,8 +12,6 @@ from bushel.codecs import get_codec
 from bushel.compat.webdataset.autodecode import ArrayDataError, decoders
 from bushel.errors import CodecError
 
-__all__ = ["decode_buffer", "encode_buffer", "load", "read", "save", "write"]
-
 _CHUNK = struct.Struct("<8sq")
 """The header of a chunk: `~TenBin~`, and its length without padding."""
 _ALIGNMENT = 64

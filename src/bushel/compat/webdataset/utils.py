@@ -7,17 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = [
-    "PipelineStage",
-    "guess_batchsize",
-    "identity",
-    "is_iterable",
-    "make_seed",
-    "pytorch_worker_info",
-    "pytorch_worker_seed",
-    "repeatedly",
-]
-
 T = TypeVar("T")
 
 enforce_security = os.environ.get("WDS_SECURE", "0") not in ("", "0")

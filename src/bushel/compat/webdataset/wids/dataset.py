@@ -27,8 +27,6 @@ from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.index import load, open_shard, resolve, urldir
 from bushel.storage import below
 
-__all__ = ["ShardListDataset", "default_decoder"]
-
 _MANY_SHARDS = 200
 _IMAGES = frozenset(("jpg", "png", "ppm", "pgm", "pbm", "pnm"))
 

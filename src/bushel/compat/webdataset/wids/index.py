@@ -15,8 +15,6 @@ from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.gopen import gopen
 from bushel.containers.tar import member_extensions
 
-__all__ = ["describe_shard", "index_of", "load", "open_shard", "resolve", "urldir", "urlmerge"]
-
 KIND = "wids-shard-index-v1"
 
 

@@ -11,8 +11,6 @@ from typing import Any, Protocol
 
 from bushel.compat.webdataset.utils import torch_ranks
 
-__all__ = ["ChunkedSampler", "DistributedChunkedSampler", "ShardListSampler", "ShardedSampler"]
-
 _EPOCH = 1289738273
 
 Range = tuple[int, int]
