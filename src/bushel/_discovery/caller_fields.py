@@ -28,16 +28,11 @@ POLICIES = get_args(IndexPolicy)
 
 
 class CallerFields(Struct, frozen=True):
-    """The types and names of fields that the caller of `bushel.open` gives.
+    """The types and names of fields that the caller of `bushel.open` gives."""
 
-    Attributes:
-        spec: The fields that the caller declares, whose codecs are used as they are.
-        pickle: Whether codecs that run code are used for the other fields, where files name them.
-        names: Names in the files to the names by which fields are read, where they differ.
-    """
-
-    spec: Spec = field(default_factory=dict)
-    pickle: bool = False
+    spec: Spec = field(default_factory=dict)  # the fields that the caller declares, whose codecs are used as they are
+    pickle: bool = False  # whether codecs that run code are used for the other fields, where files name them
+    # names in the files to the names by which fields are read, where they differ
     names: Mapping[str, str] = field(default_factory=dict)
 
     def field(self, known: Field) -> Field:
@@ -135,11 +130,7 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
 
 
 def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:
-    """Return the fields that a user declares.
-
-    Raises:
-        SpecError: A type is unknown.
-    """
+    """Return the fields that a user declares. Raise SpecError if a type is unknown."""
     if spec is None:
         return None
     fields = parse_spec(spec)

@@ -27,19 +27,12 @@ LoadManifest = Callable[[AnyPath], Manifest | None]
 
 
 class Incomplete(Struct, frozen=True):
-    """A dataset whose writer has not finished.
+    """A dataset whose writer has not finished."""
 
-    Attributes:
-        path: Path of the dataset, or of its part that is incomplete.
-        expected: Number of samples that it should have, if known.
-        missing_parts: Names of the parts that do not exist, if it was packed in parts.
-        advice: How to complete it.
-    """
-
-    path: str
-    expected: int | None = None
-    missing_parts: tuple[str, ...] = ()
-    advice: str = HOW_TO_COMPLETE
+    path: str  # path of the dataset, or of its part that is incomplete
+    expected: int | None = None  # number of samples that it should have, if known
+    missing_parts: tuple[str, ...] = ()  # names of the parts that do not exist, if it was packed in parts
+    advice: str = HOW_TO_COMPLETE  # how to complete it
 
     def describe(self, samples: int) -> str:
         """Return the state in words, such as `40 of 100 samples are there`."""

@@ -25,17 +25,12 @@ _REMOTE = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """The damage of a shard.
+    """The damage of a shard."""
 
-    Attributes:
-        error: The error at which indexing it ended.
-        whole: bool[samples], whether a sample can be read. The rows of the others have the extents of another sample.
-        lost: Number of samples that are known to have existed and have no row.
-    """
-
-    error: FormatError
+    error: FormatError  # the error at which indexing it ended
+    # bool[samples], whether a sample can be read; the rows of the others have the extents of another sample
     whole: npt.NDArray[np.bool_]
-    lost: int
+    lost: int  # number of samples that are known to have existed and have no row
 
     @property
     def unreadable(self) -> int:

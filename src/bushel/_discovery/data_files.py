@@ -27,19 +27,13 @@ _MAGIC = re.compile("[*?[]")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A configuration of a dataset.
-
-    Attributes:
-        name: Its name.
-        is_default: Whether it is the one that is used if none is named.
-        patterns: The patterns of the files of each split; None if the names of files imply them.
-        folder: The folder to look in, relative to the repository; empty for all of it.
-    """
+    """A configuration of a dataset."""
 
     name: str
-    is_default: bool = False
+    is_default: bool = False  # whether it is the one that is used if none is named
+    # the patterns of the files of each split; None if the names of files imply them
     patterns: Mapping[str, tuple[str, ...]] | None = None
-    folder: str = ""
+    folder: str = ""  # the folder to look in, relative to the repository; empty for all of it
 
 
 def front_matter(readme: str) -> str | None:

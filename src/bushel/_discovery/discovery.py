@@ -56,23 +56,15 @@ _LARGE_MANIFEST = 64 << 10
 
 
 class Found(Struct, frozen=True):
-    """The files of a dataset, before any of them is read.
+    """The files of a dataset, before any of them is read."""
 
-    Attributes:
-        container: Name of the container.
-        shards: The shards in order.
-        incomplete: The missing part of the dataset, as far as that was looked for.
-        unlisted: Names of files that are there and not in `shards`, since the manifest does not list them.
-        manifest: The manifest that lists all of `shards`, if there is one and it was looked for.
-        listed: Their files as a store has listed them.
-    """
-
-    container: str
-    shards: list[Shard]
-    incomplete: Incomplete | None = None
+    container: str  # name of the container
+    shards: list[Shard]  # the shards in order
+    incomplete: Incomplete | None = None  # the missing part of the dataset, as far as that was looked for
+    # names of files that are there and not in `shards`, since the manifest does not list them
     unlisted: tuple[str, ...] = ()
-    manifest: Manifest | None = None
-    listed: ListedFiles | None = None
+    manifest: Manifest | None = None  # the manifest that lists all of `shards`, if there is one and it was looked for
+    listed: ListedFiles | None = None  # their files as a store has listed them
 
 
 def is_stream(source: object) -> bool:

@@ -113,12 +113,9 @@ class ListedFiles(Struct, frozen=True):
     """Files as a store has listed them, which saves a request for each.
 
     Only ETags that are also in a table are used. Anything else is asked of the store, file by file.
-
-    Attributes:
-        known: Size and stamp of each file, by its name relative to the root of its shard.
     """
 
-    known: Mapping[str, tuple[int, int]]
+    known: Mapping[str, tuple[int, int]]  # size and stamp of each file, by its name relative to the root of its shard
 
     def have(self, names: Sequence[str], files: Sequence[FileStamp]) -> bool:
         """Return whether files with the sizes and ETags that a table has on record were listed.

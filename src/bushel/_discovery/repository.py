@@ -29,15 +29,10 @@ _METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The files to open.
+    """The files to open."""
 
-    Attributes:
-        source: The files of a split, or the folder that has only these; or the source, if it is not a repository.
-        features: The features of fields in the repository's card.
-    """
-
-    source: Any
-    features: Mapping[str, Feature] = field(default_factory=dict)
+    source: Any  # the files of a split, or the folder that has only these; or the source, if it is not a repository
+    features: Mapping[str, Feature] = field(default_factory=dict)  # the features of fields in the repository's card
 
 
 def split_of(source: object, config: str | None, split: str | None) -> Split:
@@ -85,11 +80,7 @@ def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
 
 
 def _card(root: AnyPath, names: Sequence[str]) -> Any:
-    """Return the parsed front matter of README.md; None without it.
-
-    Raises:
-        ValueError: It is not YAML.
-    """
+    """Return the parsed front matter of README.md; None without it. Raise ValueError if it is not YAML."""
     if "README.md" not in names:
         return None
     text = front_matter(bytes(read_whole(root / "README.md")).decode("utf-8", "replace"))

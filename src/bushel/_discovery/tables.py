@@ -45,17 +45,11 @@ _NAMED = 3
 
 
 class StoredTable(Struct, frozen=True):
-    """The table in a sidecar.
+    """The table in a sidecar."""
 
-    Attributes:
-        index: The table. Its files have the times of now if it fits.
-        fits: Whether it describes the files as they are now.
-        recorded: Its files as the sidecar has them.
-    """
-
-    index: ShardIndex
-    fits: bool
-    recorded: Sequence[FileStamp]
+    index: ShardIndex  # the table; its files have the times of now if it fits
+    fits: bool  # whether it describes the files as they are now
+    recorded: Sequence[FileStamp]  # its files as the sidecar has them
 
 
 def stored_table(
@@ -109,17 +103,11 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool, check: bool, listed: Li
 
 
 class TableToRead(Struct, frozen=True):
-    """A table to read a shard with.
+    """A table to read a shard with."""
 
-    Attributes:
-        index: The table.
-        stored: Whether it is the one in the sidecar.
-        damage: The damage of the shard, if its structure is damaged.
-    """
-
-    index: ShardIndex
-    stored: bool = False
-    damage: Damage | None = None
+    index: ShardIndex  # the table
+    stored: bool = False  # whether it is the one in the sidecar
+    damage: Damage | None = None  # the damage of the shard, if its structure is damaged
 
 
 def table_to_read(

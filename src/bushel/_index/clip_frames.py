@@ -20,27 +20,16 @@ if TYPE_CHECKING:
 
 
 class ClipFrames(Struct, frozen=True):
-    """The video packets of the clips of one field, in decoding order.
+    """The video packets of the clips of one field, in decoding order."""
 
-    Attributes:
-        starts: int64[rows + 1]; clip `i` has the packets `starts[i]` to `starts[i + 1]`, none if it is read whole.
-        offsets: uint32[packets], bytes from the start of the clip.
-        lengths: uint32[packets], bytes.
-        times: int64[packets], display times in the clip's own unit.
-        flags: uint8[packets]: 1 for a keyframe, 2 for a packet whose frame is displayed, or their sum.
-        config: uint32[rows], number of the clip's configuration; 0 for a clip that is read whole.
-        config_text: uint8[bytes], the configurations (JSON), one after another, each once.
-        config_offsets: int64[configurations + 1] into `config_text`.
-    """
-
-    starts: I64
-    offsets: U32
-    lengths: U32
-    times: I64
-    flags: U8
-    config: U32
-    config_text: U8
-    config_offsets: I64
+    starts: I64  # int64[rows + 1]; clip `i` has the packets `starts[i]` to `starts[i + 1]`, none if it is read whole
+    offsets: U32  # uint32[packets], bytes from the start of the clip
+    lengths: U32  # uint32[packets], bytes
+    times: I64  # int64[packets], display times in the clip's own unit
+    flags: U8  # uint8[packets]: 1 for a keyframe, 2 for a packet whose frame is displayed, or their sum
+    config: U32  # uint32[rows], number of the clip's configuration; 0 for a clip that is read whole
+    config_text: U8  # uint8[bytes], the configurations (JSON), one after another, each once
+    config_offsets: I64  # int64[configurations + 1] into `config_text`
 
     @property
     def rows(self) -> int:

@@ -48,19 +48,12 @@ _PARTS: Mapping[Reading | _Kind, tuple[str, ...]] = {
 
 
 class ColumnOf(Struct, frozen=True):
-    """The meaning of the name of a column.
+    """The meaning of the name of a column."""
 
-    Attributes:
-        name: Name of the column.
-        field: The field.
-        part: The text after the field's name and a dot; empty for the value itself.
-        reading: The part of a value that has to be read for it.
-    """
-
-    name: str
+    name: str  # name of the column
     field: Field
-    part: str
-    reading: Reading
+    part: str  # the text after the field's name and a dot; empty for the value itself
+    reading: Reading  # the part of a value that has to be read for it
 
 
 def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:

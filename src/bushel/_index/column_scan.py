@@ -55,15 +55,11 @@ _USUAL_TEXT = 32
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
-    """The columns that an index should have.
+    """The columns that an index should have."""
 
-    Attributes:
-        names: Names of columns, and such as `*.width`. Those that the fields cannot have are left out.
-        usual: Whether to add the columns that writers record.
-    """
-
+    # names of columns, and such as `*.width`; those that the fields cannot have are left out
     names: tuple[str, ...] = ()
-    usual: bool = False
+    usual: bool = False  # whether to add the columns that writers record
 
     @classmethod
     def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
@@ -95,31 +91,21 @@ class ColumnRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecordedValues:
-    """The values of one field that a writer recorded while it wrote a shard.
+    """The values of one field that a writer recorded while it wrote a shard."""
 
-    Attributes:
-        length: int64[samples], bytes of each value; `MISSING` for a missing value.
-        data: uint8[bytes], the stored values, one after another; None if they were not recorded.
-        characters: int64[samples], the characters of each text, negative for one that is missing or damaged; or None.
-        headers: int32[samples, 5], as `kernels.image_headers` returns them, or None.
-    """
-
-    length: I64
-    data: U8 | None = None
-    headers: I32 | None = None
+    length: I64  # int64[samples], bytes of each value; `MISSING` for a missing value
+    data: U8 | None = None  # uint8[bytes], the stored values, one after another; None if they were not recorded
+    headers: I32 | None = None  # int32[samples, 5], as `kernels.image_headers` returns them, or None
+    # int64[samples], the characters of each text, negative for one that is missing or damaged; or None
     characters: I64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ValueFiles:
-    """The files of a shard from which values are read.
+    """The files of a shard from which values are read."""
 
-    Attributes:
-        file_of: Opens a file or block file of the shard, given its number.
-        recorded: The values of fields that need not be read, because the writer has recorded them.
-    """
-
-    file_of: Callable[[int], File]
+    file_of: Callable[[int], File]  # opens a file or block file of the shard, given its number
+    # the values of fields that need not be read, because the writer has recorded them
     recorded: Mapping[str, RecordedValues] = field(default_factory=dict)
 
 

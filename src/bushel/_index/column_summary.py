@@ -20,30 +20,19 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """The summary of a column.
+    """The summary of a column."""
 
-    Attributes:
-        name: Name of the column.
-        kind: `int`, `float`, `bool` or `text`.
-        values: Number of samples with a value.
-        missing: Number of samples without one.
-        distinct: Number of different values.
-        min: The smallest number; None for texts and without finite values.
-        max: The largest number.
-        mean: The mean of the numbers.
-        top: The most frequent values with their counts, of texts, truth values and integers of few values.
-        histogram: Counts of numbers in bins of equal width from `min` to `max`; empty if `top` has all values.
-    """
-
-    name: str
-    kind: str
-    values: int
-    missing: int
-    distinct: int
-    min: float | None
-    max: float | None
-    mean: float | None
+    name: str  # name of the column
+    kind: str  # `int`, `float`, `bool` or `text`
+    values: int  # number of samples with a value
+    missing: int  # number of samples without one
+    distinct: int  # number of different values
+    min: float | None  # the smallest number; None for texts and without finite values
+    max: float | None  # the largest number
+    mean: float | None  # the mean of the numbers
+    # the most frequent values with their counts, of texts, truth values and integers of few values
     top: tuple[tuple[Any, int], ...]
+    # counts of numbers in bins of equal width from `min` to `max`; empty if `top` has all values
     histogram: tuple[int, ...]
 
 

@@ -39,16 +39,11 @@ Part = tuple[Array, npt.NDArray[np.bool_] | None]
 
 
 class Piece(Struct, frozen=True):
-    """The values of some samples of one shard, as the index keeps them.
+    """The values of some samples of one shard, as the index keeps them."""
 
-    Attributes:
-        values: [n], numbers, truth values or texts.
-        missing: bool[n], or None if every sample has a value.
-        types: uint8[n], the type of each value; None if all are of the type of `values`.
-    """
-
-    values: Array
-    missing: npt.NDArray[np.bool_] | None = None
+    values: Array  # [n], numbers, truth values or texts
+    missing: npt.NDArray[np.bool_] | None = None  # bool[n], or None if every sample has a value
+    # uint8[n], the type of each value; None if all are of the type of `values`
     types: npt.NDArray[np.uint8] | None = None
 
     def plain(self) -> list[Any]:
@@ -66,24 +61,16 @@ class Piece(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """The values of one column in one shard.
+    """The values of one column in one shard."""
 
-    Attributes:
-        kind: The kind of the values.
-        values: The numbers or truth values, of the dtype in `NUMBERS`; None for texts.
-        missing: bool[samples], or None if every sample has a value.
-        codes: uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample.
-        text: uint8[bytes], the texts in UTF-8, one after another; None for numbers.
-        offsets: int64[texts + 1], where each of them begins; None for numbers.
-        types: uint8[samples], the type of each value, if they are not all of the type in `kind`; else None.
-    """
-
-    kind: Kind
-    values: Array | None = None
-    missing: npt.NDArray[np.bool_] | None = None
+    kind: Kind  # the kind of the values
+    values: Array | None = None  # the numbers or truth values, of the dtype in `NUMBERS`; None for texts
+    missing: npt.NDArray[np.bool_] | None = None  # bool[samples], or None if every sample has a value
+    # uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample
     codes: npt.NDArray[np.uint32] | None = None
-    text: npt.NDArray[np.uint8] | None = None
-    offsets: npt.NDArray[np.int64] | None = None
+    text: npt.NDArray[np.uint8] | None = None  # uint8[bytes], the texts in UTF-8, one after another; None for numbers
+    offsets: npt.NDArray[np.int64] | None = None  # int64[texts + 1], where each of them begins; None for numbers
+    # uint8[samples], the type of each value, if they are not all of the type in `kind`; else None
     types: npt.NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:

@@ -15,15 +15,10 @@ from bushel._index.value_scan import Scanned, scanned_in
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The wanted contents of an index besides extents.
+    """The wanted contents of an index besides extents."""
 
-    Attributes:
-        scans: Segments and seek tables of JPEGs, and packets of clips.
-        columns: Values of samples.
-    """
-
-    scans: frozenset[Scanned] = frozenset()
-    columns: ColumnRequest = field(default_factory=ColumnRequest)
+    scans: frozenset[Scanned] = frozenset()  # segments and seek tables of JPEGs, and packets of clips
+    columns: ColumnRequest = field(default_factory=ColumnRequest)  # values of samples
 
     @classmethod
     def of(cls, index: ShardIndex) -> Contents:

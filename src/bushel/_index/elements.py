@@ -32,17 +32,12 @@ def neighbours(at: I64, offsets: I64, last: I64) -> tuple[I64, Bools]:
 
 
 class Ranges(Struct, frozen=True, eq=False):
-    """Elements that start at a different place in every sample of a batch, such as the elements of windows.
+    """Elements that start at a different place in every sample of a batch, such as the elements of windows."""
 
-    Attributes:
-        start: int64[n], the element of each sample that offsets are counted from.
-        offsets: int64[k], the elements that are wanted, counted from there.
-        counts: int64[n], the number of elements that each sample has, at least 1. Its first or last one takes the place
-            of elements outside.
-    """
-
-    start: I64
-    offsets: I64
+    start: I64  # int64[n], the element of each sample that offsets are counted from
+    offsets: I64  # int64[k], the elements that are wanted, counted from there
+    # int64[n], the number of elements that each sample has, at least 1; its first or last one takes the place of
+    # elements outside
     counts: I64
 
     def of(self, place: int) -> I64:

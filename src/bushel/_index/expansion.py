@@ -64,41 +64,26 @@ def _expanded(distinct: float, touched: float) -> float:
 
 
 class Part(Struct, frozen=True):
-    """Some samples of a view that lie in one shard.
-
-    Attributes:
-        table: The table of the shard.
-        rows: int64[n], their numbers in the shard.
-        places: int64[n], their positions in the view, ascending.
-    """
+    """Some samples of a view that lie in one shard."""
 
     table: ShardIndex
-    rows: I64
-    places: I64
+    rows: I64  # int64[n], their numbers in the shard
+    places: I64  # int64[n], their positions in the view, ascending
 
 
 class Expansion(Struct, frozen=True):
     """The blocks that samples of a view need, from which the costs of orders follow.
 
     A row is a sample with a block that has to be expanded for it. The samples stand for all samples of the view.
-
-    Attributes:
-        samples: Number of samples of the view.
-        known: Number of samples that were looked at.
-        returned: Stored bytes of their values.
-        place: int64[rows], position of the sample in the view.
-        block: int64[rows], number of the block.
-        size: int64[rows], bytes that it expands to.
-        run: Number of neighbouring samples that share a block of the field whose blocks expand to the most bytes.
     """
 
-    samples: int
-    known: int
-    returned: int
-    place: I64
-    block: I64
-    size: I64
-    run: int
+    samples: int  # number of samples of the view
+    known: int  # number of samples that were looked at
+    returned: int  # stored bytes of their values
+    place: I64  # int64[rows], position of the sample in the view
+    block: I64  # int64[rows], number of the block
+    size: I64  # int64[rows], bytes that it expands to
+    run: int  # number of neighbouring samples that share a block of the field whose blocks expand to the most bytes
 
     @classmethod
     def of(cls, parts: Sequence[Part], samples: int, fields: Collection[str]) -> Expansion | None:

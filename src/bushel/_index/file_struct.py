@@ -140,25 +140,15 @@ def _checksums(pa: Any, crc32: U32 | None, rows: int, missing: Bools) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StructRows:
-    """The extents of a field that structs name.
+    """The extents of a field that structs name."""
 
-    Attributes:
-        file: Number of the file, or of the block file; -1 for a new block file, which is `blocks`.
-        offset: int64[rows].
-        length: int64[rows].
-        crc32: uint32[rows]; None if a checksum is missing or of another kind.
-        starts: int64[samples + 1] for a sequence field, else None.
-        absent: bool[samples] for a sequence field, else None.
-        blocks: The block file of values that lie in several files, or in the table.
-    """
-
-    file: int
-    offset: I64
-    length: I64
-    crc32: U32 | None
-    starts: I64 | None
-    absent: Bools | None
-    blocks: Blocks | None
+    file: int  # number of the file, or of the block file; -1 for a new block file, which is `blocks`
+    offset: I64  # int64[rows]
+    length: I64  # int64[rows]
+    crc32: U32 | None  # uint32[rows]; None if a checksum is missing or of another kind
+    starts: I64 | None  # int64[samples + 1] for a sequence field, else None
+    absent: Bools | None  # bool[samples] for a sequence field, else None
+    blocks: Blocks | None  # the block file of values that lie in several files, or in the table
 
 
 def rows_of_structs(pa: Any, structs: Any, numbers: Mapping[str, int], sizes: Sequence[int]) -> StructRows:

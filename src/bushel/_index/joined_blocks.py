@@ -15,21 +15,13 @@ from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
 
 @dataclass(slots=True)
 class JoinedBlocks:
-    """The block file that is being made.
+    """The block file that is being made."""
 
-    Attributes:
-        files: The files of all shards.
-        size: Bytes of the block file so far.
-        held: Bytes so far that the tables of the shards hold.
-        filters: Names of the filters, with their numbers.
-        parts: The added blocks, as block files that follow one another.
-    """
-
-    files: list[FileStamp] = field(default_factory=list)
-    size: int = 0
-    held: int = 0
-    filters: dict[str, int] = field(default_factory=lambda: {STORED: 0})
-    parts: list[Blocks] = field(default_factory=list)
+    files: list[FileStamp] = field(default_factory=list)  # the files of all shards
+    size: int = 0  # bytes of the block file so far
+    held: int = 0  # bytes so far that the tables of the shards hold
+    filters: dict[str, int] = field(default_factory=lambda: {STORED: 0})  # names of the filters, with their numbers
+    parts: list[Blocks] = field(default_factory=list)  # the added blocks, as block files that follow one another
 
     def add(self, index: ShardIndex) -> dict[str, int]:
         """Add the files that hold the values of the fields of a shard.

@@ -11,15 +11,10 @@ from bushel._runtime.arrays import I64, U32, U64
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part.
+    """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part."""
 
-    Attributes:
-        starts: int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not tiled.
-        lengths: uint32[total], bytes of the header before the first segment, then of each segment with its marker.
-    """
-
-    starts: I64
-    lengths: U32
+    starts: I64  # int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not tiled
+    lengths: U32  # uint32[total], bytes of the header before the first segment, then of each segment with its marker
 
     def of(self, row: int) -> I64:
         """Return the offsets of a row's segments in the JPEG, followed by the end of the last; empty if not tiled."""
@@ -31,14 +26,10 @@ class SeekTables:
     """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
 
     The kernel checks each table when it uses it.
-
-    Attributes:
-        starts: int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table.
-        words: uint64[total].
     """
 
-    starts: I64
-    words: U64
+    starts: I64  # int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table
+    words: U64  # uint64[total]
 
     def of(self, rows: I64) -> list[U64]:
         """Return the tables of some rows. An empty one stands for none."""

@@ -56,16 +56,11 @@ class KeyLookup(Struct, frozen=True):
     """Finds the positions of keys by their hashes. A subclass finds the samples that may have a hash.
 
     Samples without keys of their own have no hash; their key is their position.
-
-    Attributes:
-        shards: The dataset's shards.
-        starts: int64[shards + 1], position of each shard's first sample.
-        hashes: uint64[keyed samples], ascending.
     """
 
-    shards: Sequence[IndexedShard]
-    starts: npt.NDArray[np.int64]
-    hashes: npt.NDArray[np.uint64]
+    shards: Sequence[IndexedShard]  # the dataset's shards
+    starts: npt.NDArray[np.int64]  # int64[shards + 1], position of each shard's first sample
+    hashes: npt.NDArray[np.uint64]  # uint64[keyed samples], ascending
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples with this key, in ascending order."""
@@ -106,12 +101,9 @@ class KeyLookup(Struct, frozen=True):
 
 
 class KeyTable(KeyLookup, frozen=True):
-    """A lookup with the position of every hash's sample: 16 bytes per sample.
+    """A lookup with the position of every hash's sample: 16 bytes per sample."""
 
-    Attributes:
-        positions: int64[keyed samples], the position of each hash's sample; ascending where hashes are equal.
-    """
-
+    # int64[keyed samples], the position of each hash's sample; ascending where hashes are equal
     positions: npt.NDArray[np.int64]
 
     @classmethod
@@ -146,13 +138,9 @@ class KeyTable(KeyLookup, frozen=True):
 
 
 class StoredKeyTable(KeyLookup, frozen=True):
-    """A lookup by the key file, which has the shard of each hash. The keys of that shard give the sample.
+    """A lookup by the key file, which has the shard of each hash. The keys of that shard give the sample."""
 
-    Attributes:
-        shard_numbers: uint32[keyed samples], the place in `shards` of each hash's shard.
-    """
-
-    shard_numbers: npt.NDArray[np.uint32]
+    shard_numbers: npt.NDArray[np.uint32]  # uint32[keyed samples], the place in `shards` of each hash's shard
 
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         places = _places(self.hashes, wanted)

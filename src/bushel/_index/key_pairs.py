@@ -34,15 +34,10 @@ def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """Sorted hashes in which other hashes are looked up.
+    """Sorted hashes in which other hashes are looked up."""
 
-    Attributes:
-        hashes: uint64[n], ascending.
-        order: int64[n], the place of each hash; ascending where hashes are equal.
-    """
-
-    hashes: U64
-    order: I64
+    hashes: U64  # uint64[n], ascending
+    order: I64  # int64[n], the place of each hash; ascending where hashes are equal
 
     @classmethod
     def of(cls, hashes: U64) -> LookedUp:

@@ -18,53 +18,33 @@ from bushel.errors import FormatError
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value whose bytes differ from those on record in a table.
+    """A value whose bytes differ from those on record in a table."""
 
-    Attributes:
-        key: Key of its sample, or None if samples have no keys.
-        sample: Number of its sample in the shard now.
-        field: Name of the field.
-        element: Number of the element in a sequence, or None.
-        file: Number of its file now.
-        offset: Offset of its bytes now.
-        expected: The recorded CRC-32.
-        found: The CRC-32 of the bytes now.
-    """
-
-    key: str | None
-    sample: int
-    field: str
-    element: int | None
-    file: int
-    offset: int
-    expected: int
-    found: int
+    key: str | None  # key of its sample, or None if samples have no keys
+    sample: int  # number of its sample in the shard now
+    field: str  # name of the field
+    element: int | None  # number of the element in a sequence, or None
+    file: int  # number of its file now
+    offset: int  # offset of its bytes now
+    expected: int  # the recorded CRC-32
+    found: int  # the CRC-32 of the bytes now
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The values of a table, compared with the current values of the shard.
+    """The values of a table, compared with the current values of the shard."""
 
-    Attributes:
-        now: The table of the shard now.
-        equal: Number of values that have the checksum on record.
-        pairs: For each column of `now`, the rows that differ, and the checksums on record of these rows.
-        missing: Number of values on record that the shard no longer has.
-        empties: Number of samples that have an empty sequence on record and no such field now, or the other way round.
-            The shard has no bytes to compare.
-        gone: Number of samples on record that the shard no longer has.
-        added: Number of samples that the shard did not have.
-        compared: For each column of `now`, bool[rows]: whether the row has a checksum on record.
-    """
-
-    now: ShardIndex
-    equal: int
+    now: ShardIndex  # the table of the shard now
+    equal: int  # number of values that have the checksum on record
+    # for each column of `now`, the rows that differ, and the checksums on record of these rows
     pairs: dict[str, tuple[I64, U32]]
-    missing: int
+    missing: int  # number of values on record that the shard no longer has
+    # number of samples that have an empty sequence on record and no such field now, or the other way round; the shard
+    # has no bytes to compare
     empties: int
-    gone: int
-    added: int
-    compared: dict[str, Bools]
+    gone: int  # number of samples on record that the shard no longer has
+    added: int  # number of samples that the shard did not have
+    compared: dict[str, Bools]  # for each column of `now`, bool[rows]: whether the row has a checksum on record
 
     @property
     def differing(self) -> int:

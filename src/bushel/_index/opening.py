@@ -33,11 +33,7 @@ class ClosedFiles:
         self._shard, self._stamps, self._file_of = shard, stamps, file_of
 
     def files(self, numbers: Sequence[int]) -> Sequence[File]:
-        """Return the files of these numbers.
-
-        Raises:
-            OSError: One cannot be opened.
-        """
+        """Return the files of these numbers. Raise OSError if one cannot be opened."""
         from bushel.storage.small_file import SmallFile
 
         sizes, times = (facts.tolist() for facts in self._facts(np.array(numbers, np.int64)))

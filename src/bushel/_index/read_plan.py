@@ -30,19 +30,12 @@ __all__ = [
 
 
 class Group(Struct, frozen=True):
-    """The samples of a batch that are in one shard.
+    """The samples of a batch that are in one shard."""
 
-    Attributes:
-        number: Number of the shard.
-        index: Its table.
-        rows: int64[k], numbers of the samples within the shard.
-        places: int64[k], their places in the batch, or None if they are the whole batch.
-    """
-
-    number: int
-    index: ShardIndex
-    rows: I64
-    places: I64 | None
+    number: int  # number of the shard
+    index: ShardIndex  # its table
+    rows: I64  # int64[k], numbers of the samples within the shard
+    places: I64 | None  # int64[k], their places in the batch, or None if they are the whole batch
 
     def places_in(self, total: int) -> I64:
         """Return the places of the samples in the batch, which has `total` samples."""
@@ -50,16 +43,11 @@ class Group(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Extents of a plan that are read with one call.
+    """Extents of a plan that are read with one call."""
 
-    Attributes:
-        files: (shard number, file number) of the files to which the extents refer.
-        extents: The extents. All of them have a checksum to compare with, or none has.
-        rows: int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order.
-    """
-
-    files: Sequence[tuple[int, int]]
-    extents: Extents
+    files: Sequence[tuple[int, int]]  # (shard number, file number) of the files to which the extents refer
+    extents: Extents  # the extents; all of them have a checksum to compare with, or none has
+    # int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order
     rows: I64 | None = None
 
     def row(self, number: int) -> int:
@@ -160,22 +148,16 @@ def _joined_extents(
 
 
 class FieldPlan(Struct, frozen=True):
-    """The values of one field among the extents that are read.
+    """The values of one field among the extents that are read."""
 
-    Attributes:
-        name: The field.
-        first: Number of its first extent. The extents of a field are adjacent.
-        codecs: The codec of each sample's stored bytes, or one for all.
-        counts: Number of elements of each sample, -1 if the sample lacks the field; None for a plain field.
-        elements: The elements to decode of each value of a plain field, such as frames of clips; None for all.
-        parts: The part to read of each value, None for one that is read whole; None if all are.
-    """
-
-    name: str
-    first: int
-    codecs: str | list[str]
+    name: str  # the field
+    first: int  # number of its first extent; the extents of a field are adjacent
+    codecs: str | list[str]  # the codec of each sample's stored bytes, or one for all
+    # number of elements of each sample, -1 if the sample lacks the field; None for a plain field
     counts: list[int] | None
+    # the elements to decode of each value of a plain field, such as frames of clips; None for all
     elements: Elements = None
+    # the part to read of each value, None for one that is read whole; None if all are
     parts: list[Part | None] | None = None
 
     def sizes(self) -> I64 | None:
@@ -186,17 +168,11 @@ class FieldPlan(Struct, frozen=True):
 
 
 class ReadPlan(Struct, frozen=True):
-    """The extents to read for a batch of samples.
+    """The extents to read for a batch of samples."""
 
-    Attributes:
-        size: Number of extents, ordered by field, then by sample.
-        batches: The extents: in one batch, or in two if only some have a checksum to compare with.
-        fields: The values of each field.
-    """
-
-    size: int
-    batches: list[Batch]
-    fields: list[FieldPlan]
+    size: int  # number of extents, ordered by field, then by sample
+    batches: list[Batch]  # the extents: in one batch, or in two if only some have a checksum to compare with
+    fields: list[FieldPlan]  # the values of each field
 
     def owner(self, row: int) -> tuple[str, int]:
         """Return the field of an extent, and the place of its sample in the batch."""
@@ -393,15 +369,10 @@ class _Builder:
 
 
 class _Planned(Struct, frozen=True):
-    """The extents of one field.
-
-    Attributes:
-        extents: The extents.
-        unchecked: bool[n], which of them have no checksum to compare with; None if that is all, or none, as
-            `extents.crc32` says.
-    """
+    """The extents of one field."""
 
     extents: Extents
+    # bool[n], which of them have no checksum to compare with; None if that is all, or none, as `extents.crc32` says
     unchecked: Bools | None = None
 
     @classmethod

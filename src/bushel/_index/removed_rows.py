@@ -40,28 +40,18 @@ _ARRAYS = {
 
 
 class RemovedRows(Struct, frozen=True):
-    """Removed samples of the shards of a folder.
+    """Removed samples of the shards of a folder."""
 
-    Attributes:
-        shards: Names of the shards that have some.
-        samples: int64[shards], the number of samples of each of these shards, the removed ones included.
-        starts: int64[shards + 1]; shard `i` has the entries `starts[i]` to `starts[i + 1]`.
-        rows: uint32[entries], the numbers of the samples in their shards, ascending in each.
-        calls: uint32[entries], the number of the call that removed each.
-        erased: uint8[entries]: `ERASED` where the bytes are overwritten, `BEGUN` where that has begun,
-            `PARTLY` where some values could not be.
-        reasons: Why each call removed samples.
-        times: int64[calls], when it did, in nanoseconds since 1970.
-    """
-
-    shards: tuple[str, ...]
-    samples: I64
-    starts: I64
-    rows: U32
-    calls: U32
+    shards: tuple[str, ...]  # names of the shards that have some
+    samples: I64  # int64[shards], the number of samples of each of these shards, the removed ones included
+    starts: I64  # int64[shards + 1]; shard `i` has the entries `starts[i]` to `starts[i + 1]`
+    rows: U32  # uint32[entries], the numbers of the samples in their shards, ascending in each
+    calls: U32  # uint32[entries], the number of the call that removed each
+    # uint8[entries]: `ERASED` where the bytes are overwritten, `BEGUN` where that has begun, `PARTLY` where some values
+    # could not be
     erased: U8
-    reasons: tuple[str, ...]
-    times: I64
+    reasons: tuple[str, ...]  # why each call removed samples
+    times: I64  # int64[calls], when it did, in nanoseconds since 1970
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -157,11 +147,7 @@ def load_removed(path: AnyPath) -> RemovedRows | None:
 
 
 def save_removed(path: AnyPath, removed: RemovedRows) -> None:
-    """Write a list, or remove the file if no call is left in it.
-
-    Raises:
-        OSError: The folder is not writable.
-    """
+    """Write a list, or remove the file if no call is left in it. Raise OSError if the folder is not writable."""
     if not removed.reasons:
         remove(path)
         return

@@ -57,15 +57,10 @@ class FolderState(Struct, frozen=True):
 
 
 class Strings(Struct, frozen=True):
-    """Many strings in one array.
+    """Many strings in one array."""
 
-    Attributes:
-        text: uint8[bytes], UTF-8.
-        offsets: int64[n + 1]; string `i` is `text[offsets[i]:offsets[i + 1]]`.
-    """
-
-    text: U8
-    offsets: I64
+    text: U8  # uint8[bytes], UTF-8
+    offsets: I64  # int64[n + 1]; string `i` is `text[offsets[i]:offsets[i + 1]]`
 
     @classmethod
     def of(cls, strings: Sequence[str]) -> Strings:
@@ -95,35 +90,20 @@ class Strings(Struct, frozen=True):
 
 
 class ShardList(Struct, frozen=True):
-    """The shards of one folder.
+    """The shards of one folder."""
 
-    Attributes:
-        container: Name of the container.
-        spec: The fields.
-        labels: Field to the names of its classes.
-        sidecars: The folder of the sidecar files, relative to the dataset's.
-        names: Names of the shards, in order.
-        samples: int64[shards], numbers of samples.
-        flags: uint8[shards], `KEYED` and `SUMMED`.
-        starts: int64[shards + 1]; shard `i` has the files `starts[i]` to `starts[i + 1]`.
-        files: Paths of the files, relative to the dataset's folder.
-        sizes: int64[files], in bytes.
-        times: int64[files], times of modification in nanoseconds.
-        crc32: int64[files], stamps of the files (`FileStamp.crc32`); -1 if unknown.
-    """
-
-    container: str
-    spec: Spec
-    labels: Labels
-    sidecars: str
-    names: Strings
-    samples: I64
-    flags: U8
-    starts: I64
-    files: Strings
-    sizes: I64
-    times: I64
-    crc32: I64
+    container: str  # name of the container
+    spec: Spec  # the fields
+    labels: Labels  # field to the names of its classes
+    sidecars: str  # the folder of the sidecar files, relative to the dataset's
+    names: Strings  # names of the shards, in order
+    samples: I64  # int64[shards], numbers of samples
+    flags: U8  # uint8[shards], `KEYED` and `SUMMED`
+    starts: I64  # int64[shards + 1]; shard `i` has the files `starts[i]` to `starts[i + 1]`
+    files: Strings  # paths of the files, relative to the dataset's folder
+    sizes: I64  # int64[files], in bytes
+    times: I64  # int64[files], times of modification in nanoseconds
+    crc32: I64  # int64[files], stamps of the files (`FileStamp.crc32`); -1 if unknown
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -183,11 +163,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 
 def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
-    """Write a table atomically.
-
-    Raises:
-        OSError: The folder is not writable.
-    """
+    """Write a table atomically. Raise OSError if the folder is not writable."""
     from safetensors.numpy import save
 
     arrays = _arrays(table)

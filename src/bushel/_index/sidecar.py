@@ -125,23 +125,14 @@ class Header(msgspec.Struct):
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
-    """The entry of one shard in a manifest.
+    """The entry of one shard in a manifest."""
 
-    Attributes:
-        name: The shard's name.
-        samples: Number of samples.
-        files: (name, size, mtime_ns) of its files.
-        checksums: Whether its index has the CRC-32 of every field.
-        keyed: Whether its samples have keys of their own.
-        stamps: The stamp of each file (`FileStamp.crc32`). Manifests of older versions have none.
-    """
-
-    name: str
-    samples: _Count
-    files: list[tuple[str, int, int]]
-    checksums: bool
-    keyed: bool
-    stamps: list[int | None] = []
+    name: str  # the shard's name
+    samples: _Count  # number of samples
+    files: list[tuple[str, int, int]]  # (name, size, mtime_ns) of its files
+    checksums: bool  # whether its index has the CRC-32 of every field
+    keyed: bool  # whether its samples have keys of their own
+    stamps: list[int | None] = []  # the stamp of each file (`FileStamp.crc32`); manifests of older versions have none
 
     @classmethod
     def of(cls, name: str, index: ShardIndex) -> ManifestShard:
@@ -159,28 +150,18 @@ class ManifestShard(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The shards of one dataset.
+    """The shards of one dataset."""
 
-    Attributes:
-        container: Name of the container.
-        spec: Field names to types.
-        codecs: Field names to the codecs of the stored bytes.
-        shards: The shards in the dataset's order.
-        version: Version of this file's layout.
-        complete: Whether the writer of the dataset has finished. Older manifests lack this and count as complete.
-        expected: Number of samples of the complete dataset, if it was known while it was written.
-        labels: Field to the names of its classes. Older manifests have none.
-        before: Number of samples that the dataset had before those that are being appended to it, until that has ended.
-    """
-
-    container: str
-    spec: dict[str, str]
-    codecs: dict[str, str]
-    shards: list[ManifestShard]
-    version: int = VERSION
+    container: str  # name of the container
+    spec: dict[str, str]  # field names to types
+    codecs: dict[str, str]  # field names to the codecs of the stored bytes
+    shards: list[ManifestShard]  # the shards in the dataset's order
+    version: int = VERSION  # version of this file's layout
+    # whether the writer of the dataset has finished; older manifests lack this and count as complete
     complete: bool = True
-    expected: int | None = None
-    labels: dict[str, _Names] = {}
+    expected: int | None = None  # number of samples of the complete dataset, if it was known while it was written
+    labels: dict[str, _Names] = {}  # field to the names of its classes; older manifests have none
+    # number of samples that the dataset had before those that are being appended to it, until that has ended
     before: int | msgspec.UnsetType = msgspec.UNSET
 
 

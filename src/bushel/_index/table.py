@@ -185,15 +185,11 @@ class FileStamp(Struct, frozen=True, eq=False):
 
 
 class Place(Struct, frozen=True):
-    """Where a byte of a value is stored.
+    """Where a byte of a value is stored."""
 
-    Attributes:
-        file: Number of the file of the shard; None if the byte is in the table itself.
-        offset: Bytes from the start of that file, or of what the table holds. In a block that is compressed, the offset
-            is the offset of the block.
-    """
-
-    file: int | None
+    file: int | None  # number of the file of the shard; None if the byte is in the table itself
+    # bytes from the start of that file, or of what the table holds; in a block that is compressed, the offset is the
+    # offset of the block
     offset: int
 
 

@@ -27,17 +27,12 @@ Scanned = Literal["segments", "frames", "seek"]
 
 @dataclass(frozen=True, slots=True)
 class ValueScan(Generic[T]):
-    """One kind of scan of stored values.
+    """One kind of scan of stored values."""
 
-    Attributes:
-        attribute: The attribute of `FieldExtents` that holds it.
-        fits: Whether the values of a field can have it.
-        scan: Reads the values of a field and returns it. The arguments are the extents, their file, the known
-            array of the first rows, which are not read again (None without one), and the number of threads.
-    """
-
-    attribute: Scanned
-    fits: Callable[[FieldExtents], bool]
+    attribute: Scanned  # the attribute of `FieldExtents` that holds it
+    fits: Callable[[FieldExtents], bool]  # whether the values of a field can have it
+    # reads the values of a field and returns it; the arguments are the extents, their file, the known array of the
+    # first rows, which are not read again (None without one), and the number of threads
     scan: Callable[[FieldExtents, File, T | None, int], T]
 
     def fields(self, index: ShardIndex) -> list[str]:

@@ -128,11 +128,7 @@ def _as(value: Any, dtype: type[np.generic]) -> Any:
 
 
 def _as_float(value: Any) -> Any:
-    """Return numbers as floats, rounded as Python does.
-
-    Raises:
-        OverflowError: A constant is too large.
-    """
+    """Return numbers as floats, rounded as Python does. Raise OverflowError if a constant is too large."""
     return value.astype(np.float64, copy=False) if isinstance(value, np.ndarray) else float(value)
 
 

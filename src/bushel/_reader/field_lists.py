@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FieldList:
-    """The values of a field, one for each sample of a batch.
+    """The values of a field, one for each sample of a batch."""
 
-    Attributes:
-        values: Stored bytes, or values that were decoded or that the index has.
-        codecs: The codec of each sample's stored bytes, or one for all; None if nothing is to be decoded.
-        sizes: The stored bytes that were read of each sample; None if the index has the values.
-    """
-
-    values: Sequence[Any]
+    values: Sequence[Any]  # stored bytes, or values that were decoded or that the index has
+    # the codec of each sample's stored bytes, or one for all; None if nothing is to be decoded
     codecs: str | list[str] | None
+    # the stored bytes that were read of each sample; None if the index has the values
     sizes: Sequence[int] | None = None
 
     def size(self, start: int, stop: int) -> int:
@@ -35,11 +31,7 @@ class FieldList:
         return 0 if self.sizes is None else sum(self.sizes[start:stop])
 
     def decoded(self) -> FieldList:
-        """Return the values decoded, in a list.
-
-        Raises:
-            CodecError: One cannot be decoded.
-        """
+        """Return the values decoded, in a list. Raise CodecError if one cannot be decoded."""
         if self.codecs is None:
             return self
         if isinstance(self.codecs, list):

@@ -13,29 +13,17 @@ from bushel._reader.shards import OpenShard
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """The summary of one field.
+    """The summary of one field."""
 
-    Attributes:
-        name: Name of the field.
-        type: Its type.
-        codecs: Codecs of the stored bytes, joined by `+` if shards differ.
-        samples: Number of samples that have the field.
-        elements: Number of values: one per sample, or the elements of all sequences.
-        bytes: Size of all values in bytes.
-        mean: Mean size of a value in bytes.
-        min: Size of the shortest value in bytes.
-        max: Size of the longest value in bytes.
-    """
-
-    name: str
+    name: str  # name of the field
     type: str
-    codecs: str
-    samples: int
-    elements: int
-    bytes: int
-    mean: float
-    min: int
-    max: int
+    codecs: str  # codecs of the stored bytes, joined by `+` if shards differ
+    samples: int  # number of samples that have the field
+    elements: int  # number of values: one per sample, or the elements of all sequences
+    bytes: int  # size of all values in bytes
+    mean: float  # mean size of a value in bytes
+    min: int  # size of the shortest value in bytes
+    max: int  # size of the longest value in bytes
 
 
 def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[FieldSummary]:

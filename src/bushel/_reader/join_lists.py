@@ -28,21 +28,13 @@ from bushel.storage import AnyPath
 
 @dataclass(frozen=True)
 class ListedNames:
-    """The names in the lists of a field, for all samples one after another.
+    """The names in the lists of a field, for all samples one after another."""
 
-    Attributes:
-        on: The field.
-        starts: int64[samples + 1], the number of the first name of each sample.
-        has_list: bool[samples], whether the sample has a list, which may be empty.
-        text: uint8[bytes], the names in UTF-8, one after another.
-        offsets: int64[names + 1], where each of them begins.
-    """
-
-    on: str
-    starts: I64
-    has_list: Bools
-    text: U8
-    offsets: I64
+    on: str  # the field
+    starts: I64  # int64[samples + 1], the number of the first name of each sample
+    has_list: Bools  # bool[samples], whether the sample has a list, which may be empty
+    text: U8  # uint8[bytes], the names in UTF-8, one after another
+    offsets: I64  # int64[names + 1], where each of them begins
 
     @classmethod
     def of(cls, names: Names) -> ListedNames:
@@ -67,13 +59,9 @@ class ListedNames:
 
 
 class _Shards(Shard, frozen=True):
-    """The files of several shards, as if one shard had them all.
+    """The files of several shards, as if one shard had them all."""
 
-    Attributes:
-        owners: The shard of each file, and the number of the file there.
-    """
-
-    owners: tuple[tuple[Shard, int], ...] = ()
+    owners: tuple[tuple[Shard, int], ...] = ()  # the shard of each file, and the number of the file there
 
     def path(self, number: int) -> AnyPath:
         """Return the path of one of the files."""

@@ -39,17 +39,11 @@ def can_name(reader: Reader, selection: Selection, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Names:
-    """The names of the samples of a dataset or view. A sample that a view has several times counts once.
+    """The names of the samples of a dataset or view. A sample that a view has several times counts once."""
 
-    Attributes:
-        reader: The reader of the dataset, whose samples are not windows.
-        selection: The samples and fields of the view.
-        on: The field or column whose values are the names; `__key__` for the keys.
-    """
-
-    reader: Reader
-    selection: Selection
-    on: str
+    reader: Reader  # the reader of the dataset, whose samples are not windows
+    selection: Selection  # the samples and fields of the view
+    on: str  # the field or column whose values are the names; `__key__` for the keys
 
     @property
     def positions(self) -> I64:

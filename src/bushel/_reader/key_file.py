@@ -43,15 +43,10 @@ _HINT = "`bushel index --keys` makes it again"
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """The content of a key file.
+    """The content of a key file."""
 
-    Attributes:
-        hashes: uint64[keyed samples], ascending hashes of the keys (`kernels.hash_keys`). Mapped, not read.
-        shards: uint32[keyed samples], the number of each key's shard; ascending where hashes are equal. Mapped.
-    """
-
-    hashes: U64
-    shards: U32
+    hashes: U64  # uint64[keyed samples], ascending hashes of the keys (`kernels.hash_keys`); mapped, not read
+    shards: U32  # uint32[keyed samples], the number of each key's shard; ascending where hashes are equal; mapped
 
 
 class _Header(msgspec.Struct):

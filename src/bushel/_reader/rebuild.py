@@ -21,20 +21,14 @@ from bushel.storage import sync_whole
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """The wanted contents of the index of each shard.
+    """The wanted contents of the index of each shard."""
 
-    Attributes:
-        options: The user's declarations about the data, and whether checksums are wanted.
-        contents: The contents to find by reading values, beside the contents of the old table, which are found again.
-        labels: Names of classes for shards that have none.
-        force: Whether to index shards whose table fits, and to accept other checksums than those on record.
-        digests: Whether to find the SHA-256 of each file, beside those that the old table has, which are found again.
-    """
-
-    options: ReadOptions
+    options: ReadOptions  # the user's declarations about the data, and whether checksums are wanted
+    # the contents to find by reading values, beside the contents of the old table, which are found again
     contents: Contents | None = None
-    labels: Labels = field(default_factory=dict)
-    force: bool = False
+    labels: Labels = field(default_factory=dict)  # names of classes for shards that have none
+    force: bool = False  # whether to index shards whose table fits, and to accept other checksums than those on record
+    # whether to find the SHA-256 of each file, beside those that the old table has, which are found again
     digests: bool = False
 
 
@@ -96,15 +90,10 @@ def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A shard whose sidecar is as wanted.
+    """A shard whose sidecar is as wanted."""
 
-    Attributes:
-        shard: The shard with its table.
-        bytes: Size of its files in bytes if data were read to make the table; 0 if the table on record fits.
-    """
-
-    shard: OpenShard
-    bytes: int
+    shard: OpenShard  # the shard with its table
+    bytes: int  # size of its files in bytes if data were read to make the table; 0 if the table on record fits
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,8 @@ from bushel._runtime.structs import Struct
 
 
 class Room(Struct, frozen=True):
-    """Where the stored bytes of some fields go, so that a batch needs no bytes object for each.
+    """Where the stored bytes of some fields go, so that a batch needs no bytes object for each."""
 
-    Attributes:
-        names: The fields. Their values may become read-only memoryviews; bytes are as good.
-        take: Returns uint8 of at least that many bytes; None for bytes objects.
-    """
-
-    names: frozenset[str]
+    names: frozenset[str]  # the fields; their values may become read-only memoryviews; bytes are as good
+    # returns uint8 of at least that many bytes; None for bytes objects
     take: Callable[[int], npt.NDArray[np.uint8] | None]

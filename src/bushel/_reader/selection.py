@@ -34,20 +34,13 @@ class Remaining(Struct, frozen=True, eq=False):
     """The positions of the samples that were not removed, in order. It takes the place of an array of them.
 
     It has 16 bytes per removed sample, for any size of the dataset.
-
-    Attributes:
-        total: Number of samples with the removed ones.
-        removed: int64[n], the positions of the removed samples, ascending.
-        calls: uint32[n], the number of the call that removed each.
-        by: The calls, in order of time.
-        before: int64[n], the number of remaining samples before each removed one.
     """
 
-    total: int
-    removed: I64
-    calls: U32
-    by: tuple[Call, ...]
-    before: I64
+    total: int  # number of samples with the removed ones
+    removed: I64  # int64[n], the positions of the removed samples, ascending
+    calls: U32  # uint32[n], the number of the call that removed each
+    by: tuple[Call, ...]  # the calls, in order of time
+    before: I64  # int64[n], the number of remaining samples before each removed one
 
     @classmethod
     def of(cls, total: int, removed: I64, calls: U32, by: tuple[Call, ...]) -> Remaining:
@@ -119,28 +112,18 @@ Positions = range | I64 | Remaining
 
 
 class Selection(Struct, frozen=True):
-    """The samples and the fields of a view.
+    """The samples and the fields of a view."""
 
-    Attributes:
-        positions: The samples.
-        fields: The fields.
-        made: How they were chosen, in words: `where label == 3, then [0:100]`. Empty for all samples.
-    """
-
-    positions: Positions
+    positions: Positions  # the samples
     fields: Spec
-    made: str = ""
+    made: str = ""  # how they were chosen, in words: `where label == 3, then [0:100]`; empty for all samples
 
     def is_whole(self, samples: int) -> bool:
         """Return whether these are all samples of a dataset, in their order, which has `samples` of them."""
         return isinstance(self.positions, range) and self.positions == range(samples)
 
     def at(self, position: int) -> int:
-        """Return a position in the view as one in the whole dataset.
-
-        Raises:
-            IndexError: It is out of range.
-        """
+        """Return a position in the view as one in the whole dataset. Raise IndexError if it is out of range."""
         return int(self.positions[self._checked(position)])
 
     def all_of(self, given: Given) -> I64:

@@ -36,36 +36,21 @@ _MANY_FILES, _SMALL = 64, 1 << 20
 
 
 class OpenShard(Struct):
-    """One shard of an open dataset. Its table is loaded on first use.
+    """One shard of an open dataset. Its table is loaded on first use."""
 
-    Attributes:
-        container: Name of its container.
-        shard: Its files.
-        samples: Number of samples.
-        stamps: Its files as the index recorded them.
-        keyed: Whether samples have keys of their own.
-        checksums: Whether the CRC-32 of every field is known.
-        fields: Its fields.
-        stored: Whether the index is in a sidecar, so that a copy in another process can map it again.
-        labels: Field to the names of its classes.
-        damage: The damage of the shard, if its structure is damaged.
-        asked: The fields that the caller declares.
-        section: The part of the shard that it is; None for a whole shard.
-    """
-
-    container: str
-    shard: Shard
-    samples: int
-    stamps: Sequence[FileStamp]
-    keyed: bool
-    checksums: bool
+    container: str  # name of its container
+    shard: Shard  # its files
+    samples: int  # number of samples
+    stamps: Sequence[FileStamp]  # its files as the index recorded them
+    keyed: bool  # whether samples have keys of their own
+    checksums: bool  # whether the CRC-32 of every field is known
     fields: tuple[Field, ...]
-    stored: bool
-    labels: Labels = field(default_factory=dict)
+    stored: bool  # whether the index is in a sidecar, so that a copy in another process can map it again
+    labels: Labels = field(default_factory=dict)  # field to the names of its classes
     _index: ShardIndex | None = None
-    damage: Damage | None = None
-    asked: CallerFields = NO_CALLER_FIELDS
-    section: Section | None = None
+    damage: Damage | None = None  # the damage of the shard, if its structure is damaged
+    asked: CallerFields = NO_CALLER_FIELDS  # the fields that the caller declares
+    section: Section | None = None  # the part of the shard that it is; None for a whole shard
 
     @classmethod
     def of(

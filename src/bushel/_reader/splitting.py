@@ -135,11 +135,7 @@ def stratified(
 
 
 def named_shares(shares: object) -> dict[str, float | None]:
-    """Return shares that a caller gave as a mapping.
-
-    Raises:
-        TypeError: They are something else.
-    """
+    """Return shares that a caller gave as a mapping. Raise TypeError if they are something else."""
     if not isinstance(shares, Mapping):
         raise TypeError(f"split takes shares such as {{'train': 0.9, 'val': 0.1}}, not {shares!r}")
     return dict(shares)

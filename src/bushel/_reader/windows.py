@@ -14,21 +14,13 @@ PAD = "_is_pad"
 
 
 class WindowShape(Struct, frozen=True, eq=False):
-    """The elements of a window.
+    """The elements of a window."""
 
-    Attributes:
-        field: The field whose elements are counted.
-        offsets: The elements of each field, counted from the one where the window starts: int64[k].
-        hop: Elements from the start of one window to the start of the next.
-        span: Elements that a whole window takes up; 0 if windows start at every element and are clamped.
-        pad: Whether windows may reach beyond the elements, whose first or last one then takes their place.
-    """
-
-    field: str
-    offsets: Mapping[str, I64]
-    hop: int
-    span: int
-    pad: bool
+    field: str  # the field whose elements are counted
+    offsets: Mapping[str, I64]  # the elements of each field, counted from the one where the window starts: int64[k]
+    hop: int  # elements from the start of one window to the start of the next
+    span: int  # elements that a whole window takes up; 0 if windows start at every element and are clamped
+    pad: bool  # whether windows may reach beyond the elements, whose first or last one then takes their place
 
     @property
     def pads(self) -> dict[str, str]:
@@ -69,15 +61,10 @@ def window_counts(counts: I64, shape: WindowShape) -> I64:
 
 
 class Windows(Struct, frozen=True, eq=False):
-    """The windows of the samples of a dataset, one sample after another.
+    """The windows of the samples of a dataset, one sample after another."""
 
-    Attributes:
-        shape: Their elements.
-        ends: int64[samples], the number of windows of each sample and those before it.
-    """
-
-    shape: WindowShape
-    ends: I64
+    shape: WindowShape  # their elements
+    ends: I64  # int64[samples], the number of windows of each sample and those before it
 
     @classmethod
     def of(cls, shape: WindowShape, counts: I64) -> Windows:

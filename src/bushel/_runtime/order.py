@@ -299,17 +299,11 @@ class Mixed(Struct, frozen=True):
 
 
 class Weighted(Struct, frozen=True, eq=False):
-    """Random samples with replacement. The probability of a sample is proportional to its weight.
+    """Random samples with replacement. The probability of a sample is proportional to its weight."""
 
-    Attributes:
-        sums: float64[samples], the sums of the weights up to each sample, ascending. The last one is above 0.
-        seed: 0 to 2**64 - 1.
-        guides: Where to look for a number in the sums, when that was needed.
-    """
-
-    sums: F64
-    seed: int = 0
-    guides: list[I64] = field(default_factory=list)
+    sums: F64  # float64[samples], the sums of the weights up to each sample, ascending; the last one is above 0
+    seed: int = 0  # 0 to 2**64 - 1
+    guides: list[I64] = field(default_factory=list)  # where to look for a number in the sums, when that was needed
 
     def __post_init__(self) -> None:
         check_order(self.samples, self.seed)
@@ -366,18 +360,12 @@ class Balanced(Struct, frozen=True, eq=False):
     """Samples of every class equally often. A class repeats its samples only after all of them were drawn.
 
     It is a `Mixed` order of the classes, in which all have the same share.
-
-    Attributes:
-        members: int64[n], the samples of the first class, then the samples of the second one, …
-        sizes: Number of samples in each class, 1 or more.
-        samples: Draws in an epoch.
-        seed: 0 to 2**64 - 1.
     """
 
-    members: I64
-    sizes: tuple[int, ...]
-    samples: int
-    seed: int = 0
+    members: I64  # int64[n], the samples of the first class, then the samples of the second one, …
+    sizes: tuple[int, ...]  # number of samples in each class, 1 or more
+    samples: int  # draws in an epoch
+    seed: int = 0  # 0 to 2**64 - 1
 
     def __post_init__(self) -> None:
         check_order(self.samples, self.seed)

@@ -70,14 +70,10 @@ class Permutation(Struct, frozen=True):
     alternating, unbalanced form is defined in NIST SP 800-38G). Its round function is a 32-bit integer hash (lowbias32
     by C. Wellons, public domain). A value outside 0..size-1 goes through the network again until it is inside (Black
     and Rogaway, 2002), fewer than two times on average.
-
-    Attributes:
-        size: Number of values, 1 to `LIMIT`.
-        key: 64-bit key from `derive`; each key gives another permutation.
     """
 
-    size: int
-    key: int
+    size: int  # number of values, 1 to `LIMIT`
+    key: int  # 64-bit key from `derive`; each key gives another permutation
 
     def take(self, values: I64, tweak: U32 | None = None) -> I64:
         """Return the images of values under the permutation.

@@ -128,22 +128,14 @@ class Channel:
         return cls(socket.socket(fileno=descriptor))
 
     def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send one message, with duplicates of these descriptors.
-
-        Raises:
-            OSError: The other end is closed.
-        """
+        """Send one message, with duplicates of these descriptors. Raise OSError if the other end is closed."""
         header = _LENGTH.pack(len(message))
         sent = socket.send_fds(self._socket, [header], list(descriptors))
         self._socket.sendall(header[sent:])
         self._socket.sendall(message)
 
     def receive(self) -> tuple[memoryview, list[int]]:
-        """Wait for the next message.
-
-        Raises:
-            EOFError: The other end is closed.
-        """
+        """Wait for the next message. Raise EOFError if the other end is closed."""
         header, descriptors, _, _ = socket.recv_fds(self._socket, _LENGTH.size, _MOST_DESCRIPTORS)
         rest = bytearray(_LENGTH.size - len(header))
         if header:

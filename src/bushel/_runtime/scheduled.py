@@ -55,29 +55,18 @@ def parts_of(weights: Sequence[float]) -> I64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Segment:
-    """Draws between two points of a schedule.
+    """Draws between two points of a schedule."""
 
-    Attributes:
-        start: The first draw.
-        stop: The draw after the last one.
-        first: The weights at the start.
-        last: The weights at the end; the same as at the start without a ramp.
-        before: int64[sets], the draws from each set before the segment.
-        due: The share of each set in the draws before the segment, in units of 2**-52 draw.
-        sets: int64[drawn], the sets that are drawn in the segment.
-        shares: For each of these, what it lacks at the start, and its weights at the start and the end.
-        ramp: Number of draws from the first weights to the last ones; 0 if they are the same.
-    """
-
-    start: int
-    stop: int
-    first: tuple[float, ...]
-    last: tuple[float, ...]
-    before: I64
-    due: tuple[int, ...]
-    sets: I64
+    start: int  # the first draw
+    stop: int  # the draw after the last one
+    first: tuple[float, ...]  # the weights at the start
+    last: tuple[float, ...]  # the weights at the end; the same as at the start without a ramp
+    before: I64  # int64[sets], the draws from each set before the segment
+    due: tuple[int, ...]  # the share of each set in the draws before the segment, in units of 2**-52 draw
+    sets: I64  # int64[drawn], the sets that are drawn in the segment
+    # for each of these, what it lacks at the start, and its weights at the start and the end
     shares: tuple[I64, I64, I64]
-    ramp: int
+    ramp: int  # number of draws from the first weights to the last ones; 0 if they are the same
     _latest: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
 
     def sets_of(self, draws: I64) -> tuple[I64, I64]:
@@ -152,20 +141,13 @@ class Scheduled:
 
     A set is read in a random order, pass after pass, another for each pass; or it is such an order itself. An epoch is
     `samples` draws, and the next epoch continues where it ends.
-
-    Attributes:
-        sources: For each set, its number of samples, or its own order.
-        points: The weights from some numbers of draws on, ascending, the first from 0 on.
-        ramp: Whether weights change evenly between points. If not, they stay until the next point.
-        samples: Draws in an epoch.
-        seed: 0 to 2**64 - 1.
     """
 
-    sources: tuple[int | Scheduled, ...]
-    points: tuple[Point, ...]
-    ramp: bool
-    samples: int
-    seed: int = 0
+    sources: tuple[int | Scheduled, ...]  # for each set, its number of samples, or its own order
+    points: tuple[Point, ...]  # the weights from some numbers of draws on, ascending, the first from 0 on
+    ramp: bool  # whether weights change evenly between points; if not, they stay until the next point
+    samples: int  # draws in an epoch
+    seed: int = 0  # 0 to 2**64 - 1
     _segments: list[_Segment] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:

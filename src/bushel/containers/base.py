@@ -142,15 +142,11 @@ class ShardWriter(Protocol):
 
 
 class ColumnLimits(Struct, frozen=True):
-    """The samples that `WritesColumns.extend` takes in any case: those with all fields, and with these keys and values.
+    """The samples that `WritesColumns.extend` takes in any case: they have all fields, and such keys and values."""
 
-    Attributes:
-        longest_key: Bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`.
-        refused_start: Values that start with these bytes are not among them, if it is not empty.
-    """
-
+    # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
     longest_key: int = 4096
-    refused_start: bytes = b""
+    refused_start: bytes = b""  # values that start with these bytes are not among them, if it is not empty
 
 
 @runtime_checkable

@@ -25,17 +25,15 @@ class Eraser:
     """Overwrites the values of a container in place, without changing lengths or offsets.
 
     What a value becomes does not depend on whether it was erased before, so that erasing can be repeated.
-
-    Attributes:
-        erased: Returns as many bytes, which take the place of the stored value of a field: by default, zeros.
-        seal: Returns the other changes in the files of a shard: number of the file, offset, and new bytes. It is given
-            the shard, its table, and the numbers of the samples whose values are all erased.
-        kept_word: Four bytes that belong to the structure where they stand at a multiple of four in a file; empty if
-            the format has no such bytes.
     """
 
+    # returns as many bytes, which take the place of the stored value of a field: by default, zeros
     erased: Callable[[ShardIndex, str, bytes], bytes] = _zeros
+    # returns the other changes in the files of a shard: number of the file, offset, and new bytes; it is given the
+    # shard, its table, and the numbers of the samples whose values are all erased
     seal: Callable[[Shard, ShardIndex, npt.NDArray[np.int64]], Iterable[tuple[int, int, bytes]]] = _nothing
+    # four bytes that belong to the structure where they stand at a multiple of four in a file; empty if the format has
+    # no such bytes
     kept_word: bytes = b""
 
 

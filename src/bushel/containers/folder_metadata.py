@@ -44,21 +44,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The stored values of a column.
+    """The stored values of a column."""
 
-    Attributes:
-        codec: Name of their codec.
-        offset: int64[rows], where each lies in `data`.
-        length: int64[rows], bytes; -1 for a row without the value.
-        data: uint8[total].
-        column: The values as a column of the index; None if they are not scalars.
-    """
-
-    codec: str
-    offset: I64
-    length: I64
-    data: U8
-    column: Column | None
+    codec: str  # name of their codec
+    offset: I64  # int64[rows], where each lies in `data`
+    length: I64  # int64[rows], bytes; -1 for a row without the value
+    data: U8  # uint8[total]
+    column: Column | None  # the values as a column of the index; None if they are not scalars
 
 
 def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:

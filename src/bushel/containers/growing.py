@@ -27,19 +27,14 @@ _AT_A_TIME = 1000
 
 @dataclass(slots=True)
 class _Array:
-    """One array.
-
-    Attributes:
-        dtype: Its dtype.
-        pieces: The arrays in memory; an integer stands for as many zeros.
-        segments: The offset and the number of bytes of each array in the file.
-        room: Bytes that fit after the last segment.
-    """
+    """One array."""
 
     dtype: np.dtype[Any]
+    # the arrays in memory; an integer stands for as many zeros
     pieces: list[npt.NDArray[Any] | int] = field(default_factory=list)
+    # the offset and the number of bytes of each array in the file
     segments: list[tuple[int, int]] = field(default_factory=list)
-    room: int = 0
+    room: int = 0  # bytes that fit after the last segment
 
 
 class GrowingArrays:

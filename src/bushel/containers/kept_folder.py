@@ -54,16 +54,11 @@ class Watched(NamedTuple):
 
 
 class FolderNames(tuple[str, ...]):
-    """The names of the files below a folder.
+    """The names of the files below a folder."""
 
-    Attributes:
-        folders: The folders, as they were before they were listed.
-        listed_ns: The time before the first was listed.
-        table: The table of the files, if it was kept; a copy in another process has only the names.
-    """
-
-    folders: Sequence[Watched] = ()
-    listed_ns: int = 0
+    folders: Sequence[Watched] = ()  # the folders, as they were before they were listed
+    listed_ns: int = 0  # the time before the first was listed
+    # the table of the files, if it was kept; a copy in another process has only the names
     table: ShardIndex | None = None
 
     def __reduce__(self) -> tuple[type[tuple[str, ...]], tuple[tuple[str, ...]]]:
@@ -71,11 +66,7 @@ class FolderNames(tuple[str, ...]):
 
 
 def watched(root: str, name: str) -> Watched:
-    """Return a folder or file below `root` as it is now.
-
-    Raises:
-        OSError: It cannot be looked at.
-    """
+    """Return a folder or file below `root` as it is now. Raise OSError if it cannot be looked at."""
     stat = os.stat(f"{root}/{name}" if name else root)
     return Watched(name, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 

@@ -65,19 +65,12 @@ CONTAINER = _Megatron()
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The checked contents of an `.idx`.
+    """The checked contents of an `.idx`."""
 
-    Attributes:
-        dtype: Name of the tokens' dtype.
-        offset: int64[sequences], bytes from the start of the `.bin`.
-        length: int64[sequences], bytes.
-        first: int64[documents + 1], number of sequences before each document.
-    """
-
-    dtype: str
-    offset: I64
-    length: I64
-    first: I64
+    dtype: str  # name of the tokens' dtype
+    offset: I64  # int64[sequences], bytes from the start of the `.bin`
+    length: I64  # int64[sequences], bytes
+    first: I64  # int64[documents + 1], number of sequences before each document
 
 
 def _shard(root: AnyPath, stem: str) -> Shard:

@@ -20,32 +20,21 @@ from bushel.spec import Field, Spec
 
 
 class Record(Struct, frozen=True):
-    """A record that has been read.
-
-    Attributes:
-        payload: Its bytes.
-        offset: Where its bytes are in the file.
-        length: Length of the bytes of a damaged record in the file.
-        damage: The error of a record that does not match its checksum: its fields cannot be read. Else None.
-    """
+    """A record that has been read."""
 
     payload: bytes
-    offset: int
-    length: int = 0
+    offset: int  # where its bytes are in the file
+    length: int = 0  # length of the bytes of a damaged record in the file
+    # the error of a record that does not match its checksum: its fields cannot be read; else None
     damage: CorruptError | None = None
 
 
 class PackedFields(Struct, frozen=True):
-    """The fields of packed samples.
-
-    Attributes:
-        fields: The extents of each field.
-        keys: The keys, or None if samples have none.
-        damaged: The samples whose record is damaged, each with the record, which is the value of all of their fields.
-    """
+    """The fields of packed samples."""
 
     fields: dict[str, FieldExtents]
-    keys: Keys | None
+    keys: Keys | None  # the keys, or None if samples have none
+    # the samples whose record is damaged, each with the record, which is the value of all of their fields
     damaged: list[tuple[int, Record]]
 
 

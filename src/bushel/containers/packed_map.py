@@ -26,16 +26,11 @@ _LIMIT = 2**32 - 1
 
 
 class Packed(Struct, frozen=True):
-    """A sample encoded as a record.
+    """A sample encoded as a record."""
 
-    Attributes:
-        pieces: The record's bytes, in pieces so that values are not copied.
-        size: Size of the record in bytes.
-        values: For each value: field name, offset in the record, bytes. Elements of a list follow each other.
-    """
-
-    pieces: list[Buffer]
-    size: int
+    pieces: list[Buffer]  # the record's bytes, in pieces so that values are not copied
+    size: int  # size of the record in bytes
+    # for each value: field name, offset in the record, bytes; elements of a list follow each other
     values: list[tuple[str, int, Buffer]]
 
 

@@ -26,27 +26,17 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 class _Registration(Struct, frozen=True):
-    """The description of a container before it is imported.
+    """The description of a container before it is imported."""
 
-    Attributes:
-        load: Returns the container.
-        suffixes: Its `suffixes`.
-        file_names: Its `file_names`.
-        suffix: Its `suffix`; None if it is only read.
-        forward: Ends of the names of its files that are read from front to back, in a stream.
-        slow: Ends of the names of its files that are read in the same way unless they have an index.
-        alone: Ends of the names of files that are its data only if they are named, not if they lie in a folder.
-        episodes: Name of the container that reads the same files with an episode as a sample.
-    """
-
-    load: Callable[[], Container]
+    load: Callable[[], Container]  # returns the container
     suffixes: tuple[str, ...] = ()
     file_names: tuple[str, ...] = ()
-    suffix: str | None = None
-    forward: tuple[str, ...] = ()
-    slow: tuple[str, ...] = ()
+    suffix: str | None = None  # its `suffix`; None if it is only read
+    forward: tuple[str, ...] = ()  # ends of the names of its files that are read from front to back, in a stream
+    slow: tuple[str, ...] = ()  # ends of the names of its files that are read in the same way unless they have an index
+    # ends of the names of files that are its data only if they are named, not if they lie in a folder
     alone: tuple[str, ...] = ()
-    episodes: str | None = None
+    episodes: str | None = None  # name of the container that reads the same files with an episode as a sample
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""

@@ -19,25 +19,16 @@ from bushel.storage import File
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A run of samples of one file.
+    """A run of samples of one file."""
 
-    Attributes:
-        number: Its number in the shard.
-        samples: Number of samples.
-        start: First byte of the file that belongs to it.
-        stop: End of its bytes.
-        details: Data that the container needs to index it; they can be pickled.
-        spans: First byte and end of each part that is needed, ascending; empty if that is all from `start` to `stop`.
-        fields: The fields of its table; empty for all.
-    """
-
-    number: int
-    samples: int
-    start: int
-    stop: int
-    details: Any
+    number: int  # its number in the shard
+    samples: int  # number of samples
+    start: int  # first byte of the file that belongs to it
+    stop: int  # end of its bytes
+    details: Any  # data that the container needs to index it; they can be pickled
+    # first byte and end of each part that is needed, ascending; empty if that is all from `start` to `stop`
     spans: tuple[tuple[int, int], ...] = ()
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()  # the fields of its table; empty for all
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:

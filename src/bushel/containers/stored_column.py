@@ -16,17 +16,11 @@ _HARMLESS[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 
 class StoredColumn(Struct, frozen=True):
-    """Stored bytes of one plain field of many samples, or their keys in UTF-8, one after another.
+    """Stored bytes of one plain field of many samples, or their keys in UTF-8, one after another."""
 
-    Attributes:
-        data: uint8[total].
-        offsets: int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`.
-        sums: uint32[n], the CRC-32 of each value, or None if they are not known.
-    """
-
-    data: U8
-    offsets: I64
-    sums: U32 | None = None
+    data: U8  # uint8[total]
+    offsets: I64  # int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`
+    sums: U32 | None = None  # uint32[n], the CRC-32 of each value, or None if they are not known
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

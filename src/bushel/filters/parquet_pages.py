@@ -43,42 +43,26 @@ Read: TypeAlias = Callable[[int, int], "bytes | memoryview"]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The properties of the schema that reading the pages of a leaf needs.
+    """The properties of the schema that reading the pages of a leaf needs."""
 
-    Attributes:
-        codec: Name of the filter of its pages; `stored` for none.
-        definition: Largest definition level.
-        repetition: Largest repetition level.
-    """
-
-    codec: str
-    definition: int
-    repetition: int
+    codec: str  # name of the filter of its pages; `stored` for none
+    definition: int  # largest definition level
+    repetition: int  # largest repetition level
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, without its payload.
+    """A page, without its payload."""
 
-    Attributes:
-        offset: Offset of the payload.
-        length: Bytes of the payload as it is stored.
-        size: Bytes of the payload when it is expanded.
-        dictionary: Whether its values are the dictionary of the following pages.
-        values: Number of levels: of values, nulls and empty lists.
-        encoding: Encoding of the values: `PLAIN`, `DICTIONARY` or another.
-        before: In version 2, the bytes of repetition and of definition levels, which are not compressed; else None.
-        compressed: Whether the values are compressed, if the chunk is.
-    """
-
-    offset: int
-    length: int
-    size: int
-    dictionary: bool
-    values: int
-    encoding: int
+    offset: int  # offset of the payload
+    length: int  # bytes of the payload as it is stored
+    size: int  # bytes of the payload when it is expanded
+    dictionary: bool  # whether its values are the dictionary of the following pages
+    values: int  # number of levels: of values, nulls and empty lists
+    encoding: int  # encoding of the values: `PLAIN`, `DICTIONARY` or another
+    # in version 2, the bytes of repetition and of definition levels, which are not compressed; else None
     before: tuple[int, int] | None
-    compressed: bool
+    compressed: bool  # whether the values are compressed, if the chunk is
 
     @property
     def next(self) -> int:
@@ -88,19 +72,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The contents of a page.
+    """The contents of a page."""
 
-    Attributes:
-        repetition: uint8[n], repetition levels; None if the leaf does not repeat.
-        definition: uint8[n], definition levels; None if no value can be missing.
-        values: The encoded values.
-        start: Offset of `values` in the expanded payload; in version 2, in the bytes that are compressed.
-    """
-
-    repetition: npt.NDArray[np.uint8] | None
-    definition: npt.NDArray[np.uint8] | None
-    values: memoryview
-    start: int
+    repetition: npt.NDArray[np.uint8] | None  # uint8[n], repetition levels; None if the leaf does not repeat
+    definition: npt.NDArray[np.uint8] | None  # uint8[n], definition levels; None if no value can be missing
+    values: memoryview  # the encoded values
+    start: int  # offset of `values` in the expanded payload; in version 2, in the bytes that are compressed
 
 
 def pages_of(read: Read, offset: int, length: int) -> Iterator[Page]:

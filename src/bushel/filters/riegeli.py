@@ -39,11 +39,7 @@ def sides_of(kind: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64]) -> npt.
 
 
 def read_number(data: Buffer, at: int = 0) -> tuple[int, int]:
-    """Return a varint and the position after it.
-
-    Raises:
-        ValueError: It is truncated or has more than 64 bits.
-    """
+    """Return a varint and the position after it. Raise ValueError if it is truncated or has more than 64 bits."""
     view, value = memoryview(data), 0
     for number, byte in enumerate(view[at : at + 10]):
         value |= (byte & 0x7F) << 7 * number

@@ -22,27 +22,16 @@ from bushel.storage import File
 
 @dataclass(frozen=True, slots=True)
 class ErasedRows:
-    """The samples of a shard that a list calls erased.
+    """The samples of a shard that a list calls erased."""
 
-    Attributes:
-        list: The path of the list.
-        rows: int64[n], numbers of the samples whose values should all be overwritten, ascending.
-        touched: int64[n], numbers of all samples with overwritten values, including an interrupted erasure.
-        begun: Whether erasing any of them was interrupted.
-    """
-
-    list: str
-    rows: I64
-    touched: I64
-    begun: bool
+    list: str  # the path of the list
+    rows: I64  # int64[n], numbers of the samples whose values should all be overwritten, ascending
+    touched: I64  # int64[n], numbers of all samples with overwritten values, including an interrupted erasure
+    begun: bool  # whether erasing any of them was interrupted
 
 
 def erased_rows(shards: Iterable[Shard]) -> list[ErasedRows | None]:
-    """Return the erased samples of each shard.
-
-    Raises:
-        FormatError: A list is damaged.
-    """
+    """Return the erased samples of each shard. Raise FormatError if a list is damaged."""
     shards = list(shards)
     lists = lists_of(shards)
     numbers = {path: {name: at for at, name in enumerate(own.shards)} for path, (_, own) in lists.items()}

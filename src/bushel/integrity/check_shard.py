@@ -40,42 +40,25 @@ _NO_INDEX = "; delete this file and run `bushel index`"
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Options of a check.
+    """Options of a check."""
 
-    Attributes:
-        checksums: Whether to compare all bytes with their checksums.
-        decode: Whether to decode every value.
-        pickle: Whether codecs that run code may be used, and pickled gulp metadata be unpickled.
-        room: Number of problems to keep per shard.
-        tick: Called with the number of bytes checked since the last call. Raises to end the work.
-    """
-
-    checksums: bool
-    decode: bool
-    pickle: bool
-    room: int
-    tick: Callable[[int], None]
+    checksums: bool  # whether to compare all bytes with their checksums
+    decode: bool  # whether to decode every value
+    pickle: bool  # whether codecs that run code may be used, and pickled gulp metadata be unpickled
+    room: int  # number of problems to keep per shard
+    tick: Callable[[int], None]  # called with the number of bytes checked since the last call; raises to end the work
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of checking one shard.
+    """The result of checking one shard."""
 
-    Attributes:
-        findings: Its problems.
-        index: The best available table, or None.
-        bytes_checked: Number of stored bytes that were compared with a checksum.
-        complete: Whether all stored bytes were compared.
-        erased: Number of samples that are erased.
-        digests: Number of SHA-256 that were compared.
-    """
-
-    findings: Findings
-    index: ShardIndex | None
-    bytes_checked: int = 0
-    complete: bool = False
-    erased: int = 0
-    digests: int = 0
+    findings: Findings  # its problems
+    index: ShardIndex | None  # the best available table, or None
+    bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
+    complete: bool = False  # whether all stored bytes were compared
+    erased: int = 0  # number of samples that are erased
+    digests: int = 0  # number of SHA-256 that were compared
 
     @property
     def bytes_total(self) -> int:

@@ -16,23 +16,15 @@ _CHUNK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between the stored table and the files.
+    """A difference between the stored table and the files."""
 
-    Attributes:
-        what: A description of the two values.
-        sample: Number of the sample in the shard, or None.
-        field: The field, or None.
-        file: Number of the file that holds the field, or None.
-        offset: Offset of the bytes in the stored table, or None.
-        referred: Whether the files have another intact record instead: then the references to records changed, not
-            the table of the records.
-    """
-
-    what: str
-    sample: int | None = None
+    what: str  # a description of the two values
+    sample: int | None = None  # number of the sample in the shard, or None
     field: str | None = None
-    file: int | None = None
-    offset: int | None = None
+    file: int | None = None  # number of the file that holds the field, or None
+    offset: int | None = None  # offset of the bytes in the stored table, or None
+    # whether the files have another intact record instead: then the references to records changed, not the table of the
+    # records
     referred: bool = False
 
 

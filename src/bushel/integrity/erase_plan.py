@@ -19,27 +19,16 @@ HELD = "the file has the values in another form (a pickle, or JSON that is not s
 
 @dataclass(frozen=True, slots=True)
 class EraseTargets:
-    """The values that are overwritten, in the order of their bytes, and the values that are left.
+    """The values that are overwritten, in the order of their bytes, and the values that are left."""
 
-    Attributes:
-        field: int64[values], number of the field of each.
-        row: int64[values], its row in the field.
-        starts: int64[values + 1]; value `i` consists of the pieces `starts[i]` to `starts[i + 1]`.
-        file: int64[pieces], number of the file of each piece.
-        offset: int64[pieces], bytes from the start of that file.
-        size: int64[pieces], in bytes.
-        spoilt: Numbers, among the samples that were asked for, of those with a value that is left.
-        left: Why values are left, and how many.
-    """
-
-    field: I64
-    row: I64
-    starts: I64
-    file: I64
-    offset: I64
-    size: I64
-    spoilt: I64
-    left: Counter[str]
+    field: I64  # int64[values], number of the field of each
+    row: I64  # int64[values], its row in the field
+    starts: I64  # int64[values + 1]; value `i` consists of the pieces `starts[i]` to `starts[i + 1]`
+    file: I64  # int64[pieces], number of the file of each piece
+    offset: I64  # int64[pieces], bytes from the start of that file
+    size: I64  # int64[pieces], in bytes
+    spoilt: I64  # numbers, among the samples that were asked for, of those with a value that is left
+    left: Counter[str]  # why values are left, and how many
 
     def __len__(self) -> int:
         return len(self.field)
@@ -65,25 +54,15 @@ class EraseTargets:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The pieces of the values of some samples.
+    """The pieces of the values of some samples."""
 
-    Attributes:
-        sample: int64[values], which of the samples each value is of.
-        field: int64[values], number of its field.
-        row: int64[values], its row in the field.
-        value: int64[pieces], the number of the value of each piece, ascending.
-        file: int64[pieces], number of the file; below 0 for what lies in the table or is expanded.
-        offset: int64[pieces].
-        size: int64[pieces].
-    """
-
-    sample: I64
-    field: I64
-    row: I64
-    value: I64
-    file: I64
-    offset: I64
-    size: I64
+    sample: I64  # int64[values], which of the samples each value is of
+    field: I64  # int64[values], number of its field
+    row: I64  # int64[values], its row in the field
+    value: I64  # int64[pieces], the number of the value of each piece, ascending
+    file: I64  # int64[pieces], number of the file; below 0 for what lies in the table or is expanded
+    offset: I64  # int64[pieces]
+    size: I64  # int64[pieces]
 
 
 def erase_targets(index: ShardIndex, samples: I64, kept_files: Mapping[int, str]) -> EraseTargets:

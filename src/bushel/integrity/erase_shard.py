@@ -31,21 +31,13 @@ from bushel.storage import File, open_file, remove, sync_folder
 
 @dataclass(frozen=True, slots=True)
 class ErasedShard:
-    """The values that were overwritten in a shard.
-
-    Attributes:
-        shard: The shard.
-        index: Its table now.
-        whole: bool[samples that were asked for], whether every value of each is overwritten.
-        bytes: Number of bytes that were overwritten.
-        left: The reasons why values could not be overwritten, with the number of values.
-    """
+    """The values that were overwritten in a shard."""
 
     shard: Shard
-    index: ShardIndex
-    whole: Bools
-    bytes: int
-    left: Counter[str]
+    index: ShardIndex  # its table now
+    whole: Bools  # bool[samples that were asked for], whether every value of each is overwritten
+    bytes: int  # number of bytes that were overwritten
+    left: Counter[str]  # the reasons why values could not be overwritten, with the number of values
 
 
 def erase_in_shard(

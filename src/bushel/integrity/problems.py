@@ -177,18 +177,13 @@ _SHOWN = 50
 
 @dataclass(slots=True)
 class Findings:
-    """A collection of problems: the first `room` are kept, the others are counted.
+    """A collection of problems: the first `room` are kept, the others are counted."""
 
-    Attributes:
-        room: Number of problems to keep.
-        problems: Problems, each with the number of its sample in the shard if the sample has no key: such a sample is
-            named by its position in the dataset, which depends on the other shards.
-        more: Number of problems that were not kept.
-    """
-
-    room: int
+    room: int  # number of problems to keep
+    # problems, each with the number of its sample in the shard if the sample has no key: such a sample is named by its
+    # position in the dataset, which depends on the other shards
     problems: list[tuple[Problem, int | None]] = field(default_factory=list)
-    more: int = 0
+    more: int = 0  # number of problems that were not kept
 
     def add(self, problem: Problem, sample: int | None = None) -> None:
         """Add a problem, unless it has been found before."""

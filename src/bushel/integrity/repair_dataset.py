@@ -234,19 +234,12 @@ def _container_to_write(
 
 @dataclass(frozen=True, slots=True)
 class _Intact:
-    """The intact samples of a damaged dataset.
+    """The intact samples of a damaged dataset."""
 
-    Attributes:
-        shards: The shards that have any.
-        positions: int64[n], ascending positions of the intact samples in these shards.
-        known: Number of samples that are known to have existed.
-        checked: Whether all bytes of the intact samples have been compared with checksums.
-    """
-
-    shards: list[OpenShard]
-    positions: I64
-    known: int
-    checked: bool
+    shards: list[OpenShard]  # the shards that have any
+    positions: I64  # int64[n], ascending positions of the intact samples in these shards
+    known: int  # number of samples that are known to have existed
+    checked: bool  # whether all bytes of the intact samples have been compared with checksums
 
 
 def _intact_samples(inspected: Iterable[Inspected], found: Findings) -> _Intact:

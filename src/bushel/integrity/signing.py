@@ -253,11 +253,7 @@ def _wrong_signature(place: AnyPath, known: bytes, allowed_signers: str, signer:
 
 
 def _keygen(what: str, *arguments: str, given: bytes | None = None) -> None:
-    """Run `ssh-keygen -Y`.
-
-    Raises:
-        UnsupportedError: It is not installed, or fails.
-    """
+    """Run `ssh-keygen -Y`. Raise UnsupportedError if it is not installed, or fails."""
     program = shutil.which("ssh-keygen")
     if program is None:
         raise UnsupportedError("ssh-keygen is not installed: it is part of OpenSSH (apt-get install openssh-client)")

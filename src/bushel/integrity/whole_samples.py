@@ -39,21 +39,14 @@ _CHUNK = 64
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """The samples of a shard that may be intact.
+    """The samples of a shard that may be intact."""
 
-    Attributes:
-        shards: The shard with its best available table; a second table has samples that lie elsewhere in its files.
-        whole: int64[n], ascending positions of the intact samples, counted over these tables.
-        known: Number of samples that are known to have existed.
-        checked: Whether there is a checksum on record of every value in these tables.
-        findings: The damaged places.
-    """
-
+    # the shard with its best available table; a second table has samples that lie elsewhere in its files
     shards: tuple[OpenShard, ...]
-    whole: I64
-    known: int
-    checked: bool
-    findings: Findings
+    whole: I64  # int64[n], ascending positions of the intact samples, counted over these tables
+    known: int  # number of samples that are known to have existed
+    checked: bool  # whether there is a checksum on record of every value in these tables
+    findings: Findings  # the damaged places
 
     @property
     def samples(self) -> int:
@@ -63,15 +56,10 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class InspectPlace:
-    """Reads a shard and finds its intact samples. It can be pickled.
+    """Reads a shard and finds its intact samples. It can be pickled."""
 
-    Attributes:
-        decode: Whether a sample with a value that cannot be decoded is damaged, too.
-        room: Number of problems to list; further ones are counted.
-    """
-
-    decode: bool
-    room: int
+    decode: bool  # whether a sample with a value that cannot be decoded is damaged, too
+    room: int  # number of problems to list; further ones are counted
 
     def __call__(self, place: Place) -> Inspected:
         """Inspect a shard."""

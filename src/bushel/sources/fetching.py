@@ -47,11 +47,7 @@ class Fetched:
         return self._path.parent
 
     def read_bytes(self) -> bytes:
-        """Return the file's bytes.
-
-        Raises:
-            OSError: The file could not be read.
-        """
+        """Return the file's bytes. Raise OSError if the file could not be read."""
         if isinstance(self._found, Exception):
             raise self._found
         return self._found

@@ -376,11 +376,7 @@ class _Skipped:
                 self._add(name, suffix or "without suffix")
 
     def without_loose(self, names: Sequence[str]) -> list[str]:
-        """Return the names in folders.
-
-        Raises:
-            FormatError: Most names are not in folders.
-        """
+        """Return the names in folders. Raise FormatError if most names are not in folders."""
         kept = [name for name in names if "/" in name]
         loose = [name for name in names if "/" not in name]
         if len(loose) > len(kept):

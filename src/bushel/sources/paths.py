@@ -107,11 +107,7 @@ def _with_file(value: Any) -> Any:
 
 
 def rows_of(columns: Mapping[str, Any]) -> list[Sample]:
-    """Return columns as dicts. Some columns are lists of paths.
-
-    Raises:
-        ValueError: The columns differ in length.
-    """
+    """Return columns as dicts. Some columns are lists of paths. Raise ValueError if the columns differ in length."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"the columns of a source must have the same length, but these have {lengths}")

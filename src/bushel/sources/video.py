@@ -75,11 +75,7 @@ def decode_video(
 
 
 def pyav() -> Any:
-    """Return the package `av`.
-
-    Raises:
-        MissingPackageError: It is not installed.
-    """
+    """Return the package `av`. Raise MissingPackageError if it is not installed."""
     with needed_by("reading frames of videos", "bushel[video]"):
         import av
         import av.video.reformatter

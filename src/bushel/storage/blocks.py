@@ -179,25 +179,15 @@ def _problem_of_side(side: Side, count: int) -> str | None:
 
 
 class BlockPlan(Struct, frozen=True):
-    """The pieces that make up a batch of extents of one block file. The pieces of an extent follow each other.
+    """The pieces that make up a batch of extents of one block file. The pieces of an extent follow each other."""
 
-    Attributes:
-        row: int64[pieces], number of the extent of each, ascending.
-        at: int64[pieces], where the piece begins in the value, in bytes.
-        size: int64[pieces], more than 0.
-        file: int32[pieces], number of the real file; `IN_TABLE`, or `EXPANDED`.
-        offset: int64[pieces], bytes from the start of that file, of `held`, or of the expanded block.
-        block: int64[pieces], for `EXPANDED` the place of its block in `expand`, otherwise -1.
-        expand: int64[blocks], numbers of the blocks to expand, ascending, each once.
-    """
-
-    row: I64
-    at: I64
-    size: I64
-    file: I32
-    offset: I64
-    block: I64
-    expand: I64
+    row: I64  # int64[pieces], number of the extent of each, ascending
+    at: I64  # int64[pieces], where the piece begins in the value, in bytes
+    size: I64  # int64[pieces], more than 0
+    file: I32  # int32[pieces], number of the real file; `IN_TABLE`, or `EXPANDED`
+    offset: I64  # int64[pieces], bytes from the start of that file, of `held`, or of the expanded block
+    block: I64  # int64[pieces], for `EXPANDED` the place of its block in `expand`, otherwise -1
+    expand: I64  # int64[blocks], numbers of the blocks to expand, ascending, each once
 
 
 def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:

@@ -10,17 +10,11 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One request: a range of a file that covers some extents.
+    """One request: a range of a file that covers some extents."""
 
-    Attributes:
-        start: First byte.
-        stop: End of the range.
-        rows: Numbers of the extents within it.
-    """
-
-    start: int
-    stop: int
-    rows: tuple[int, ...]
+    start: int  # first byte
+    stop: int  # end of the range
+    rows: tuple[int, ...]  # numbers of the extents within it
 
 
 def coalesce(

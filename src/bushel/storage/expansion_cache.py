@@ -52,11 +52,7 @@ class ExpansionCache:
 
     @property
     def limit(self) -> int:
-        """Bytes to keep.
-
-        Raises:
-            ValueError: `BUSHEL_BLOCK_CACHE` is not a size.
-        """
+        """Bytes to keep. Raise ValueError if `BUSHEL_BLOCK_CACHE` is not a size."""
         if self._limit is None:
             try:
                 self._limit = parse_bytes(os.environ.get(_VARIABLE) or _DEFAULT)

@@ -43,19 +43,12 @@ class Held(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NeededRanges:
-    """The ranges of real files that a batch needs besides the pieces that are copied from mapped files.
+    """The ranges of real files that a batch needs besides the pieces that are copied from mapped files."""
 
-    Attributes:
-        extents: The extents: of pieces in other files, and then of the stored bytes of blocks.
-        row: int64[n], number of the extent of the batch that each is for.
-        pieces: int64[k], the numbers of these pieces.
-        blocks: The numbers in `Pieces.packed` of these blocks.
-    """
-
-    extents: Extents
-    row: I64
-    pieces: I64
-    blocks: list[int]
+    extents: Extents  # the extents: of pieces in other files, and then of the stored bytes of blocks
+    row: I64  # int64[n], number of the extent of the batch that each is for
+    pieces: I64  # int64[k], the numbers of these pieces
+    blocks: list[int]  # the numbers in `Pieces.packed` of these blocks
 
 
 _NONE = np.empty(0, np.int64)

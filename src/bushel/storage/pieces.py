@@ -15,23 +15,14 @@ from bushel.storage.blocks import EXPANDED, IN_TABLE, plan_blocks
 
 @dataclass(frozen=True, slots=True)
 class PackedBlock:
-    """A block that has to be expanded.
-
-    Attributes:
-        file: The block file.
-        block: Its number in that.
-        row: Number of the first extent that needs it.
-        home: Number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they lie in the table.
-        offset: Bytes from the start of that.
-        length: Number of stored bytes.
-    """
+    """A block that has to be expanded."""
 
     file: BlockFile
-    block: int
-    row: int
-    home: int
-    offset: int
-    length: int
+    block: int  # its number in that
+    row: int  # number of the first extent that needs it
+    home: int  # number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they lie in the table
+    offset: int  # bytes from the start of that
+    length: int  # number of stored bytes
 
     @property
     def size(self) -> int:
@@ -42,28 +33,18 @@ class PackedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of a batch of extents, in any order.
+    """The pieces of a batch of extents, in any order."""
 
-    Attributes:
-        files: The real files.
-        tables: Stored bytes that lie in the tables of block files.
-        packed: The blocks to expand, each once.
-        source: int32[pieces], where each piece lies: number of a file; then, on from the number of files, of one of
-            `tables`, and then of one of `packed`.
-        offset: int64[pieces], bytes from the start of that.
-        size: int64[pieces], more than 0.
-        row: int64[pieces], number of the extent.
-        at: int64[pieces], where the piece begins in the value, in bytes.
-    """
-
-    files: list[File]
-    tables: list[U8]
-    packed: list[PackedBlock]
+    files: list[File]  # the real files
+    tables: list[U8]  # stored bytes that lie in the tables of block files
+    packed: list[PackedBlock]  # the blocks to expand, each once
+    # int32[pieces], where each piece lies: number of a file; then, on from the number of files, of one of `tables`, and
+    # then of one of `packed`
     source: I32
-    offset: I64
-    size: I64
-    row: I64
-    at: I64
+    offset: I64  # int64[pieces], bytes from the start of that
+    size: I64  # int64[pieces], more than 0
+    row: I64  # int64[pieces], number of the extent
+    at: I64  # int64[pieces], where the piece begins in the value, in bytes
 
 
 def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
@@ -145,11 +126,7 @@ _TABLES, _PACKED = 1 << 29, 1 << 30
 
 
 def check_inside(file: File, extents: Extents, rows: I64) -> None:
-    """Check that extents lie in their file.
-
-    Raises:
-        ExtentError: One does not.
-    """
+    """Check that extents lie in their file. Raise ExtentError if one does not."""
     offset, length = extents.offset[rows], extents.length[rows]
     bad = (length != -1) & ((offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length))
     if bad.any():

@@ -80,19 +80,12 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
 
 
 class _Batch(Struct, frozen=True):
-    """The pieces of a batch, and the bytes of them that are in memory.
-
-    Attributes:
-        pieces: The pieces.
-        extents: The extents that they are pieces of.
-        far: The bytes of pieces in files that are not mapped, by the number of the piece.
-        expanded: The blocks of `pieces.packed`.
-    """
+    """The pieces of a batch, and the bytes of them that are in memory."""
 
     pieces: Pieces
-    extents: Extents
-    far: dict[int, bytes]
-    expanded: list[U8]
+    extents: Extents  # the extents that they are pieces of
+    far: dict[int, bytes]  # the bytes of pieces in files that are not mapped, by the number of the piece
+    expanded: list[U8]  # the blocks of `pieces.packed`
 
     @classmethod
     def of(cls, files: Sequence[File], extents: Extents, held: Held | None) -> _Batch:

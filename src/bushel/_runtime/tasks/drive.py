@@ -19,20 +19,14 @@ _WAIT_SECONDS = 0.25
 
 
 class TaskOptions(Struct, frozen=True):
-    """Options for trying tasks again.
+    """Options for trying tasks again."""
 
-    Attributes:
-        retries: How often a task whose worker died, or that the system failed, is tried again.
-        backoff: Seconds before the first retry; each further one waits twice as long, up to a minute.
-        speculate: When no other tasks wait, a task that runs this many times longer than usual is started a second
-            time, and the first result counts. 0 for never.
-        patience: Seconds that a task may take at any rate before it is started a second time.
-    """
-
-    retries: int = 3
-    backoff: float = 1.0
+    retries: int = 3  # how often a task whose worker died, or that the system failed, is tried again
+    backoff: float = 1.0  # seconds before the first retry; each further one waits twice as long, up to a minute
+    # when no other tasks wait, a task that runs this many times longer than usual is started a second time, and the
+    # first result counts. 0 for never
     speculate: float = 3.0
-    patience: float = 10.0
+    patience: float = 10.0  # seconds that a task may take at any rate before it is started a second time
 
     def __post_init__(self) -> None:
         if self.retries < 0 or self.backoff < 0 or self.speculate < 0:
@@ -40,15 +34,10 @@ class TaskOptions(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """The numbers of additional attempts of a run.
+    """The numbers of additional attempts of a run."""
 
-    Attributes:
-        retries: Attempts that were tried again.
-        stragglers: Tasks that were started a second time because they were slow.
-    """
-
-    retries: int
-    stragglers: int
+    retries: int  # attempts that were tried again
+    stragglers: int  # tasks that were started a second time because they were slow
 
 
 def drive(

@@ -56,11 +56,7 @@ class Reader:
         self.size = position_of(file.size)
 
     def read(self, position: int, length: int) -> bytes:
-        """Return some bytes.
-
-        Raises:
-            ValueError: They are not all inside the file.
-        """
+        """Return some bytes. Raise ValueError if they are not all inside the file."""
         if length > self.size - position:
             raise ValueError(f"{length} bytes are expected, and {max(self.size - position, 0)} are left")
         offset, parts = place_of(position), []
@@ -73,25 +69,15 @@ class Reader:
 
 
 class Chunks(NamedTuple):
-    """Chunks with records, an element of each array for each chunk.
+    """Chunks with records, an element of each array for each chunk."""
 
-    Attributes:
-        start: int64[chunks], where the data begin.
-        length: int64[chunks], bytes of the data.
-        records: int64[chunks], number of records, at least 1.
-        expanded: int64[chunks], bytes of all records.
-        sizes: int64[chunks], stored bytes of the lengths of the records.
-        values: int64[chunks], where the first record begins, after these lengths.
-        compression: uint8[chunks], the byte that stands for it; 0 for none.
-    """
-
-    start: I64
-    length: I64
-    records: I64
-    expanded: I64
-    sizes: I64
-    values: I64
-    compression: U8
+    start: I64  # int64[chunks], where the data begin
+    length: I64  # int64[chunks], bytes of the data
+    records: I64  # int64[chunks], number of records, at least 1
+    expanded: I64  # int64[chunks], bytes of all records
+    sizes: I64  # int64[chunks], stored bytes of the lengths of the records
+    values: I64  # int64[chunks], where the first record begins, after these lengths
+    compression: U8  # uint8[chunks], the byte that stands for it; 0 for none
 
 
 class _Chunk(NamedTuple):
@@ -105,11 +91,7 @@ class _Chunk(NamedTuple):
 
 
 def _chunk_at(reader: Reader, position: int) -> tuple[_Chunk, int]:
-    """Return the chunk at a position, and the position after it.
-
-    Raises:
-        FormatError: It is not inside the file.
-    """
+    """Return the chunk at a position, and the position after it. Raise FormatError if it is not inside the file."""
     try:
         _, length, _, kind, expanded = _CHUNK.unpack(reader.read(position, _CHUNK.size))
     except ValueError as error:
@@ -153,11 +135,7 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
 
 
 def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
-    """Return a chunk that has records, else None.
-
-    Raises:
-        FormatError: It is transposed or damaged.
-    """
+    """Return a chunk that has records, else None. Raise FormatError if it is transposed or damaged."""
     if chunk.kind == _TRANSPOSED:
         raise FormatError(
             "its chunks are transposed, which is not read",

@@ -27,11 +27,7 @@ class Records:
         self._arrays.append("side_end", np.zeros(1, np.int64))
 
     def add(self, chunks: Chunks) -> None:
-        """Add the records of some chunks.
-
-        Raises:
-            FormatError: The lengths of the records of a chunk are damaged.
-        """
+        """Add the records of some chunks. Raise FormatError if the lengths of the records of a chunk are damaged."""
         length = self._lengths(chunks)
         ends = self._record + np.cumsum(length)
         self._arrays.append("length", length)
@@ -68,11 +64,7 @@ class Records:
         self._side = int(side_ends[-1])
 
     def _lengths(self, chunks: Chunks) -> I64:
-        """Return the length of each record.
-
-        Raises:
-            FormatError: They are damaged.
-        """
+        """Return the length of each record. Raise FormatError if they are damaged."""
         many = np.flatnonzero(chunks.records > 1).tolist()
         if not many:
             return chunks.expanded.copy()

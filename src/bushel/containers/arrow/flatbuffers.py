@@ -60,11 +60,7 @@ class FlatTable:
         return list(struct.iter_unpack(layout, self.data[start : start + count * width])) if count else []
 
     def text(self, field: int) -> str | None:
-        """Return a string, or None if it is not stored.
-
-        Raises:
-            UnicodeDecodeError: It is not UTF-8.
-        """
+        """Return a string, or None if it is not stored. Raise UnicodeDecodeError if it is not UTF-8."""
         if not self._place(field):
             return None
         start, count = self._vector(field, 1)

@@ -40,28 +40,18 @@ _VIEWS = {Type.BINARY_VIEW, Type.UTF8_VIEW}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a schema, or a child of one.
-
-    Attributes:
-        name: Its name.
-        type: Number of its type; for a dictionary, of the type of its values.
-        width: Bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2 of a float
-            of 16, 32 or 64 bits.
-        signed: Whether an integer is signed.
-        children: Its children.
-        dictionary: Number of its dictionary, or None.
-        index: Bits and signedness of the numbers of values of a dictionary.
-        dense: Whether a union has a buffer of offsets.
-    """
+    """A column of a schema, or a child of one."""
 
     name: str
-    type: int
+    type: int  # number of its type; for a dictionary, of the type of its values
+    # bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2 of a float of 16,
+    # 32 or 64 bits
     width: int = 0
-    signed: bool = True
+    signed: bool = True  # whether an integer is signed
     children: tuple[Column, ...] = ()
-    dictionary: int | None = None
-    index: tuple[int, bool] = (32, True)
-    dense: bool = False
+    dictionary: int | None = None  # number of its dictionary, or None
+    index: tuple[int, bool] = (32, True)  # bits and signedness of the numbers of values of a dictionary
+    dense: bool = False  # whether a union has a buffer of offsets
 
     @property
     def buffers(self) -> int | None:
@@ -88,27 +78,16 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A record batch, or the values of a dictionary.
+    """A record batch, or the values of a dictionary."""
 
-    Attributes:
-        rows: Number of rows.
-        nodes: Length and number of nulls of each column and child, in order.
-        buffers: Where each buffer lies in the file, and its length in bytes.
-        codec: The filter that its buffers are compressed with, or None.
-        dictionary: Number of the dictionary, or None for a record batch.
-        delta: Whether the values are added to the dictionary.
-        views: Number of the buffers of values of each column of views.
-        offset: Where its message begins.
-    """
-
-    rows: int
-    nodes: tuple[tuple[int, int], ...]
-    buffers: tuple[tuple[int, int], ...]
-    codec: str | None
-    dictionary: int | None
-    delta: bool
-    views: tuple[int, ...]
-    offset: int
+    rows: int  # number of rows
+    nodes: tuple[tuple[int, int], ...]  # length and number of nulls of each column and child, in order
+    buffers: tuple[tuple[int, int], ...]  # where each buffer lies in the file, and its length in bytes
+    codec: str | None  # the filter that its buffers are compressed with, or None
+    dictionary: int | None  # number of the dictionary, or None for a record batch
+    delta: bool  # whether the values are added to the dictionary
+    views: tuple[int, ...]  # number of the buffers of values of each column of views
+    offset: int  # where its message begins
 
 
 @dataclass(slots=True)
@@ -121,11 +100,7 @@ class _Message:
 
 
 def read_schema(file: File) -> Schema:
-    """Return the schema of a file or stream.
-
-    Raises:
-        FormatError: It is damaged, or big-endian.
-    """
+    """Return the schema of a file or stream. Raise FormatError if it is damaged, or big-endian."""
     start = 8 if file.read(0, min(file.size, 6)) == MAGIC else 0
     message = _message_at(file, start)
     if message is None or message.kind != _SCHEMA:
@@ -179,11 +154,7 @@ def _width(kind: int, own: FlatTable | None) -> int:
 
 
 def batches_of(file: File, schema: Schema) -> Iterator[Batch]:
-    """Yield the dictionaries and record batches of a file in order.
-
-    Raises:
-        FormatError: It is damaged.
-    """
+    """Yield the dictionaries and record batches of a file in order. Raise FormatError if it is damaged."""
     at = schema.end
     while (message := _message_at(file, at)) is not None:
         if message.kind in (_DICTIONARY, _RECORDS):

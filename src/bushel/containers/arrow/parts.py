@@ -23,24 +23,14 @@ DTYPES = (*_WHOLE, Type.FLOAT)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a column, or of a child of one, in a record batch.
-
-    Attributes:
-        file: The file.
-        column: The column.
-        rows: Number of its values.
-        nulls: Number of nulls among them.
-        buffers: Where its own buffers lie, and their lengths.
-        codec: The filter that they are compressed with, or None.
-        children: The parts of its children.
-    """
+    """The part of a column, or of a child of one, in a record batch."""
 
     file: File
     column: Column
-    rows: int
-    nulls: int
-    buffers: tuple[tuple[int, int], ...]
-    codec: str | None
+    rows: int  # number of its values
+    nulls: int  # number of nulls among them
+    buffers: tuple[tuple[int, int], ...]  # where its own buffers lie, and their lengths
+    codec: str | None  # the filter that they are compressed with, or None
     children: tuple[Part, ...]
 
     def raw(self, number: int) -> bytes:
@@ -110,22 +100,14 @@ class Part:
 
 
 def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    """Return the numbers of a buffer, which may be padded.
-
-    Raises:
-        ValueError: It is too short.
-    """
+    """Return the numbers of a buffer, which may be padded. Raise ValueError if it is too short."""
     if count * dtype.itemsize > len(data):
         raise ValueError(f"{count} numbers of {dtype.itemsize} bytes are announced in {len(data)} bytes")
     return np.frombuffer(data, dtype, count)
 
 
 def parts_of(file: File, columns: tuple[Column, ...], batch: Batch) -> list[Part]:
-    """Return the parts of the columns in a batch.
-
-    Raises:
-        ValueError: The batch has too few buffers.
-    """
+    """Return the parts of the columns in a batch. Raise ValueError if the batch has too few buffers."""
     nodes, buffers, views = iter(batch.nodes), iter(batch.buffers), iter(batch.views)
     try:
         return [_part(file, column, batch.codec, nodes, buffers, views) for column in columns]

@@ -205,11 +205,7 @@ def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
 
 
 def open_member(path: AnyPath) -> File:
-    """Open a file of a dataset.
-
-    Raises:
-        FormatError: The file does not exist.
-    """
+    """Open a file of a dataset. Raise FormatError if the file does not exist."""
     try:
         return open_file(path)
     except FileNotFoundError as error:

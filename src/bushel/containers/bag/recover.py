@@ -38,15 +38,10 @@ _LOST_BYTES = 7
 
 @dataclass(frozen=True, slots=True)
 class _Loose:
-    """A table that may have wrong entries.
+    """A table that may have wrong entries."""
 
-    Attributes:
-        table: The table, with valid extents for all records.
-        whole: bool[records], whether both ends of a record can be trusted.
-    """
-
-    table: Table
-    whole: Bools
+    table: Table  # the table, with valid extents for all records
+    whole: Bools  # bool[records], whether both ends of a record can be trusted
 
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:

@@ -47,15 +47,10 @@ class Table(Struct, frozen=True):
 
 
 class Refs(Struct, frozen=True):
-    """The records of one field that each sample refers to.
+    """The records of one field that each sample refers to."""
 
-    Attributes:
-        first: uint64[samples], number of the record, or of the first record of a list.
-        count: uint64[samples], number of records of each list; None for a plain field.
-    """
-
-    first: U64
-    count: U64 | None = None
+    first: U64  # uint64[samples], number of the record, or of the first record of a list
+    count: U64 | None = None  # uint64[samples], number of records of each list; None for a plain field
 
 
 def inline_table(file: File) -> Table:

@@ -39,19 +39,12 @@ _LOOKS = 3
 
 
 class _Header(Struct, frozen=True):
-    """The checked header of a file.
+    """The checked header of a file."""
 
-    Attributes:
-        offset: int64[N], offset of each record.
-        length: int64[N], size of each record in bytes.
-        crc32: uint32[N].
-        form: How samples are stored.
-    """
-
-    offset: I64
-    length: I64
-    crc32: U32
-    form: Form
+    offset: I64  # int64[N], offset of each record
+    length: I64  # int64[N], size of each record in bytes
+    crc32: U32  # uint32[N]
+    form: Form  # how samples are stored
 
 
 class FFRecord(Struct, frozen=True):
@@ -246,11 +239,7 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
 
 
 def folder_keys(paths: list[str], file: File) -> Keys:
-    """Return the keys of a packed folder.
-
-    Raises:
-        FormatError: A path is not valid text.
-    """
+    """Return the keys of a packed folder. Raise FormatError if a path is not valid text."""
     try:
         return Keys.of(paths)
     except UnicodeEncodeError as error:

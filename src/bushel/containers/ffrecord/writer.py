@@ -224,19 +224,12 @@ class FFRecordWriter:
 
 
 class _Record(Struct, frozen=True):
-    """A sample as one record.
+    """A sample as one record."""
 
-    Attributes:
-        pieces: Its bytes, and the CRC-32 of each piece.
-        size: Number of bytes.
-        crc32: The CRC-32 of all of them.
-        starts: Where the value of each field begins.
-    """
-
-    pieces: list[tuple[memoryview, int]]
-    size: int
-    crc32: int
-    starts: list[int]
+    pieces: list[tuple[memoryview, int]]  # its bytes, and the CRC-32 of each piece
+    size: int  # number of bytes
+    crc32: int  # the CRC-32 of all of them
+    starts: list[int]  # where the value of each field begins
 
 
 def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]) -> _Record:

@@ -142,11 +142,7 @@ class _Gulp(Struct, frozen=True):
         return Shard(root, name, (name, f"meta_{chunk_number(root, name)}.gmeta"))
 
     def check_name(self, name: str) -> None:
-        """Check that GulpIO2 would find a chunk of this name.
-
-        Raises:
-            SpecError: It would not.
-        """
+        """Check that GulpIO2 would find a chunk of this name. Raise SpecError if it would not."""
         if not is_data(name) or re.search(r"\d", name) is None:
             raise SpecError(f"{name}: a gulp chunk must be named data_<number>.gulp; or name the folder for the chunks")
 

@@ -54,18 +54,14 @@ msgspec.json.Decoder(_LooseItem)  # registers the type before threads convert to
 
 
 class Gmeta(Struct, frozen=True):
-    """A parsed table.
+    """A parsed table."""
 
-    Attributes:
-        items: Id to entry, in the order of the file. The numbers in `frame_info` are at most 2**62.
-        offset: int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the file.
-        length: int64[items], its size in bytes; `MISSING` for an item without metadata.
-        inline: The JSON of metadata that was pickled, or that strict parsers refuse as the file spells it.
-    """
-
+    # id to entry, in the order of the file; the numbers in `frame_info` are at most 2**62
     items: Mapping[str, _Item | _LooseItem]
+    # int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the file
     offset: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]  # int64[items], its size in bytes; `MISSING` for an item without metadata
+    # the JSON of metadata that was pickled, or that strict parsers refuse as the file spells it
     inline: bytes | None = None
 
 
@@ -218,11 +214,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def frames_field(spec: Spec) -> Field:
-    """Return the one field of JPEG frames.
-
-    Raises:
-        SpecError: The spec has no such field, or several.
-    """
+    """Return the one field of JPEG frames. Raise SpecError if the spec has no such field, or several."""
     frames = [field for field in spec.values() if field.codec.partition("(")[0] in ("jpg", "jpeg")]
     if len(frames) != 1:
         found = ", ".join(repr(field.name) for field in frames) or "none"
@@ -271,11 +263,7 @@ def _values(meta: memoryview) -> Mapping[str, msgspec.Raw]:
 
 
 def spans(text: bytes) -> list[tuple[int, int]]:
-    """Return where the values of a JSON object or list begin and end.
-
-    Raises:
-        msgspec.DecodeError: It is neither.
-    """
+    """Return where the values of a JSON object or list begin and end. Raise msgspec.DecodeError if it is neither."""
     base = _address(text)
     raws = _LIST.decode(text) if text[:1] == b"[" else _META.decode(text).values()
     starts = [(_address(raw) - base, len(memoryview(raw))) for raw in raws]

@@ -22,21 +22,13 @@ from bushel.storage import IN_TABLE, Blocks
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """A video file of a camera.
+    """A video file of a camera."""
 
-    Attributes:
-        file: Number of the file of the shard.
-        size: Its bytes.
-        packets: Its packets.
-        frames: Its frames in display order.
-        scale: Units of time in a second.
-    """
-
-    file: int
-    size: int
+    file: int  # number of the file of the shard
+    size: int  # its bytes
     packets: ClipPackets
-    frames: FrameTable
-    scale: int
+    frames: FrameTable  # its frames in display order
+    scale: int  # units of time in a second
 
     @classmethod
     def of(cls, file: int, size: int, packets: ClipPackets) -> Video | None:
@@ -58,19 +50,12 @@ class Video:
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    """The frames of a camera that belong to rows.
+    """The frames of a camera that belong to rows."""
 
-    Attributes:
-        videos: The videos that can be read.
-        packet: int64[rows], the packet of each one's frame; -1 without a frame.
-        start: int64[rows], the packet from which it is decoded.
-        away: float64[rows], seconds between the frame and the time of the row.
-    """
-
-    videos: Sequence[Video]
-    packet: I64
-    start: I64
-    away: F64
+    videos: Sequence[Video]  # the videos that can be read
+    packet: I64  # int64[rows], the packet of each one's frame; -1 without a frame
+    start: I64  # int64[rows], the packet from which it is decoded
+    away: F64  # float64[rows], seconds between the frame and the time of the row
 
 
 def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) -> Shots:
@@ -99,21 +84,13 @@ def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) ->
 
 @dataclass(frozen=True)
 class Regions:
-    """Regions of a block file. Each is the configuration of a video, a table of packets, and these packets.
-
-    Attributes:
-        videos: The videos.
-        first: int64[regions], the first packet of each region.
-        last: int64[regions], its last one. It is of the same video.
-        region: int64[frames], the region of each frame that is wanted.
-        packet: int64[frames], its packet.
-    """
+    """Regions of a block file. Each is the configuration of a video, a table of packets, and these packets."""
 
     videos: Sequence[Video]
-    first: I64
-    last: I64
-    region: I64
-    packet: I64
+    first: I64  # int64[regions], the first packet of each region
+    last: I64  # int64[regions], its last one; it is of the same video
+    region: I64  # int64[frames], the region of each frame that is wanted
+    packet: I64  # int64[frames], its packet
 
     @cached_property
     def before(self) -> I64:

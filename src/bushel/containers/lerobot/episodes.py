@@ -59,11 +59,7 @@ class _Episodes:
         return Recovered(*_table(rows))
 
     def rate(self, shard: Shard) -> float:
-        """Return the frames in a second.
-
-        Raises:
-            FormatError: The metadata are missing or damaged.
-        """
+        """Return the frames in a second. Raise FormatError if the metadata are missing or damaged."""
         meta = load_meta(shard.root)
         if meta is None:
             raise FormatError("the metadata are gone", file=str(shard.path(0)), hint=HINT)

@@ -45,21 +45,13 @@ _DECODER = msgspec.json.Decoder(_Info)
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """The episodes of a dataset, or some of them, in their order.
+    """The episodes of a dataset, or some of them, in their order."""
 
-    Attributes:
-        index: int64[n], their numbers, ascending.
-        length: int64[n], their frames.
-        data: int64[n, 2], chunk and number of the file with their rows.
-        videos: Camera to int64[n, 2], chunk and number of the video.
-        begin: Camera to float64[n], where the episode begins in the video, in seconds.
-    """
-
-    index: I64
-    length: I64
-    data: I64
-    videos: Mapping[str, I64]
-    begin: Mapping[str, F64]
+    index: I64  # int64[n], their numbers, ascending
+    length: I64  # int64[n], their frames
+    data: I64  # int64[n, 2], chunk and number of the file with their rows
+    videos: Mapping[str, I64]  # camera to int64[n, 2], chunk and number of the video
+    begin: Mapping[str, F64]  # camera to float64[n], where the episode begins in the video, in seconds
 
     def take(self, chosen: I64) -> Episodes:
         """Return the episodes of these numbers in the table."""
@@ -70,25 +62,15 @@ class Episodes:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """The facts about a dataset.
+    """The facts about a dataset."""
 
-    Attributes:
-        fps: Frames per second.
-        cameras: The features that are stored as videos.
-        episodes: The episodes.
-        tasks: Number of a task to its text.
-        files: The files of `meta` with these facts.
-        data_path: Template of the names of files with rows.
-        video_path: Template of the names of videos.
-    """
-
-    fps: float
-    cameras: tuple[str, ...]
+    fps: float  # frames per second
+    cameras: tuple[str, ...]  # the features that are stored as videos
     episodes: Episodes
-    tasks: Mapping[int, bytes]
-    files: tuple[str, ...]
-    data_path: str
-    video_path: str
+    tasks: Mapping[int, bytes]  # number of a task to its text
+    files: tuple[str, ...]  # the files of `meta` with these facts
+    data_path: str  # template of the names of files with rows
+    video_path: str  # template of the names of videos
 
     def episodes_of(self, chunk: int, number: int) -> Episodes:
         """Return the episodes whose rows are in a file."""

@@ -31,25 +31,15 @@ _TASK, _EPISODE = "task", "episode_index"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One file of rows.
-
-    Attributes:
-        shard: The shard.
-        table: The table of the rows, without cameras.
-        meta: The facts about the dataset.
-        episodes: The episodes of the shard.
-        episode: int64[rows], the episode of each row by its place in `episodes`.
-        cameras: The frames of each camera.
-        errors: The errors of the videos.
-    """
+    """One file of rows."""
 
     shard: Shard
-    table: ShardIndex
-    meta: Meta
-    episodes: Episodes
-    episode: I64
-    cameras: dict[str, Shots]
-    errors: list[FormatError]
+    table: ShardIndex  # the table of the rows, without cameras
+    meta: Meta  # the facts about the dataset
+    episodes: Episodes  # the episodes of the shard
+    episode: I64  # int64[rows], the episode of each row by its place in `episodes`
+    cameras: dict[str, Shots]  # the frames of each camera
+    errors: list[FormatError]  # the errors of the videos
 
     @property
     def lost(self) -> Bools:

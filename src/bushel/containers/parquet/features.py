@@ -16,17 +16,11 @@ _CODECS = {"Image": "image"}
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Hugging Face's metadata of a column.
+    """Hugging Face's metadata of a column."""
 
-    Attributes:
-        codec: Codec of its values, or of the elements of a list; None if it follows from the values.
-        names: Names of its classes in the order of their numbers; empty if it has none.
-        sound: Whether the values are sounds, whose first bytes show the codec.
-    """
-
-    codec: str | None = None
-    names: tuple[str, ...] = ()
-    sound: bool = False
+    codec: str | None = None  # codec of its values, or of the elements of a list; None if it follows from the values
+    names: tuple[str, ...] = ()  # names of its classes in the order of their numbers; empty if it has none
+    sound: bool = False  # whether the values are sounds, whose first bytes show the codec
 
 
 def features_of(footer: Footer, path: str) -> dict[str, Feature]:

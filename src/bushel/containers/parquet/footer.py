@@ -26,34 +26,21 @@ _CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4-bloc
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An element of the schema.
-
-    Attributes:
-        name: Its name.
-        path: The names from the first level of the schema to this one.
-        repetition: 0 for required, 1 for optional, 2 for repeated.
-        physical: Physical type, 0 to 7, of a leaf: BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY,
-            FIXED_LEN_BYTE_ARRAY. None for a group.
-        width: Bytes of a value of FIXED_LEN_BYTE_ARRAY, else 0.
-        converted: Converted type, or None.
-        logical: The number of the logical type in its union, or None.
-        children: The elements of a group.
-        leaf: Number of the leaf among all leaves; -1 for a group.
-        definition: Definition level of a value that is there.
-        repeats: Number of repeated elements from the root to this one.
-    """
+    """An element of the schema."""
 
     name: str
-    path: tuple[str, ...]
-    repetition: int
+    path: tuple[str, ...]  # the names from the first level of the schema to this one
+    repetition: int  # 0 for required, 1 for optional, 2 for repeated
+    # physical type, 0 to 7, of a leaf: BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY.
+    # None for a group
     physical: int | None
-    width: int
-    converted: int | None
-    logical: int | None
-    children: tuple[Node, ...]
-    leaf: int
-    definition: int
-    repeats: int
+    width: int  # bytes of a value of FIXED_LEN_BYTE_ARRAY, else 0
+    converted: int | None  # converted type, or None
+    logical: int | None  # the number of the logical type in its union, or None
+    children: tuple[Node, ...]  # the elements of a group
+    leaf: int  # number of the leaf among all leaves; -1 for a group
+    definition: int  # definition level of a value that is there
+    repeats: int  # number of repeated elements from the root to this one
 
     def leaves(self) -> Iterator[Node]:
         """Yield the leaves below this element, or the element itself if it is one."""
@@ -65,44 +52,27 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The pages of a chunk that have some rows of its row group.
+    """The pages of a chunk that have some rows of its row group."""
 
-    Attributes:
-        dictionary: Bytes of the dictionary at the beginning of the chunk that these pages need; 0 without a dictionary.
-        start: First byte of the data pages.
-        stop: Their end.
-        first: Number of their first row in the row group.
-        rows: Number of their rows.
-    """
-
+    # bytes of the dictionary at the beginning of the chunk that these pages need; 0 without a dictionary
     dictionary: int
-    start: int
-    stop: int
-    first: int
-    rows: int
+    start: int  # first byte of the data pages
+    stop: int  # their end
+    first: int  # number of their first row in the row group
+    rows: int  # number of their rows
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The pages of one leaf in one row group.
+    """The pages of one leaf in one row group."""
 
-    Attributes:
-        offset: Offset of the first page, which may be a dictionary.
-        length: Bytes of all pages.
-        values: Number of values, nulls included.
-        codec: Name of the filter of its pages: `stored`, `snappy`, `gzip`, `brotli`, `zstd`, `lz4`, `lz4-block`.
-        encodings: Numbers of the encodings of its values and levels, as far as they are listed.
-        index: Offset and bytes of its offset index; None if it has none.
-        part: The pages that are read; None for all.
-    """
-
-    offset: int
-    length: int
-    values: int
-    codec: str
-    encodings: tuple[int, ...] = ()
-    index: tuple[int, int] | None = None
-    part: Part | None = None
+    offset: int  # offset of the first page, which may be a dictionary
+    length: int  # bytes of all pages
+    values: int  # number of values, nulls included
+    codec: str  # name of the filter of its pages: `stored`, `snappy`, `gzip`, `brotli`, `zstd`, `lz4`, `lz4-block`
+    encodings: tuple[int, ...] = ()  # numbers of the encodings of its values and levels, as far as they are listed
+    index: tuple[int, int] | None = None  # offset and bytes of its offset index; None if it has none
+    part: Part | None = None  # the pages that are read; None for all
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -115,17 +85,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Some rows: the chunks of all leaves.
+    """Some rows: the chunks of all leaves."""
 
-    Attributes:
-        rows: Number of rows.
-        chunks: One for each leaf.
-        first: Number of the first row in the row group of the file, if these are a run of it.
-    """
-
-    rows: int
-    chunks: tuple[Chunk, ...]
-    first: int = 0
+    rows: int  # number of rows
+    chunks: tuple[Chunk, ...]  # one for each leaf
+    first: int = 0  # number of the first row in the row group of the file, if these are a run of it
 
     @property
     def start(self) -> int:

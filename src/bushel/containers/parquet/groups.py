@@ -21,19 +21,12 @@ _GAP = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The row groups of a section.
+    """The row groups of a section."""
 
-    Attributes:
-        first: Number of the first one in the file.
-        footer: The footer with only these, or with a run of rows of one.
-        features: Hugging Face's metadata of columns.
-        fields: The fields of the file.
-    """
-
-    first: int
-    footer: Footer
-    features: Mapping[str, Feature]
-    fields: tuple[Field, ...]
+    first: int  # number of the first one in the file
+    footer: Footer  # the footer with only these, or with a run of rows of one
+    features: Mapping[str, Feature]  # Hugging Face's metadata of columns
+    fields: tuple[Field, ...]  # the fields of the file
 
 
 def sections_of(

@@ -41,21 +41,13 @@ class OtherEncoding(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """The byte arrays of a leaf.
+    """The byte arrays of a leaf."""
 
-    Attributes:
-        offset: int64[rows or elements], where each lies: in the file, or in `blocks`.
-        length: int64[rows or elements], bytes; -1 for a null.
-        starts: int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat.
-        absent: bool[rows], the rows without a list; None if the leaf does not repeat.
-        blocks: The block file; None if the bytes lie in the file as they are.
-    """
-
-    offset: I64
-    length: I64
-    starts: I64 | None
-    absent: Bools | None
-    blocks: Blocks | None
+    offset: I64  # int64[rows or elements], where each lies: in the file, or in `blocks`
+    length: I64  # int64[rows or elements], bytes; -1 for a null
+    starts: I64 | None  # int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat
+    absent: Bools | None  # bool[rows], the rows without a list; None if the leaf does not repeat
+    blocks: Blocks | None  # the block file; None if the bytes lie in the file as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +61,11 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a chunk of a leaf that repeats once.
+    """The rows of a chunk of a leaf that repeats once."""
 
-    Attributes:
-        counts: int64[rows], elements of each.
-        absent: bool[rows], the nulls.
-        present: bool[elements], False for nulls.
-    """
-
-    counts: I64
-    absent: Bools
-    present: Bools
+    counts: I64  # int64[rows], elements of each
+    absent: Bools  # bool[rows], the nulls
+    present: Bools  # bool[elements], False for nulls
 
 
 def _chunks(footer: Footer, node: Node) -> Iterator[tuple[int, Chunk]]:

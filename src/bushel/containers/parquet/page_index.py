@@ -28,15 +28,10 @@ _MOST_BYTES = 1.125
 
 @dataclass(frozen=True, slots=True)
 class PageStarts:
-    """The data pages of a chunk.
+    """The data pages of a chunk."""
 
-    Attributes:
-        offset: int64[pages + 1], first byte of the header of each, and the end of the last one.
-        row: int64[pages + 1], number of its first row in the row group, and the rows of the row group.
-    """
-
-    offset: I64
-    row: I64
+    offset: I64  # int64[pages + 1], first byte of the header of each, and the end of the last one
+    row: I64  # int64[pages + 1], number of its first row in the row group, and the rows of the row group
 
 
 def has_index(group: RowGroup) -> bool:
@@ -83,11 +78,7 @@ def read_starts(
 
 
 def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -> PageStarts:
-    """Return where the pages of a chunk begin.
-
-    Raises:
-        FormatError: The index is damaged, or does not fit the chunk.
-    """
+    """Return where the pages of a chunk begin. Raise FormatError if the index is damaged, or does not fit the chunk."""
     at = chunk.index[0] if chunk.index is not None else None
     try:
         return _checked(_locations(data), chunk, rows)

@@ -32,24 +32,14 @@ Report = Callable[[int], None] | None
 
 
 class Records(Struct, frozen=True):
-    """The extents of records.
+    """The extents of records."""
 
-    Attributes:
-        offset: int64[n], offset of the header of the first part.
-        span: int64[n], bytes from the start of the payload, at `offset + 8`, to the end of the last part.
-        split: int64[k], ascending: numbers of the records with several parts.
-    """
-
-    offset: I64
-    span: I64
-    split: I64
+    offset: I64  # int64[n], offset of the header of the first part
+    span: I64  # int64[n], bytes from the start of the payload, at `offset + 8`, to the end of the last part
+    split: I64  # int64[k], ascending: numbers of the records with several parts
 
     def payload(self, file: File, row: int) -> bytes:
-        """Return the whole payload of a record in pieces.
-
-        Raises:
-            FormatError: Its parts do not fit together.
-        """
+        """Return the whole payload of a record in pieces. Raise FormatError if its parts do not fit together."""
         offset = int(self.offset[row])
         try:
             return kernels.join_recordio(file.read(offset, 8 + int(self.span[row])))
@@ -62,21 +52,13 @@ class Records(Struct, frozen=True):
 
 
 class Payloads(Struct, frozen=True):
-    """Where the payloads of records are: in the file, or, if some have several parts, in the file without length words.
+    """Where payloads of records are: in the file, or, if some have several parts, in the file without length words."""
 
-    Attributes:
-        file: The file with the records, or the block file.
-        number: Number of that file in the shard.
-        position: int64[n], where each payload begins in it.
-        length: int64[n], bytes.
-        blocks: The blocks of the block file, if it is one.
-    """
-
-    file: File
-    number: int
-    position: I64
-    length: I64
-    blocks: tuple[Blocks, ...] = ()
+    file: File  # the file with the records, or the block file
+    number: int  # number of that file in the shard
+    position: I64  # int64[n], where each payload begins in it
+    length: I64  # int64[n], bytes
+    blocks: tuple[Blocks, ...] = ()  # the blocks of the block file, if it is one
 
 
 def payloads_of(file: File, records: Records, number: int) -> Payloads:
@@ -122,15 +104,10 @@ def _words(file: File, records: Records) -> Iterator[int]:
 
 
 class Images(Struct, frozen=True):
-    """The kind of image records.
+    """The kind of image records."""
 
-    Attributes:
-        flag: int64[n], number of values of the label vector, 0 for a single label.
-        codec: Codec of the images, such as `jpg` if all are JPEGs; `image` if they differ.
-    """
-
-    flag: I64
-    codec: str
+    flag: I64  # int64[n], number of values of the label vector, 0 for a single label
+    codec: str  # codec of the images, such as `jpg` if all are JPEGs; `image` if they differ
 
 
 def hint(file: File) -> str:

@@ -93,17 +93,11 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """Members that are read at once.
+    """Members that are read at once."""
 
-    Attributes:
-        rows: int64: numbers of the members.
-        names: Their names for the caller.
-        refusal: The exception that `keep` raised for the member after them, or None.
-    """
-
-    rows: I64
-    names: list[str]
-    refusal: Exception | None
+    rows: I64  # int64: numbers of the members
+    names: list[str]  # their names for the caller
+    refusal: Exception | None  # the exception that `keep` raised for the member after them, or None
 
 
 def _planned(table: Members, rows: range, keep: Keep) -> _Plan:

@@ -30,15 +30,10 @@ _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelEr
 
 
 class Description(Struct, frozen=True):
-    """The fields of an archive, by its own description.
+    """The fields of an archive, by its own description."""
 
-    Attributes:
-        spec: Its fields, without codecs that run code (`spec_from_file`).
-        labels: Names of classes.
-    """
-
-    spec: Spec = field(default_factory=dict)
-    labels: Labels = field(default_factory=dict)
+    spec: Spec = field(default_factory=dict)  # its fields, without codecs that run code (`spec_from_file`)
+    labels: Labels = field(default_factory=dict)  # names of classes
 
     def with_declared(self, declared: Spec | None) -> Spec | None:
         """Return the fields by which members are found: those that the caller declares, and the others of the archive.

@@ -22,21 +22,13 @@ _WITHOUT_DATA = b"123456"
 
 
 class Member(Struct, frozen=True):
-    """A file in an archive.
+    """A file in an archive."""
 
-    Attributes:
-        name: Its path as stored, UTF-8 with surrogate escapes for other bytes.
-        header: Offset of its header (of the first header if a long name precedes it).
-        offset: Offset of its data.
-        size: Size of its data in bytes.
-        regular: Whether it is a file, not a folder, link or device.
-    """
-
-    name: str
-    header: int
-    offset: int
-    size: int
-    regular: bool
+    name: str  # its path as stored, UTF-8 with surrogate escapes for other bytes
+    header: int  # offset of its header (of the first header if a long name precedes it)
+    offset: int  # offset of its data
+    size: int  # size of its data in bytes
+    regular: bool  # whether it is a file, not a folder, link or device
 
     @property
     def end(self) -> int:

@@ -122,17 +122,11 @@ def extension_of(field: Field) -> tuple[str, str]:
 
 
 class Place(Struct, frozen=True):
-    """The field that a member belongs to.
-
-    Attributes:
-        field: The field.
-        codec: Codec of the bytes.
-        number: Number of the element in a sequence field, None for a plain field.
-    """
+    """The field that a member belongs to."""
 
     field: Field
-    codec: str
-    number: int | None = None
+    codec: str  # codec of the bytes
+    number: int | None = None  # number of the element in a sequence field, None for a plain field
 
 
 class Naming:

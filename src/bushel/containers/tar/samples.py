@@ -29,21 +29,13 @@ _CELLS_PER_MEMBER = 64
 
 
 class Members(Struct, frozen=True):
-    """The regular files of an archive, in order.
+    """The regular files of an archive, in order."""
 
-    Attributes:
-        names: uint8[total], the concatenated names.
-        name_offsets: int64[members + 1] into `names`.
-        offset: int64[members], offset of each member's data.
-        size: int64[members], size of its data in bytes.
-        header: int64[members], offset of its header.
-    """
-
-    names: U8
-    name_offsets: I64
-    offset: I64
-    size: I64
-    header: I64
+    names: U8  # uint8[total], the concatenated names
+    name_offsets: I64  # int64[members + 1] into `names`
+    offset: I64  # int64[members], offset of each member's data
+    size: I64  # int64[members], size of its data in bytes
+    header: I64  # int64[members], offset of its header
 
     def name(self, member: int) -> str:
         """Return the name of one member."""

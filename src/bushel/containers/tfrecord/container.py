@@ -143,11 +143,7 @@ def _unmasked(sum32: int) -> int:
 
 
 def _scanned(file: File, scanner: TfrecordScanner, report: Report | None) -> TfrecordScanner:
-    """Feed a whole file.
-
-    Raises:
-        FormatError: A record is truncated, or its length does not have its checksum.
-    """
+    """Feed a whole file. Raise FormatError if a record is truncated, or its length does not have its checksum."""
     at, window = 0, _WINDOW
     while at < file.size:
         used = scanner.feed(file.read(at, min(window, file.size - at)))

@@ -37,11 +37,7 @@ class Feature(NamedTuple):
 
 
 def features_of(scan: TfrecordScanner, file: File) -> dict[str, Feature]:
-    """Return the features that a scan has found, by name.
-
-    Raises:
-        FormatError: A name cannot be the name of a field.
-    """
+    """Return the features that a scan has found, by name. Raise FormatError if a name cannot be the name of a field."""
     found = {}
     for each in scan.features:
         try:
@@ -79,11 +75,7 @@ class FeatureTable:
         self._copied: list[str] = []
 
     def add(self, feature: Feature, samples: int, declared: Field | None) -> None:
-        """Add a feature.
-
-        Raises:
-            SpecError: It cannot be read as the type that the caller declares.
-        """
+        """Add a feature. Raise SpecError if it cannot be read as the type that the caller declares."""
         most = int(feature.counts.max(initial=0))
         if feature.kind == _BYTES:
             self._add_bytes(feature, samples, declared, most)

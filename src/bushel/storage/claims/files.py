@@ -30,15 +30,10 @@ _PAUSE = 0.005
 
 @dataclass(slots=True)
 class FileClaim:
-    """A claim that this process has.
+    """A claim that this process has."""
 
-    Attributes:
-        path: Its file.
-        handle: The open file, which is locked; -1 in a fork.
-    """
-
-    path: Path
-    handle: int
+    path: Path  # its file
+    handle: int  # the open file, which is locked; -1 in a fork
 
     def is_ours(self) -> bool:
         """Return whether the file still belongs to this claim."""

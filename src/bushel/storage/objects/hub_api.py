@@ -37,28 +37,18 @@ _MOST = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of a commit.
+    """A file of a commit."""
 
-    Attributes:
-        size: Size in bytes.
-        digest: A hash of the content: the SHA-256 of a large file, the git hash of a small one.
-    """
-
-    size: int
-    digest: str
+    size: int  # size in bytes
+    digest: str  # a hash of the content: the SHA-256 of a large file, the git hash of a small one
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files below a folder of a commit.
+    """The files below a folder of a commit."""
 
-    Attributes:
-        folder: The folder; empty for all files.
-        files: Paths in the repository to entries, sorted.
-    """
-
-    folder: str
-    files: Mapping[str, Entry]
+    folder: str  # the folder; empty for all files
+    files: Mapping[str, Entry]  # paths in the repository to entries, sorted
 
     def covers(self, key: str) -> bool:
         """Return whether it covers a path."""

@@ -40,15 +40,10 @@ _KEYS_ELSEWHERE = "credentials come from the environment and from the files of e
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath(StorePath):
-    """The path of an object or of a folder of objects. Making one sends no request.
+    """The path of an object or of a folder of objects. Making one sends no request."""
 
-    Attributes:
-        root: The URL of the bucket, container or host: `s3://bucket`.
-        key: The key in it, without slashes at its ends; empty for the root.
-    """
-
-    root: str
-    key: str
+    root: str  # the URL of the bucket, container or host: `s3://bucket`
+    key: str  # the key in it, without slashes at its ends; empty for the root
 
     @classmethod
     def parse(cls, url: str) -> ObjectPath:
