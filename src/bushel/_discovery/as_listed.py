@@ -32,11 +32,7 @@ def compared(
 ) -> tuple[list[Shard], Incomplete | None, tuple[str, ...]]:
     """Compare the shards in a folder with its manifest, which is complete.
 
-    Args:
-        path: The folder.
-        shards: The shards that are there.
-        manifest: The manifest.
-        partial: Whether to continue if listed shards are missing.
+    With `partial`, listed shards may be missing.
 
     Returns:
         The listed shards that exist, the missing part, and the names of shards that are not listed.

@@ -53,8 +53,7 @@ def claim_target(path: AnyPath, *, single: bool, follow: bool = False, sync: boo
 def claimed_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
     """Claim datasets whose files another tool may have written, for as long as their index is written.
 
-    Args:
-        paths: Files, and folders that contain the files of a dataset.
+    `paths` are files, and folders that contain the files of a dataset.
 
     Raises:
         InUseError: A writer is open for one of them.

@@ -99,11 +99,8 @@ def lacks_index(source: object) -> bool:
 def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
     """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
 
-    Text is taken as a pattern only if no file has exactly this name.
-
-    Args:
-        source: The path, pattern or list.
-        look: Whether to look for a URL of a bucket that is not a pattern; if not, `discover` does.
+    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket that is not a
+    pattern is looked for; else `discover` does that.
 
     Raises:
         FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
@@ -237,9 +234,7 @@ def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: Loa
 def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     """Return the container of files or folders, and the shards that they form.
 
-    Args:
-        paths: Files or folders.
-        container: Name of the container that they must have; by default, any.
+    `container` is the name that it must have; by default, any.
 
     Raises:
         FileNotFoundError: The only path is of an object store, and does not exist.

@@ -49,13 +49,7 @@ def arrays_of_blocks(blocks: Sequence[Blocks]) -> dict[str, Array]:
 
 
 def blocks_in(arrays: Arrays, number: int, filters: Sequence[str], sizes: Sequence[int]) -> Blocks:
-    """Return the blocks of a block file.
-
-    Args:
-        arrays: The arrays of the sidecar.
-        number: Number of the block file.
-        filters: The names of its filters.
-        sizes: Sizes of the files of the shard in bytes.
+    """Return the blocks of a block file. `number` is its number, `sizes` are the sizes of the files of the shard.
 
     Raises:
         FormatError: The arrays do not describe blocks that lie inside these files.

@@ -65,9 +65,7 @@ class ColumnRequest:
     def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
         """Parse the columns of a user: names, in a list or a text with commas, and `auto`; None for the usual ones.
 
-        Args:
-            columns: The argument `columns=` of the user.
-            fields: The fields; empty if they are not known yet.
+        `fields` is empty if they are not known yet.
 
         Raises:
             KeyError, SpecError: As `column_of`.

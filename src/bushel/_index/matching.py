@@ -94,9 +94,7 @@ def checked(index: ShardIndex, path: str) -> ShardIndex:
 def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
     """Compare the checksums in a table with the checksums of the values that the files have now.
 
-    Args:
-        known: The table on record. Columns without checksums are left out.
-        now: The table made from the files, with checksums.
+    Columns of `known` without checksums are left out.
     """
     partner = _partners(known, now)
     equal = missing = empties = 0

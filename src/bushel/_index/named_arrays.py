@@ -23,9 +23,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
     """Return the text that describes a file, and its arrays, which are not copied.
 
-    Args:
-        data: The bytes of the file.
-        kinds: Name of each array to its type: `U8`, `U32` or `I64`.
+    `kinds` has the type of each array: `U8`, `U32` or `I64`.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError, RecursionError: The file is damaged.

@@ -198,9 +198,7 @@ _HEADER = msgspec.json.Decoder(Header)
 def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
     """Map a shard's index. Only the header is parsed and checked here; extents are checked when they are used.
 
-    Args:
-        path: The file.
-        check: Whether to compare the file with its CRC-32 even if it is large, which reads all of it.
+    With `check`, a large file is compared with its CRC-32, too, which reads all of it.
 
     Raises:
         FileNotFoundError: The file does not exist.

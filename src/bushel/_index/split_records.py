@@ -26,8 +26,7 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = 0, 1, 2, 3
 def length_words(raw: bytes | memoryview) -> list[int]:
     """Return where the length words of the later parts of a record are.
 
-    Args:
-        raw: The record, from the header of the first part to the end of the last one.
+    `raw` reaches from the header of the first part to the end of the last one.
 
     Raises:
         FormatError: These are not the parts of one record; `offset` is the offset of the wrong header in `raw`.

@@ -40,13 +40,7 @@ def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDAr
 
 
 def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.NDArray[Any] | None:
-    """Read and decode a crop of an image from a part of its bytes.
-
-    Args:
-        file: The file with the column's extents.
-        column: The column of a plain field.
-        row: Number of the image.
-        box: Left, top, right and bottom in pixels.
+    """Read and decode a crop of an image from a part of its bytes. `box` is left, top, right and bottom in pixels.
 
     Returns:
         HxWx3, or HxW of a grey image. None if the index has neither segments nor a seek table that fits, if the

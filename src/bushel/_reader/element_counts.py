@@ -33,10 +33,7 @@ def check_has_elements(reader: Reader, name: str, what: str) -> None:
 def element_counts(reader: Reader, positions: I64, name: str) -> I64:
     """Return the number of elements of a field in samples: int64[n], -1 for a sample that lacks it. Nothing is read.
 
-    Args:
-        reader: The reader of the dataset.
-        positions: int64[n], positions in the whole dataset.
-        name: The field.
+    `positions` is int64[n].
 
     Raises:
         KeyError: The index lacks them; the message names the command that records them.

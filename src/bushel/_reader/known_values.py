@@ -65,9 +65,8 @@ def complete(values: Sequence[Any]) -> bool:
 class KnownFields:
     """Decides which fields need not be read.
 
-    Args:
-        verifies: Returns, given the number of a shard, whether bytes are compared with checksums: then all fields are
-            read.
+    `verifies` returns, given the number of a shard, whether bytes are compared with checksums: then all fields are
+    read.
     """
 
     def __init__(self, verifies: Callable[[int], bool]) -> None:

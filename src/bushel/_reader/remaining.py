@@ -17,9 +17,7 @@ from bushel.containers.removed import Lists, lists_of, rows_of
 def remaining_in(shards: Sequence[OpenShard], lists: Lists | None = None) -> Remaining | None:
     """Return the positions that remain of a dataset with these shards; None if no sample was removed.
 
-    Args:
-        shards: The shards.
-        lists: The lists of removed samples of their folders, if they are loaded.
+    `lists` are the lists of removed samples of their folders, if they are loaded.
 
     Raises:
         FormatError: A list is damaged, or a shard has changed since it was made.

@@ -14,12 +14,9 @@ from bushel.containers.removed import Lists, lists_of
 class RequestedLists:
     """The lists of removed samples of shards, which a thread requests from now on.
 
-    They are as they were after the files were listed. So a table that describes the listed files is not newer than
-    the lists: samples are added to a list before they are erased from a file.
-
-    Args:
-        shards: The shards.
-        listed: Their files as the store has listed them.
+    They are as they were after the files were listed. So a table that describes the listed files is not newer than the
+    lists: samples are added to a list before they are erased from a file. `listed` are their files as the store has
+    listed them.
     """
 
     def __init__(self, shards: Sequence[Shard], listed: ListedFiles) -> None:

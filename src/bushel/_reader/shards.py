@@ -234,9 +234,7 @@ def any_keyed(shards: Sequence[OpenShard]) -> bool:
 class Verification:
     """Says for which shards bytes are compared with their checksums, where these are known.
 
-    Args:
-        shards: The shards.
-        verify: Whether all are; None for containers that promise it, and for files that may change unnoticed.
+    With `verify`, all are; with None, shards of containers that promise it, and files that may change unnoticed.
 
     Attributes:
         promised: For each shard, whether that is certain before its table is loaded.

@@ -70,11 +70,7 @@ class HasSections(Protocol):
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
         """Return the table of the samples of one section. Offsets count from the start of the file.
 
-        Args:
-            shard: The shard.
-            section: One of the sections of its outline.
-            file: The open file. The bytes of the section are in memory, unless they are very many.
-            options: As for `index`.
+        The bytes of the section are in memory, unless they are very many.
 
         Raises:
             FormatError: The file is damaged.

@@ -155,9 +155,7 @@ class BlockFile:
     def expanded(self, block: int, row: int = 0) -> U8:
         """Return an expanded block, from the cache if possible.
 
-        Args:
-            block: Its number.
-            row: Number of the extent that needs it, for the error.
+        `row` is the number of the extent that needs it, for the error.
 
         Raises:
             ExtentError: It cannot be expanded, or its stored bytes are not in their file.

@@ -74,9 +74,7 @@ class ExpansionCache:
     def claim(self, names: Iterable[Hashable], claim: Claim) -> None:
         """Look blocks up. The caller has to expand missing ones.
 
-        Args:
-            names: The blocks.
-            claim: Gets them. It is the caller's, so that an interrupt leaves no block that waits forever.
+        `claim` gets them. It is the caller's, so that an interrupt leaves no block that waits forever.
         """
         with self._lock:
             for name in names:
@@ -114,12 +112,7 @@ class ExpansionCache:
             result.set(block)
 
     def give_up(self, name: Hashable, error: Exception | None) -> None:
-        """Give up a block that the caller could not expand.
-
-        Args:
-            name: The block.
-            error: Why it cannot be expanded; None if others may try.
-        """
+        """Give up a block that the caller could not expand. `error` says why; None if others may try."""
         with self._lock:
             result = self._pending.pop(name, None)
         if result is None:

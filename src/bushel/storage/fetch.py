@@ -98,10 +98,7 @@ def ranges_to_prefetch(
 ) -> tuple[list[File], Extents, Bools] | None:
     """Return the real files and extents that reading a batch takes from a `Held`.
 
-    Args:
-        files: The files.
-        extents: The batch.
-        seen: Names of the blocks that earlier batches need; the blocks of this one are added.
+    `seen` has the names of the blocks that earlier batches need; the blocks of this one are added.
 
     Returns:
         The files, the extents, and bool[n], which of these have to be read: not the extents in blocks that are kept, or

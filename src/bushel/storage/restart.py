@@ -35,11 +35,8 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     """Return the blocks of a compressed file, whose bytes together are those that it expands to.
 
     gzip is expanded from front to back once, which also compares its checksums. In zstd, frames are blocks: a file of
-    one frame, as `zstd` writes it, is one block, which has to be expanded for every value of it that is read.
-
-    Args:
-        file: The file.
-        spacing: Least number of expanded bytes between two restart points of gzip.
+    one frame, as `zstd` writes it, is one block, which has to be expanded for every value of it that is read. `spacing`
+    is the least number of expanded bytes between two restart points of gzip.
 
     Raises:
         FormatError: The file is damaged or truncated.
@@ -58,9 +55,6 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
 
 def zlib_blocks(file: File) -> Blocks:
     """Return the blocks of a file that is a stream of zlib (RFC 1950), which is expanded from front to back once.
-
-    Args:
-        file: The file.
 
     Raises:
         FormatError: The file is damaged or truncated.

@@ -54,11 +54,7 @@ class Sink:
             self._truncate(position)
 
     def write(self, data: Buffer, crc: int | None = None) -> int:
-        """Append bytes.
-
-        Args:
-            data: The bytes.
-            crc: Their CRC-32, if the caller has it; large values are then not read again for the CRC of the file.
+        """Append bytes. If the caller has their CRC-32, large values are not read again for the CRC of the file.
 
         Returns:
             Their offset.
@@ -89,8 +85,7 @@ class Sink:
     def write_pieces(self, pieces: Sequence[_Piece]) -> int:
         """Append many pieces, which are passed to the operating system at once, without a copy.
 
-        Args:
-            pieces: Their bytes, and the CRC-32 of each if the caller has it.
+        Each piece has its CRC-32 if the caller has it.
 
         Returns:
             The offset of the first one.

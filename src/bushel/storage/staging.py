@@ -193,11 +193,8 @@ class Staging:
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
         """Copy sealed files to a remote dataset, in this order; they stay staged.
 
-        If one of several new files fails, the ones before it are removed again.
-
-        Args:
-            names: The files.
-            replace: Replace existing files even if `new`: an index that remained when its data were removed.
+        If one of several new files fails, the ones before it are removed again. `replace` is for an index that remained
+        when its data were removed: existing files are replaced even if `new`.
 
         Returns:
             Size and modification time of each, as the storage reports them.

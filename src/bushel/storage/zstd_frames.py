@@ -72,9 +72,7 @@ def zstd_blocks(file: File) -> Blocks:
 def frames_between(file: File, ends: I64) -> Blocks:
     """Return a block for each of some frames that follow each other in a file.
 
-    Args:
-        file: The file.
-        ends: int64[frames + 1], where each frame begins, and where the last one ends; inside the file, in order.
+    `ends` is int64[frames + 1], where each begins, and where the last one ends; inside the file, in order.
 
     Raises:
         FormatError: The file is damaged, or a frame ends elsewhere.

@@ -69,10 +69,6 @@ class _Hash(Protocol):
 def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
     """Return the shards of an index.json by the names of their files; None if it is of another format.
 
-    Args:
-        data: Its bytes.
-        path: The file, for messages.
-
     Raises:
         FormatError: It is damaged, or lists a shard of another format.
     """

@@ -17,12 +17,7 @@ _HINT = "readers that skip by this index find other rows: write the file again, 
 
 
 def index_faults(file: File, footer: Footer) -> Iterator[FormatError]:
-    """Yield an error for each offset index that does not say where the pages of its column are. Headers are read.
-
-    Args:
-        file: A local file, whose pages could be read.
-        footer: Its footer.
-    """
+    """Yield an error for each offset index that does not say where the pages of its column are. Headers are read."""
     leaves = sorted((leaf for node in footer.fields for leaf in node.leaves()), key=lambda leaf: leaf.leaf)
     for number, group in enumerate(footer.groups):
         if not has_index(group):

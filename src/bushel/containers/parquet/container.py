@@ -148,9 +148,7 @@ def _offset_of(node: Node, footer: Footer) -> int | None:
 class ChunkReader:
     """Reads a remote file. A read inside a column chunk fetches the chunk, which is kept until another one is read.
 
-    Args:
-        file: The file.
-        footer: Its footer, or the footer of a run of rows, of whose chunks only the pages that have them are fetched.
+    The footer may be of a run of rows: of its chunks, only the pages that have these rows are fetched.
     """
 
     def __init__(self, file: File, footer: Footer) -> None:

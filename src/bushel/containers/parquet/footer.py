@@ -120,9 +120,7 @@ class Footer:
 def read_footer(file: File, tail: bytes | None = None) -> Footer:
     """Read and check the footer of a file: one read, or two if it is longer than 64 KiB.
 
-    Args:
-        file: The file.
-        tail: Its last 64 KiB, or all of a shorter file, if they have been read.
+    `tail` is its last 64 KiB, or all of a shorter file, if they have been read.
 
     Raises:
         FormatError: The file is not a Parquet file, is damaged, or is encrypted.

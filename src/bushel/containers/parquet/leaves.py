@@ -100,13 +100,7 @@ def _present(page: Page, payload: Payload, node: Node) -> int:
 
 
 def places_of(file: File, footer: Footer, node: Node, group: Node | None = None) -> Bytes:
-    """Return where the byte arrays of a leaf lie.
-
-    Args:
-        file: The file.
-        footer: Its footer.
-        node: The leaf.
-        group: The list that the leaf is the element of, or None.
+    """Return where the byte arrays of a leaf lie. `group` is the list that the leaf is the element of, or None.
 
     Raises:
         OtherEncoding: The values have no extents.

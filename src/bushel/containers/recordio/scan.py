@@ -64,10 +64,7 @@ class Payloads(Struct, frozen=True):
 def payloads_of(file: File, records: Records, number: int) -> Payloads:
     """Return where the payloads of records are. The records with several parts are read.
 
-    Args:
-        file: The file.
-        records: Its records.
-        number: Number of a block file in the shard: the number of files.
+    `number` is the number of their block file, if they need one.
 
     Raises:
         FormatError: The parts of a record do not fit together.

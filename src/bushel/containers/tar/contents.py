@@ -59,9 +59,7 @@ def member_extensions(path: str) -> frozenset[str]:
 def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Yield the files of an archive in a local file. Many are read at a time.
 
-    Args:
-        file: The archive.
-        keep: Called once per member, in order, with its name; returns the name to use, or None to skip it.
+    `keep` gets the name of each member, in order, and returns the name to use, or None to skip it.
 
     Raises:
         FormatError: The archive is damaged or truncated, or has no end mark. All members yielded before were complete.

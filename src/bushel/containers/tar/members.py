@@ -66,11 +66,8 @@ def members(reader: ForwardReader, commented: Callable[[bytes], None] | None = N
     """Yield the members of an archive, in order.
 
     Before taking the next member the caller may read the data of the last one from `reader`, or leave it. After the
-    last member, the reader is at the end of the stream, and the archive is known to be complete.
-
-    Args:
-        reader: The archive.
-        commented: Called with each comment for the whole archive, before the members after it.
+    last member, the reader is at the end of the stream, and the archive is known to be complete. `commented` is called
+    with each comment for the whole archive, before the members after it.
 
     Raises:
         FormatError: The archive is damaged, truncated, or continues after its end.

@@ -48,9 +48,7 @@ def split_name(name: bytes) -> tuple[bytes, bytes] | None:
 def split_names(text: U8, offsets: I64) -> tuple[I64, I64]:
     """Split all names of an archive at once, as `split_name` does.
 
-    Args:
-        text: The concatenated names.
-        offsets: int64[names + 1] into `text`.
+    `text` has the names one after another, `offsets` is int64[names + 1].
 
     Returns:
         rows: The numbers of the names that belong to a sample, ascending.

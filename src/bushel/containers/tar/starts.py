@@ -58,10 +58,6 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
     """Return where samples begin, and the end, by an index of Energon, with its path; None without an index.
 
     An index whose offsets do not increase, or lie outside the archive, is left out with a warning.
-
-    Args:
-        archive: The archive.
-        size: Its size in bytes.
     """
     found = _of_file(archive.parent / f"{archive.name}{SUFFIX}")
     if found is None and isinstance(archive, Path):
@@ -114,11 +110,8 @@ def _of_database(archive: Path) -> tuple[str, I64] | None:
 def scan_parts(file: File, starts: I64) -> Members | None:
     """Return the regular files of an archive, whose parts are scanned at once.
 
-    None if it is small, or the offsets do not fit it, or it has records for the whole archive.
-
-    Args:
-        file: The archive.
-        starts: Offsets of headers that increase, and the end.
+    None if it is small, or the offsets do not fit it, or it has records for the whole archive. `starts` has offsets of
+    headers, ascending, and the end.
 
     Raises:
         FormatError: The file shrank, or a member is a sparse file.
