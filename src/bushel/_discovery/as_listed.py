@@ -12,9 +12,7 @@ from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
 
 _SHOWN = 3
-_AT_ONCE = 32
-"""Number of files on a server that are looked for at the same time."""
-
+_AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
     "put the files back; or run `bushel index`, after which the dataset has the remaining samples; or open it with "
     "partial=True"

@@ -19,9 +19,7 @@ HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start i
 
 _FINISH = "run the same call again, which writes the missing parts, or, if none is missing, `bushel finish {path}`"
 
-_MANY = 1000
-"""If there are at least this many files, only the manifest of their folder is read."""
-
+_MANY = 1000  # if there are at least this many files, only the manifest of their folder is read
 LoadManifest = Callable[[AnyPath], Manifest | None]
 """Returns the manifest at a path, as `find_manifest` does."""
 

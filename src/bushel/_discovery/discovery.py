@@ -44,15 +44,13 @@ if TYPE_CHECKING:
     from bushel._index.shard_list import FolderState
 
 _PATTERN = frozenset("{*?[")
-_LISTINGS = 32
-"""Number of paths in object stores that are listed at the same time."""
+_LISTINGS = 32  # number of paths in object stores that are listed at the same time
 _MANY, _MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
 _NAME = attrgetter("name")
 
-_LARGE_MANIFEST = 64 << 10
-"""Size in bytes of a manifest that may list more than a thousand shards."""
+_LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
 
 
 class Found(Struct, frozen=True):

@@ -20,8 +20,7 @@ INDEX_FILE = "bushel.index"
 SUFFIX = ".parquet"
 """Suffix of an exported index."""
 
-_TAIL = 8
-"""Bytes at the end of a Parquet file: the length of its footer, and `PAR1`."""
+_TAIL = 8  # bytes at the end of a Parquet file: the length of its footer, and `PAR1`
 
 
 def index_place(index: Any) -> AnyPath:

@@ -24,8 +24,7 @@ from bushel.storage.objects.remotefile import ObjectStat, stat_of
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-_AHEAD = 4
-"""Number of manifests that are requested before they are needed."""
+_AHEAD = 4  # number of manifests that are requested before they are needed
 
 
 def expand_url(pattern: str) -> list[ObjectPath]:

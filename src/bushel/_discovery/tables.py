@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 _NO_SIDECAR = (FileNotFoundError, PermissionError)
 """Errors that mean that a sidecar does not exist. A store that forbids listing refuses access to missing objects."""
 
-_NAMED = 3
-"""Number of changed values that an error names."""
+_NAMED = 3  # number of changed values that an error names
 
 
 class StoredTable(Struct, frozen=True):
@@ -302,8 +301,7 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
     return True
 
 
-_BLOCK = 4096
-"""Size of a block of a stamp in bytes."""
+_BLOCK = 4096  # size of a block of a stamp in bytes
 _LARGE, _BETWEEN = 1 << 20, 6
 """Files of at least this size have this many blocks of their stamp between the first and the last."""
 

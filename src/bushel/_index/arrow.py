@@ -17,8 +17,7 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._index.columns import Part
 
-_DIGITS = 38
-"""Digits of the integers of a decimal of 128 bits."""
+_DIGITS = 38  # digits of the integers of a decimal of 128 bits
 
 
 def index_table(

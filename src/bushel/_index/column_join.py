@@ -15,9 +15,7 @@ from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as
 _TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT}
 """The type of the values of a piece without `types`, by the kind of its dtype."""
 
-_EXACT = 1 << 53
-"""Integers up to this one are floats."""
-
+_EXACT = 1 << 53  # integers up to this one are floats
 _WHOLE = (np.int64, np.uint64)
 _DTYPES: Mapping[int, tuple[type[np.generic], ...]] = {
     BOOL: (np.bool_,),

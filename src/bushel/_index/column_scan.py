@@ -40,17 +40,10 @@ from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers,
 from bushel.spec import Spec
 from bushel.storage import Extents, File, gather, read_many
 
-_CHUNK_ROWS = 4096
-"""Number of values that one thread reads and decodes at once."""
-
-_HEAD = 1 << 16
-"""Bytes of a remote image that are read first."""
-
-_FORMATS = {1: "jpeg", 2: "png"}
-"""Formats as `kernels.image_headers` numbers them."""
-
-_USUAL_TEXT = 32
-"""Writers record texts that have at most this many bytes on average: names, not captions."""
+_CHUNK_ROWS = 4096  # number of values that one thread reads and decodes at once
+_HEAD = 1 << 16  # bytes of a remote image that are read first
+_FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
+_USUAL_TEXT = 32  # writers record texts that have at most this many bytes on average: names, not captions
 
 
 @dataclass(frozen=True, slots=True)

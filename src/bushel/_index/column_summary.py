@@ -12,10 +12,8 @@ from bushel._index.columns import drawable
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BINS = 20
-_NAMED = 5
-"""Values that are shown of a column with few different ones."""
-_FEW = 10
-"""Integers with up to this many different values are counted one by one, like texts."""
+_NAMED = 5  # values that are shown of a column with few different ones
+_FEW = 10  # integers with up to this many different values are counted one by one, like texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,7 @@ import numpy as np
 from bushel._runtime.arrays import I64, U8, U64, joined
 from bushel.kernels import hash_keys
 
-_AT_ONCE = 1 << 20
-"""Names that are hashed together, so that many names take little memory."""
-
+_AT_ONCE = 1 << 20  # names that are hashed together, so that many names take little memory
 _DOT, _SLASH = ord("."), ord("/")
 
 

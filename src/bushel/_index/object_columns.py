@@ -14,8 +14,7 @@ from bushel._runtime.arrays import joined
 
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}
 
-_LARGEST = 10 ** (LONGEST_TEXT - 1)
-"""Integers from here on have too many digits for a column."""
+_LARGEST = 10 ** (LONGEST_TEXT - 1)  # integers from here on have too many digits for a column
 
 
 def of_objects(found: Sequence[object]) -> Column:

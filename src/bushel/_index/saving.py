@@ -28,8 +28,7 @@ from bushel._index.table import FieldExtents, ShardIndex
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, replacing, write_whole
 
-_LARGE = 1 << 20
-"""An index with more bytes of arrays than this is written without a copy of them in memory."""
+_LARGE = 1 << 20  # an index with more bytes of arrays than this is written without a copy of them in memory
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:

@@ -22,8 +22,7 @@ from bushel.storage import Extents, File, read_many
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
 
-_CHUNK_ROWS = 256
-"""Number of rows that one thread reads and scans at once."""
+_CHUNK_ROWS = 256  # number of rows that one thread reads and scans at once
 
 
 def _segments(column: FieldExtents, file: File, known: Segments | None, workers: int) -> Segments:

@@ -86,9 +86,7 @@ _DTYPES = {
 COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 """The arrays of a column: the attributes of `Column`."""
 
-_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
-"""A count so small that the sum over all shards fits into int64."""
-
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]  # a count so small that the sum over all shards fits into int64
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 _Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]], msgspec.Meta(max_length=MAX_NAMES)]

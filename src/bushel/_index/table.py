@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 MISSING = -1
 """Stored length of a field that a sample lacks."""
 
-_CHECKED_AT_ONCE = 1 << 20
-"""Rows that are checked together, so that checking a large table takes little memory."""
+_CHECKED_AT_ONCE = 1 << 20  # rows that are checked together, so that checking a large table takes little memory
 
 
 FOLDER = ".bushel"

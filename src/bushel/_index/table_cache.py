@@ -24,8 +24,7 @@ from bushel.errors import FormatError
 from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
 
-_LAYOUT = 2
-"""Version of the scanners of containers. It changes when they would make another table from the same file."""
+_LAYOUT = 2  # version of the scanners of containers; it changes when they would make another table from the same file
 _USUAL_SIZE = "2GB"
 
 

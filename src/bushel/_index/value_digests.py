@@ -15,9 +15,7 @@ from bushel._runtime.arrays import I64, U8, Bools, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel.storage import Extents, File, read_many
 
-_CHUNK_ROWS = 4096
-"""Number of values that one thread reads at once."""
-
+_CHUNK_ROWS = 4096  # number of values that one thread reads at once
 _BYTES = 32
 _SIGNS = np.frombuffer(b"0123456789abcdef", np.uint8)
 

@@ -22,8 +22,7 @@ from bushel.spec import KEY
 
 _HINT = "run `bushel index --force` on the dataset"
 
-_LOOK_AT = 1000
-"""Shards up to this number are all asked for their columns; of more, the first and the last."""
+_LOOK_AT = 1000  # shards up to this number are all asked for their columns; of more, the first and the last
 _LOOK_AT_REMOTE = 32
 
 

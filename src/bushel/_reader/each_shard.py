@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 from bushel.containers.base import Shard
 from bushel.storage import is_local
 
-_REMOTE_WORKERS = 8
-"""Number of remote shards that are indexed at once. Each may have 64 MiB of requests in flight."""
-
+_REMOTE_WORKERS = 8  # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
 T = TypeVar("T")
 
 

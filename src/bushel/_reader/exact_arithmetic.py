@@ -20,12 +20,8 @@ Binary = Callable[[Any, Any], Any]
 
 
 _INT64 = range(-(1 << 63), 1 << 63)
-_FLOATS = range(-(1 << 53), (1 << 53) + 1)
-"""The integers whose neighbours are floats, too."""
-
-_MOST_BITS = 4096
-"""Bits of an integer that arithmetic may make."""
-
+_FLOATS = range(-(1 << 53), (1 << 53) + 1)  # the integers whose neighbours are floats, too
+_MOST_BITS = 4096  # bits of an integer that arithmetic may make
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
 

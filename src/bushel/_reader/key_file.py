@@ -35,8 +35,7 @@ NAME = "keys.safetensors"
 
 
 _VERSION = 2
-_MEMORY = 1 << 28
-"""Bytes of the keys that are sorted at a time, more or less. Their hashes are random numbers."""
+_MEMORY = 1 << 28  # bytes of the keys that are sorted at a time, more or less; their hashes are random numbers
 _PIECE = 1 << 24
 _HINT = "`bushel index --keys` makes it again"
 

@@ -24,8 +24,7 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("float", "f32", "float-text", "recordio-label"), ("float",)),
     "utf8": ("text",),
 }
-_ABSENT = object()
-"""Takes the place of the value of a sample that lacks the field."""
+_ABSENT = object()  # takes the place of the value of a sample that lacks the field
 
 
 def exact_kind(index: ShardIndex, name: str) -> Kind | None:

@@ -37,12 +37,8 @@ from bushel._runtime.log import log_info
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_object
 
-_MANY = 1000
-"""A list of shards is kept for datasets of more shards than this."""
-
-_HELD = 4096
-"""Number of shards whose tables stay mapped. A process may have some 65,000 mappings."""
-
+_MANY = 1000  # a list of shards is kept for datasets of more shards than this
+_HELD = 4096  # number of shards whose tables stay mapped; a process may have some 65,000 mappings
 _SETTLED_NS = 2_000_000_000
 """Age of a modification time from which a later change is sure to have another time: file system clocks have steps."""
 

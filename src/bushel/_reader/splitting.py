@@ -12,8 +12,7 @@ import numpy.typing as npt
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
-_CHUNK = 1024
-"""Number of samples that are read at once."""
+_CHUNK = 1024  # number of samples that are read at once
 
 
 class Divisible(Protocol):

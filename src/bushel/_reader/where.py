@@ -22,14 +22,9 @@ from bushel._reader.exact_arithmetic import Binary, compare, compute, is_text, n
 from bushel._runtime.arrays import Bools
 from bushel._runtime.public import did_you_mean
 
-_LONGEST = 10_000
-"""Characters of an expression."""
-_DEEPEST = 50
-"""Levels of nesting."""
-
-_Value = tuple[Any, Bools | None]
-"""An array or a constant, and which of its elements are missing."""
-
+_LONGEST = 10_000  # characters of an expression
+_DEEPEST = 50  # levels of nesting
+_Value = tuple[Any, Bools | None]  # an array or a constant, and which of its elements are missing
 _COMPARE: Mapping[type[ast.cmpop], Binary] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -52,8 +47,7 @@ _SLIPS = {
     r"<>": "write != for unequal",
 }
 """Common mistakes, and their corrections."""
-_CALL = "column"
-"""The function that takes a name which is not a Python name: `column("seg-map.width") > 3`."""
+_CALL = "column"  # the function that takes a name which is not a Python name: `column("seg-map.width") > 3`
 
 
 def choose(expression: str, samples: int, column: Callable[[str], Part], labels: Callable[[], Labels] = dict) -> Bools:

@@ -393,7 +393,5 @@ class Balanced(Struct, frozen=True, eq=False):
 
 _SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
 _AT_A_TIME = 1 << 20  # draws that a thread looks through
-_BALANCED_BLOCK = 4096
-"""Smallest number of draws in which every class has exactly its share."""
-
+_BALANCED_BLOCK = 4096  # smallest number of draws in which every class has exactly its share
 Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced

@@ -22,8 +22,7 @@ U = TypeVar("U")
 
 _Job = Callable[[], object]
 
-_MOST_SPARE = 4
-"""Number of idle thread groups of one kind that are kept, for as many concurrent readers."""
+_MOST_SPARE = 4  # number of idle thread groups of one kind that are kept, for as many concurrent readers
 
 
 @public("bushel.loader")

@@ -12,8 +12,7 @@ import msgspec
 
 from bushel.errors import FormatError
 
-_LARGEST = 256 << 20
-"""Limit in bytes of the values of one column that a table keeps."""
+_LARGEST = 256 << 20  # limit in bytes of the values of one column that a table keeps
 
 
 def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:

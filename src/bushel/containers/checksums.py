@@ -15,8 +15,7 @@ from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import Extents, File, read_many
 
-_BATCH = 64 << 20
-"""Bytes between two progress reports, and limit of bytes in memory for files that are not local."""
+_BATCH = 64 << 20  # bytes between two progress reports, and limit of bytes in memory for files that are not local
 
 
 def with_checksums(

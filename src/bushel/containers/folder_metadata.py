@@ -25,8 +25,7 @@ from bushel.storage import AnyPath, below, leads_out, read_whole
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
-_LARGEST = 1 << 30
-"""Limit in bytes of a file of metadata."""
+_LARGEST = 1 << 30  # limit in bytes of a file of metadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-_IN_MEMORY = 4 << 20
-"""Bytes that are kept in memory before they are written to a file."""
-
-_SPARE = 1.1
-"""Factor by which an array gets more room than its share so far suggests."""
-
+_IN_MEMORY = 4 << 20  # bytes that are kept in memory before they are written to a file
+_SPARE = 1.1  # factor by which an array gets more room than its share so far suggests
 _LEAST_SHARE = 1e-6
 _COPY = 1 << 20
 _ALIGNMENT = 64
-_AT_A_TIME = 1000
-"""Pieces that are written with one call: fewer than any system takes."""
+_AT_A_TIME = 1000  # pieces that are written with one call: fewer than any system takes
 
 
 @dataclass(slots=True)

@@ -29,18 +29,12 @@ from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import Blocks
 
-_LAYOUT = 2
-"""Version of the kept data. It changes when its rules, or the rules of the container `folder`, change."""
-
-_MANY = 10_000
-"""Nothing is kept for fewer files: looking at them takes less than a tenth of a second."""
-
+_LAYOUT = 2  # version of the kept data; it changes when its rules, or the rules of the container `folder`, change
+_MANY = 10_000  # nothing is kept for fewer files: looking at them takes less than a tenth of a second
 _SETTLED_NS = 2_000_000_000
 """Age of a folder's time from which a later change is sure to have another time: file system clocks have steps."""
 
-_LIST, _TABLE = 0, 1
-"""Numbers of the two blocks in the cache: names, sizes and times of the files; the table."""
-
+_LIST, _TABLE = 0, 1  # numbers of the two blocks in the cache: names, sizes and times of the files; the table
 _KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
 
 

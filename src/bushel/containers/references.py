@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
 
 _URL = "(url)"
-_LOOKERS = 32
-"""Requests for the sizes of files on servers at once."""
+_LOOKERS = 32  # requests for the sizes of files on servers at once
 _CHUNK = 1 << 16
 _NAMED = 3
 _HINT = "put the files there, or read the names themselves: leave the field out of spec="

@@ -16,9 +16,7 @@ try:
 except ImportError:
     from zlib import decompressobj
 
-_RATIO = 1032
-"""Largest expansion of one stored byte: a pair of codes of one bit each stands for 258 bytes."""
-
+_RATIO = 1032  # largest expansion of one stored byte: a pair of codes of one bit each stands for 258 bytes
 _WINDOW = 1 << 15
 
 _EMPTY = {0: (0, 0), 1: (97, 0x5FE17F200000000000A1C004), 2: (10, 0x2)}

@@ -31,12 +31,9 @@ _CODECS: Mapping[str, Filter] = {
 PLAIN, DICTIONARY = 0, 8
 _PLAIN_DICTIONARY, _RLE = 2, 3
 _DATA, _INDEX, _DICTIONARY_PAGE, _DATA_V2 = range(4)
-_HEADER = 256
-"""Bytes that are read for the header of a page; more if it has longer statistics."""
+_HEADER = 256  # bytes that are read for the header of a page; more if it has longer statistics
 _LONGEST_HEADER = 16 << 20
-_MOST_VALUES = 1 << 24
-"""Largest number of values of a page. Writers stop at some ten thousand, or a few MiB."""
-
+_MOST_VALUES = 1 << 24  # largest number of values of a page; writers stop at some ten thousand, or a few MiB
 Read: TypeAlias = Callable[[int, int], "bytes | memoryview"]
 """Returns bytes, given an offset and a length."""
 

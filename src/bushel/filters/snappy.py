@@ -14,8 +14,7 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-_RATIO = 64
-"""Largest expansion of one stored byte: a copy of 64 bytes takes three bytes."""
+_RATIO = 64  # largest expansion of one stored byte: a copy of 64 bytes takes three bytes
 
 
 def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:

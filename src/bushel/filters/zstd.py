@@ -16,9 +16,7 @@ from bushel.filters.base import Filter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-_LARGE = 1 << 20
-"""Blocks of at least this size are expanded by pyarrow, if it is imported."""
-
+_LARGE = 1 << 20  # blocks of at least this size are expanded by pyarrow, if it is imported
 _WORTH_IMPORT = 256 << 20
 """After this number of bytes in such blocks, pyarrow is imported, which takes as long as expanding them."""
 

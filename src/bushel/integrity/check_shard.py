@@ -33,8 +33,7 @@ from bushel.spec import KEY
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
 
-_CHUNK = 64
-"""Number of samples that are read at once and then decoded."""
+_CHUNK = 64  # number of samples that are read at once and then decoded
 _NO_INDEX = "; delete this file and run `bushel index`"
 
 

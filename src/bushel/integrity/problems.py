@@ -171,8 +171,7 @@ class VerifyResult:
         )
 
 
-_SHOWN = 50
-"""Number of problems that a notebook shows."""
+_SHOWN = 50  # number of problems that a notebook shows
 
 
 @dataclass(slots=True)

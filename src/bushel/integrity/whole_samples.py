@@ -33,8 +33,7 @@ from bushel.sources.stored import stored_unchanged
 from bushel.spec import KEY, Spec, parse_spec
 from bushel.storage import open_file
 
-_CHUNK = 64
-"""Number of samples that are checked in one read."""
+_CHUNK = 64  # number of samples that are checked in one read
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,9 @@ from bushel.sources.samples import fingerprint_of, image_codec
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_whole
 
-_WIDEST = 64
-"""Bits of the largest whole numbers that arrays hold."""
+_WIDEST = 64  # bits of the largest whole numbers that arrays hold
 _ZIP = b"PK"
-_FINGERPRINTED = 1000
-"""Samples that a fingerprint contains, at most."""
+_FINGERPRINTED = 1000  # samples that a fingerprint contains, at most
 
 
 class Arrays:

@@ -46,12 +46,10 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
-_LISTED = ("images", "files", "videos", "sounds", "samples")
-"""The kinds that list a folder."""
+_LISTED = ("images", "files", "videos", "sounds", "samples")  # the kinds that list a folder
 _SIGHT = 1000
 
-_KINDS = 5
-"""Number of kinds of files to name in the error about a folder without any that Bushel reads."""
+_KINDS = 5  # number of kinds of files to name in the error about a folder without any that Bushel reads
 
 
 def open_source(

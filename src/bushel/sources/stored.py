@@ -19,9 +19,7 @@ from bushel.sources.samples import Stream
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local
 
-_FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
-"""Samples, or bytes, of a stream that are read to find its fields."""
-
+_FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20  # samples, or bytes, of a stream that are read to find its fields
 _AS_THEY_ARE = (
     *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
     *("mp4", "webm", "wav", "flac", "mp3", "ogg"),

@@ -31,11 +31,8 @@ Row = Mapping[str, Any]
 
 _DELIMITERS = ";\t,|"
 
-_MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
-"""Characters of a text that its number would lose."""
-
-_LONGEST_LINE = 1 << 20
-"""Largest number of bytes of a line that are read to detect the columns of a table."""
+_MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")  # characters of a text that its number would lose
+_LONGEST_LINE = 1 << 20  # largest number of bytes of a line that are read to detect the columns of a table
 
 
 def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None) -> list[Row]:

@@ -22,8 +22,7 @@ EXPANDED = -2
 """Number of the file of pieces of blocks that have to be expanded."""
 
 STORED = "stored"
-_BEFORE = 2
-"""Number of blocks in the table that may belong to the block after them."""
+_BEFORE = 2  # number of blocks in the table that may belong to the block after them
 _HINT = "run `bushel index --force` on the dataset"
 
 

@@ -16,8 +16,7 @@ from typing import IO, Protocol, cast
 from bushel.errors import FormatError, UnsupportedError
 
 _GZIP, _BZ2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
-_PATIENCE = 5.0
-"""Seconds that a command has to end after SIGTERM."""
+_PATIENCE = 5.0  # seconds that a command has to end after SIGTERM
 
 
 class Readable(Protocol):

@@ -10,8 +10,7 @@ _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
 _RANGE_ONLY = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?\s*", re.IGNORECASE)
-_LARGEST = 10_000_000
-"""Largest number of names that one pattern may expand to."""
+_LARGEST = 10_000_000  # largest number of names that one pattern may expand to
 
 
 def parse_bytes(size: int | str) -> int:

@@ -121,8 +121,7 @@ def _packed(file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]
         yield PackedBlock(file, block, first, number, offset, length)
 
 
-_TABLES, _PACKED = 1 << 29, 1 << 30
-"""Numbers above the numbers of all files, until the count of files is known."""
+_TABLES, _PACKED = 1 << 29, 1 << 30  # numbers above the numbers of all files, until the count of files is known
 
 
 def check_inside(file: File, extents: Extents, rows: I64) -> None:

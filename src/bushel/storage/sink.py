@@ -19,8 +19,7 @@ _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system ca
 _MOST = 1 << 30  # one system call writes 2 GiB at most
 _MOST_PIECES = 1024  # IOV_MAX
 
-_Piece: TypeAlias = tuple[bytes | bytearray | memoryview, int | None]
-"""Bytes to write, and their CRC-32 if it is known."""
+_Piece: TypeAlias = tuple[bytes | bytearray | memoryview, int | None]  # bytes to write, and their CRC-32 if it is known
 
 
 class Sink:

@@ -14,8 +14,7 @@ from bushel._runtime.tasks.schedule import Schedule
 T = TypeVar("T")
 U = TypeVar("U")
 
-_WAIT_SECONDS = 0.25
-"""Seconds between two looks for slow tasks, and two calls of the callback, while nothing finishes."""
+_WAIT_SECONDS = 0.25  # seconds between two looks for slow tasks, and two calls of the callback, while nothing finishes
 
 
 class TaskOptions(Struct, frozen=True):

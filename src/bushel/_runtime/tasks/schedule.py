@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 
 from bushel._runtime.tasks.engine import Attempt
 
-_RECENT = 101
-"""Number of durations from which the usual duration is estimated."""
+_RECENT = 101  # number of durations from which the usual duration is estimated
 _LONGEST_PAUSE = 60.0
-_FULL = 3
-"""Additional factor by which a task must be slower to get a second attempt while all slots are taken."""
+_FULL = 3  # additional factor by which a task must be slower to get a second attempt while all slots are taken
 
 
 @dataclass(slots=True)

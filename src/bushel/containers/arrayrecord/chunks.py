@@ -24,9 +24,7 @@ ROOM = BLOCK - HEADER
 _CHUNK = struct.Struct("<QQQQQ")
 _MAGIC = 0x71930E704FDAE05E
 _SIMPLE, _TRANSPOSED = ord("r"), ord("t")
-_TOGETHER = 1 << 15
-"""Chunks that are handled together."""
-
+_TOGETHER = 1 << 15  # chunks that are handled together
 _LARGEST = 1 << 61
 
 

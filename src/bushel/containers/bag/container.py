@@ -44,8 +44,7 @@ _LARGEST_SPEC = 1 << 24
 _LONGEST_NAME = 255 - len(".bag")
 _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
 """Types that Granular lacks, and Granular's types for the same values."""
-_RECORD = "record"
-"""The field of a bag file that is opened on its own."""
+_RECORD = "record"  # the field of a bag file that is opened on its own
 
 
 class Bag(Struct, frozen=True):

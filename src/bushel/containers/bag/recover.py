@@ -30,8 +30,7 @@ from bushel.storage import File
 
 Complete = Callable[[bytes], bool]
 
-_GARBAGE = 1 << 16
-"""Number of bytes after a table, at the end of a file, in which the end of the table is looked for."""
+_GARBAGE = 1 << 16  # number of bytes after a table, at the end of a file, in which the end of the table is looked for
 _LOST_BYTES = 7
 """Number of missing bytes at the end of a table. The high bytes of its last entry are zeros, so they can be added."""
 

@@ -19,8 +19,7 @@ from bushel.storage import File
 
 _HINT = "the file is truncated or damaged: run `bushel verify` on the dataset"
 _INVALID = 255
-_EXTRA = np.full(256, _INVALID, np.uint8)
-"""Number of bytes that follow each first byte of a msgpack unsigned integer."""
+_EXTRA = np.full(256, _INVALID, np.uint8)  # number of bytes that follow each first byte of a msgpack unsigned integer
 _EXTRA[:0x80] = 0
 _EXTRA[0xCC:0xD0] = 1, 2, 4, 8
 _EMPTY_LIST, _PAIR = 0x90, 0x92

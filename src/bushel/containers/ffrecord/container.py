@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
-_LOOKS = 3
-"""Number of records that are looked at, since the first one may be damaged."""
+_LOOKS = 3  # number of records that are looked at, since the first one may be damaged
 
 
 class _Header(Struct, frozen=True):

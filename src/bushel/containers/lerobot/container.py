@@ -20,10 +20,8 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
-_LONGEST = 220
-"""Characters of the longest file name whose sidecar has a valid name."""
-_DRIFT = 1e-4
-"""Seconds between a row and its frame that LeRobot allows."""
+_LONGEST = 220  # characters of the longest file name whose sidecar has a valid name
+_DRIFT = 1e-4  # seconds between a row and its frame that LeRobot allows
 
 
 class _LeRobot:

@@ -25,8 +25,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
-_ONCE = ("episode_index", "task")
-"""Fields that have one value for an episode: the value of its first row."""
+_ONCE = ("episode_index", "task")  # fields that have one value for an episode: the value of its first row
 _KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}
 
 

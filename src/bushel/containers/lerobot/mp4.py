@@ -20,8 +20,7 @@ from bushel.storage import ExtentError, File
 _HINT = "the file is incomplete or damaged: download or write it again"
 _HEAD = 4096
 _MOST_BOXES, _MOST_BYTES, _MOST_FRAMES = 1000, 1 << 28, 1 << 26
-_ENTRY = 86
-"""Bytes of the description of a video before the boxes in it."""
+_ENTRY = 86  # bytes of the description of a video before the boxes in it
 _CODECS = {
     b"avc1": ("h264", b"avcC"),
     b"avc3": ("h264", b"avcC"),

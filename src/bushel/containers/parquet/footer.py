@@ -17,9 +17,7 @@ _HINT = "the file is damaged or incomplete: write or download it again"
 TAIL = 64 << 10
 """Bytes of the end of a file that are read at once: most footers are smaller."""
 _MAX_FOOTER = 1 << 30
-_MOST_COLUMNS = 100_000
-"""Elements of a schema. Opening a file takes some 40 µs for each."""
-
+_MOST_COLUMNS = 100_000  # elements of a schema; opening a file takes some 40 µs for each
 REQUIRED, OPTIONAL, REPEATED = range(3)
 _CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4-block")
 

@@ -13,10 +13,8 @@ from bushel.containers.sections import Section
 from bushel.spec import Field
 from bushel.storage import File
 
-_SECTION = 8 << 20
-"""Bytes of a section: of small row groups that follow each other, or of a run of rows of a large one."""
-_GAP = 64 << 10
-"""Bytes between chunks that are read rather than left out by another request."""
+_SECTION = 8 << 20  # bytes of a section: of small row groups that follow each other, or of a run of rows of a large one
+_GAP = 64 << 10  # bytes between chunks that are read rather than left out by another request
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from bushel.errors import FormatError
 from bushel.filters.thrift import ThriftError, read_struct
 
 _HINT = "the page index is damaged: write or download the file again, or run `bushel index`, which does not read it"
-_MOST_INDEX = 8 << 20
-"""Bytes that are read for the indexes of a file. They take some 10 bytes a page."""
+_MOST_INDEX = 8 << 20  # bytes that are read for the indexes of a file; they take some 10 bytes a page
 _MOST_BYTES = 1.125
 """Largest size of all runs of a row group, in its own bytes: pages that two of them have are fetched twice."""
 

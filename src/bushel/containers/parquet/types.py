@@ -17,14 +17,12 @@ BYTE_ARRAYS = (6, 7)
 UNSIGNED = (11, 12, 13, 14)
 """Converted types UINT_8 to UINT_64."""
 _BYTE_ARRAY, _BOOLEAN = 6, 0
-_STRINGS = (0, 4)
-"""Converted types UTF8 and ENUM."""
+_STRINGS = (0, 4)  # converted types UTF8 and ENUM
 _STRING_TYPE, _LIST_TYPE, _ENUM_TYPE = 1, 3, 4
 _KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4))
 """Encodings whose values have extents, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
 _HEAD = 64 << 10
-_EXPANDED = 16 << 20
-"""Bytes that are read for the first value of a column; and of a compressed page, if need be."""
+_EXPANDED = 16 << 20  # bytes that are read for the first value of a column; and of a compressed page, if need be
 
 
 def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:

@@ -7,8 +7,7 @@ from bushel.containers.erasing import Eraser
 from bushel.containers.recordio.scan import MAGIC
 
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
-_FLAG = 4
-"""Bytes of the flag of an image record, which says how many labels follow."""
+_FLAG = 4  # bytes of the flag of an image record, which says how many labels follow
 
 
 def _erased(index: ShardIndex, field: str, stored: bytes) -> bytes:

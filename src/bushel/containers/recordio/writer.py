@@ -33,11 +33,8 @@ _LIMIT = (1 << 29) - 1
 _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
 _U64 = 1 << 64
-_WORD = 4
-"""Size of a length word in bytes."""
-
-_Value: TypeAlias = "tuple[str, int, Buffer]"
-"""A value in a record: field, start, bytes."""
+_WORD = 4  # size of a length word in bytes
+_Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, start, bytes
 
 
 def form_of(spec: Spec) -> Form:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from bushel.kernels import TarMembers
     from bushel.storage import Staging
 
-_GLANCE = 1000
-"""Number of members that are read to learn how an existing archive spells its fields."""
+_GLANCE = 1000  # number of members that are read to learn how an existing archive spells its fields
 
 
 class _Tar(Struct, frozen=True):

@@ -21,8 +21,7 @@ from bushel.storage.forward import decompressed
 Keep = Callable[[str], str | None]
 """Maps the name of a member to the name to return it under, or None to skip it."""
 
-_HEAD_BYTES = 6
-"""Number of bytes that show whether a file is compressed."""
+_HEAD_BYTES = 6  # number of bytes that show whether a file is compressed
 _CHUNK_BYTES = 8 << 20
 _CHUNK_MEMBERS = 1024
 

@@ -13,8 +13,7 @@ from bushel.errors import FormatError
 from bushel.storage.forward import Readable
 
 BLOCK = 512
-_RECORD_LIMIT = 1 << 20
-"""Limit in bytes of a long name or a set of PAX records; real ones have a few hundred."""
+_RECORD_LIMIT = 1 << 20  # limit in bytes of a long name or a set of PAX records; real ones have a few hundred
 _SIZE_LIMIT = (1 << 63) - 1
 _CHUNK = 1 << 20
 _WITHOUT_DATA = b"123456"

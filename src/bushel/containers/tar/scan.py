@@ -27,8 +27,7 @@ _COMPRESSIONS = {
 }
 """First bytes of compressed files: the name of the compression, and advice."""
 _LONGEST_MAGIC = 6
-_LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK
-"""Bytes of a comment that the scanner takes, with its header and padding."""
+_LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK  # bytes of a comment that the scanner takes, with its header and padding
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
 """Bytes to read at once from files that are not mapped: at first, and where headers follow each other closely."""
 

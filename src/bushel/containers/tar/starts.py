@@ -27,10 +27,8 @@ _DATABASE, _INFO = "index.sqlite", ".info.json"
 _HINT = "run `energon prepare` again, or delete the index"
 _BLOCK = 512
 _PARTS = 32
-_LEAST = 1 << 20
-"""Bytes of a part, at least: headers that are closer are read faster one after the other."""
-_ABOVE = 4
-"""Number of folders above an archive in which the database may be."""
+_LEAST = 1 << 20  # bytes of a part, at least: headers that are closer are read faster one after the other
+_ABOVE = 4  # number of folders above an archive in which the database may be
 
 
 def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from bushel.storage.claims.objects import ObjectClaim
 
 _RENEW_SECONDS = LEASE_SECONDS / 4
-_PATIENCE = 120.0
-"""Seconds to wait for a holder whose purpose is one of `waits_for`."""
+_PATIENCE = 120.0  # seconds to wait for a holder whose purpose is one of `waits_for`
 _PAUSE = 0.02
 
 

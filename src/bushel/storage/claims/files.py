@@ -23,8 +23,7 @@ from bushel.storage.claims.holder import LEASE_SECONDS, Holder, is_gone, parse
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 """Errors of file systems without locks; EBADF is the error of NFS for a file that cannot be opened for writing."""
 _NO_LINKS = (errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP)
-_PATIENCE = 10.0
-"""Seconds for which processes that try to take over the same claim wait for each other."""
+_PATIENCE = 10.0  # seconds for which processes that try to take over the same claim wait for each other
 _PAUSE = 0.005
 
 

@@ -30,8 +30,7 @@ _HEAD = struct.Struct("<8sIQ")
 _MAGIC = b"bushel1\n"
 _USUAL_SIZE = "10GB"
 _MINUTE = 60.0
-_FORGOTTEN = 3600.0
-"""Seconds after which a partial file is considered abandoned."""
+_FORGOTTEN = 3600.0  # seconds after which a partial file is considered abandoned
 
 
 @dataclass(slots=True)

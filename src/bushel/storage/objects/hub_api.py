@@ -31,8 +31,7 @@ from bushel.storage.objects.retries import TruncatedError, persistently
 
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
-_MOST = 1 << 28
-"""Largest answer in bytes: a page of a listing is some 300 kB."""
+_MOST = 1 << 28  # largest answer in bytes: a page of a listing is some 300 kB
 
 
 @dataclass(frozen=True, slots=True)

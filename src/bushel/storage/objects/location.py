@@ -27,14 +27,10 @@ if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta
     from obstore.store import ObjectStore
 
-_AT_ONCE = 64
-"""Whole objects that are read at a time."""
-
+_AT_ONCE = 64  # whole objects that are read at a time
 _READING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
 
-_PAGE = 1000
-"""Objects that a listing requests at a time: a hundred thousand objects take a hundred requests."""
-
+_PAGE = 1000  # objects that a listing requests at a time: a hundred thousand objects take a hundred requests
 _KEYS_ELSEWHERE = "credentials come from the environment and from the files of each store's tools"
 
 

@@ -49,8 +49,7 @@ _KEYS = {
 }
 
 
-_reached: set[str] = set()
-"""Servers and buckets that have answered this process."""
+_reached: set[str] = set()  # servers and buckets that have answered this process
 _warned = -_WARN_EVERY
 
 

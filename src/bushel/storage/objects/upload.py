@@ -19,17 +19,13 @@ from bushel.storage.objects.client import library, silence, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
 
-_PART = 8 << 20
-"""Bytes of a part, and of the largest object that is put in one request. S3 requires at least 5 MiB."""
+_PART = 8 << 20  # bytes of a part, and of the largest object that is put in one request; S3 requires at least 5 MiB
 _MOST_PARTS = 10_000
-_AT_ONCE = 8
-"""Parts of one object that are sent at a time; each of them is held in memory."""
+_AT_ONCE = 8  # parts of one object that are sent at a time; each of them is held in memory
 _MOST_BYTES = 256 << 20
 """Bytes that they may have together: of the large parts of very large objects, fewer are sent at a time."""
-_MOST_COPIED = 5 << 30
-"""Bytes of the largest object that S3 copies in one request."""
-_LOOK_AROUND = 0.1
-"""Seconds between two checks whether an upload has to stop."""
+_MOST_COPIED = 5 << 30  # bytes of the largest object that S3 copies in one request
+_LOOK_AROUND = 0.1  # seconds between two checks whether an upload has to stop
 
 
 def put_file(target: ObjectPath, source: Path, *, new: bool = False, stop: threading.Event | None = None) -> None:
