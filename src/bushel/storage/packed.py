@@ -21,7 +21,7 @@ def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
 
     gzip has restart points, Snappy parts of 64 KiB where its copies allow it, zstd a block for each frame. A file
     compressed by brotli or bzip2 is one block, which is expanded for every value that is read. `kind` is one of
-    `COMPRESSIONS`, some of which need the size that the file expands to.
+    `COMPRESSIONS`, and the kinds of one block need the size that the file expands to.
 
     Raises:
         FormatError: The file is damaged, or expands to another size.
