@@ -261,7 +261,7 @@ def _index(exported: _Exported, number: int) -> ShardIndex:
             blocks.append(own.blocks)
         arrays = (own.offset, own.length, own.crc32, own.starts, own.absent)
         fields[name] = FieldExtents(exported.fields[name], from_file(codec), file, *arrays)
-    keys = _keys(pa, array(KEY)) if entry.keyed else None
+    keys = Keys.build(*_text(pa, array(KEY))) if entry.keyed else None
     columns = {name: _column(pa, array(name), kind) for name, kind in head.columns.items()}
     labels = labels_of_fields(exported.labels, fields)
     stamps = tuple(file.recorded for file in entry.files)
@@ -275,10 +275,6 @@ def _text(pa: Any, array: Any) -> tuple[U8, I64]:
     data = own.buffers()[2]
     text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
     return text[offsets[0] : offsets[-1]].copy(), offsets - offsets[0]
-
-
-def _keys(pa: Any, array: Any) -> Keys:
-    return Keys.build(*_text(pa, array))
 
 
 def _column(pa: Any, array: Any, kind: str) -> Column:

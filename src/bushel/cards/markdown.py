@@ -28,7 +28,7 @@ def body(splits: Sequence[Facts], about: About) -> str:
         *_titled(splits, "Removed samples", _removed),
         *_titled(splits, "Saved views", _views),
         *_titled(splits, "Integrity", _integrity),
-        _made(about),
+        f"Made on {datetime.now(UTC):%Y-%m-%d} by `bushel card`.\n",
     ]
     return "\n".join(part for part in parts if part)
 
@@ -163,11 +163,6 @@ def _integrity(facts: Facts) -> list[str]:
         lines.append(f"- Digest of all files (`bushel sign`): {signed}")
     lines.append(f"- Fingerprint: `{facts.dataset.fingerprint}`")
     return [*lines, "", "This card was made from the index. `bushel verify` compares the data with it.", ""]
-
-
-def _made(about: About) -> str:
-    today = datetime.now(UTC).strftime("%Y-%m-%d")
-    return f"Made on {today} by `bushel card`.\n"
 
 
 def _day(seconds: float) -> str:

@@ -64,22 +64,9 @@ def command(
 
 
 def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
-    info = dataset.info
-    return {
-        "container": info.container,
-        "shards": info.shards,
-        "files": info.files,
-        "samples": info.samples,
-        "removed": info.removed,
-        "bytes": info.bytes,
-        "keyed": info.keyed,
-        "checksums": info.checksums,
-        "indexed": info.indexed,
-        "complete": info.complete,
-        "expected": info.expected,
-        "fingerprint": dataset.fingerprint,
-        "labels": dataset.labels,
-    }
+    names = ("container", "shards", "files", "samples", "removed", "bytes", "keyed", "checksums", "indexed", "complete")
+    info = {name: getattr(dataset.info, name) for name in (*names, "expected")}
+    return {**info, "fingerprint": dataset.fingerprint, "labels": dataset.labels}
 
 
 def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -111,20 +98,10 @@ def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
     from bushel.cli.output import columns
 
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
-    rows = [
-        (
-            f.name,
-            f.type,
-            f.codecs,
-            f"{f.samples:,}",
-            f"{f.elements:,}",
-            f"{f.mean:,.0f}",
-            f"{f.min:,}",
-            f"{f.max:,}",
-            f"{f.bytes:,}",
-        )
-        for f in fields
-    ]
+    rows = []
+    for each in fields:
+        counts = (each.samples, each.elements, round(each.mean), each.min, each.max, each.bytes)
+        rows.append((each.name, each.type, each.codecs, *(f"{count:,}" for count in counts)))
     return list(columns([header, *rows]))
 
 

@@ -145,7 +145,7 @@ def measure(
     else:
         held = _hold(_shuffled(dataset, fields))
         common: dict[str, Any] = {"shuffle": shuffle, "fields": fields, "workers": workers}
-        read = partial(_run, Loader(dataset, batch_size, **common, seed=1, decode=False, collate=_nothing))
+        read = partial(_run, Loader(dataset, batch_size, **common, seed=1, decode=False, collate=len))
         whole = Loader(dataset, batch_size, **common, seed=2, transforms=transforms, processes=processes)
     if not held:
         raise ValueError("the dataset has no samples to measure")
@@ -158,11 +158,6 @@ def measure(
     rounds = [{name: stage(seconds / _ROUNDS) for name, stage in stages.items()} for _ in range(_ROUNDS)]
     rates = {name: sum((one[name] for one in rounds[1:]), start=rounds[0][name]) for name in stages}
     return StageBenchmarks(**rates, stats=whole.stats())
-
-
-def _nothing(samples: list[Sample]) -> int:
-    """Collate at no cost."""
-    return len(samples)
 
 
 def _run(loader: Loader | StreamLoader, seconds: float) -> Rate:

@@ -299,18 +299,14 @@ def _encode_npz(value: Any) -> bytes:
     return stream.getvalue()
 
 
-def _check_expanded(size: int) -> None:
-    if size > MAX_EXPANDED:
-        raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")
-
-
 def _decode_npz(data: Buffer) -> dict[str, Array]:
     import zipfile
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            _check_expanded(sum(member.file_size for member in members))
+            if (size := sum(member.file_size for member in members)) > MAX_EXPANDED:
+                raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")
             content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
     except CodecError:
         raise

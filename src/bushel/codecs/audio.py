@@ -140,7 +140,9 @@ class _Sound:
         resampler = self._av.AudioResampler(format="flt", layout=self._stream.layout, rate=self.rate)
         total = 0
         context = self._stream.codec_context
-        frames = self._source.decode(self._stream) if packets is None else _flat(map(context.decode, packets))
+        frames = (
+            self._source.decode(self._stream) if packets is None else chain.from_iterable(map(context.decode, packets))
+        )
         for frame in frames:
             first = None if frame.pts is None else round(frame.pts * frame.time_base * self.rate)
             for converted in resampler.resample(frame):
@@ -228,10 +230,6 @@ def _first_needed(sound: _Sound, packets: Sequence[Any], number: int) -> int:
         if reservoir >= _RESERVOIR:
             return first
     return 0
-
-
-def _flat(lists: Iterable[Iterable[Any]]) -> Iterator[Any]:
-    return (each for own in lists for each in own)
 
 
 def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any] | None = None) -> Sound | None:

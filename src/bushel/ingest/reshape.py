@@ -140,7 +140,8 @@ def merge(
     datasets = [_open(source) for source in sources]
     if not datasets:
         raise ValueError("merge needs at least one dataset: bushel.merge([a, b], target)")
-    kind = container or _container(target, datasets[0])
+    implied = container_by_suffix(as_path(target).name) is not None
+    kind = container or (None if implied else datasets[0].info.container)
     return convert(one_after_another(datasets), target, container=kind, progress=progress, **options)
 
 
@@ -182,11 +183,6 @@ def _open(source: Any) -> Dataset:
     if isinstance(source, StreamDataset):
         raise UnsupportedError("a stream cannot be split or merged: write it as a dataset first, with bushel.convert")
     return source if isinstance(source, Dataset) else open_dataset(source, verify=True, damaged="raise")
-
-
-def _container(target: str | os.PathLike[str] | AnyPath, dataset: Dataset) -> str | None:
-    """Return the container of a merged dataset; None if the target's suffix implies it."""
-    return None if container_by_suffix(as_path(target).name) is not None else dataset.info.container
 
 
 def _check_name(name: str) -> None:

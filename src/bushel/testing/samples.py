@@ -44,10 +44,6 @@ def _array(rng: random.Random) -> Any:
     return np.asarray(np.random.default_rng(rng.randrange(2**32)).random(shape) * 9, kind)
 
 
-def _list(rng: random.Random, make: Callable[[random.Random], Any]) -> list[Any]:
-    return [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))]
-
-
 _MAKERS: dict[str, Callable[[random.Random], Any]] = {
     "jpg": lambda rng: rng.choice(_jpegs()),
     "int": lambda rng: rng.choice([0, 1, 127, 128, 255, 256, 65535, rng.randrange(2**20)]),
@@ -120,7 +116,7 @@ def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
     sample: Sample = {}
     for name, kind in spec.items():
         make = _MAKERS[kind.removesuffix("[]").partition("(")[0]]
-        sample[name] = _list(rng, make) if kind.endswith("[]") else make(rng)
+        sample[name] = [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))] if kind.endswith("[]") else make(rng)
     if all(isinstance(value, list) and not value for value in sample.values()):
         name, kind = next(iter(spec.items()))
         sample[name] = [_MAKERS[kind.removesuffix("[]").partition("(")[0]](rng)]

@@ -21,6 +21,22 @@ from bushel.viewer.tag_pages import TagPages
 from bushel.viewer.tracks import PlayPages
 from bushel.viewer.training import TrainingPages
 
+_PAGES = (
+    SamplePages,
+    ShardPages,
+    TagPages,
+    ColumnPages,
+    TrainingPages,
+    BatchPages,
+    DuplicatePages,
+    ComparePages,
+    QualityPages,
+    OverlayPages,
+    MapPages,
+    PlayPages,
+    ConfusionPages,
+)
+
 
 def make_app(shelf: Shelf, door: Door) -> Guard:
     """Return the ASGI application that shows these datasets, with access control."""
@@ -33,34 +49,12 @@ def make_pages(shelf: Shelf) -> App:
     from starlette.routing import Route
 
     site = Site(shelf)
-    shards = ShardPages(site)
-    routes = [
-        Route("/", _home),
-        Route("/static/{name}", site.static),
-        Route("/api/{d:int}/verify", shards.verify, methods=["POST"]),
-        Route("/api/{d:int}/verify", shards.progress, methods=["GET"]),
-    ]
-    tags = TagPages(site)
-    routes.append(Route("/api/{d:int}/tags", site.answering(tags.change), methods=["POST"]))
-    routes.append(Route("/api/{d:int}/view", site.answering(tags.save_view), methods=["POST"]))
-    parts = (
-        SamplePages,
-        ColumnPages,
-        TrainingPages,
-        BatchPages,
-        DuplicatePages,
-        ComparePages,
-        QualityPages,
-        OverlayPages,
-        MapPages,
-        PlayPages,
-        ConfusionPages,
-    )
-    routes.append(Route("/api/{d:int}/lasso", site.answering(MapPages(site).lasso), methods=["POST"]))
-    for part in (shards, tags, *(each(site) for each in parts)):
-        routes += [Route(path, site.answering(handler)) for path, handler in part.routes().items()]
-    pages: App = Starlette(routes=routes)
-    return pages
+    routes = [Route("/", _home), Route("/static/{name}", site.static)]
+    for pages in _PAGES:
+        for path, method, handler in pages(site).handlers():
+            routes.append(Route(path, site.answering(handler), methods=[method]))
+    app: App = Starlette(routes=routes)
+    return app
 
 
 def _home(request: Any) -> Any:

@@ -16,7 +16,7 @@ from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
 from bushel.viewer.batches import rows_of_batch, value_at
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
+from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel.loader import Loader
@@ -50,10 +50,7 @@ class BatchPages(Pages):
         self._lock = threading.Lock()
         self._last: tuple[_Place, Mapping[str, Any]] | None = None
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/batches": self.page, "/d/{d:int}/batch-picture": self.picture}
-
+    @at("/d/{d:int}/batches")
     def page(self, request: Any) -> Any:
         """A batch of a loader."""
         shown = self._site.shown(request)
@@ -87,6 +84,7 @@ class BatchPages(Pages):
             positions=_positions(shown, loader, batch) if batch else [],
         )
 
+    @at("/d/{d:int}/batch-picture")
     def picture(self, request: Any) -> Any:
         """A picture of a value of a batch."""
         parameters = request.query_params
@@ -117,13 +115,10 @@ class BatchPages(Pages):
                         f"the loader {place.loader!r} gives {type(made).__name__}: batches are shown if they are dicts "
                         "with keys, so leave out keys=False, and a collate or batch_transform that makes something else"
                     )
-                self._last = place, made if loader.batch_size is not None or loader.bucket_by else _as_batch(made)
+                if loader.batch_size is None and not loader.bucket_by:  # a single sample
+                    made = {name: [value] for name, value in made.items()}
+                self._last = place, made
             return self._last[1]
-
-
-def _as_batch(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the batch of a single sample."""
-    return {name: [value] for name, value in sample.items()}
 
 
 def _tokens_of(loader: Loader) -> str | None:

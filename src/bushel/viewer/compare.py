@@ -14,7 +14,7 @@ from bushel.viewer.comparison import SHOWN, Comparison, Pair, Side
 from bushel.viewer.differences import difference_pixels
 from bushel.viewer.pictures import side_for
 from bushel.viewer.shelf import Shelf, Shown
-from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
+from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel.integrity import Diff
@@ -51,10 +51,7 @@ class ComparePages(Pages):
         super().__init__(site)
         self._last: tuple[tuple[int, int], Diff] | None = None  # of two datasets: finding it again takes a while
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/compare": self.compare, "/d/{d:int}/difference": self.difference}
-
+    @at("/d/{d:int}/compare")
     def compare(self, request: Any) -> Any:
         """Pairs of samples with the same key, or the same position if samples have no keys, after a summary."""
         shown, parameters, shelf = self._site.shown(request), request.query_params, self._site.shelf
@@ -82,6 +79,7 @@ class ComparePages(Pages):
             url=_url(left, right, show),
         )
 
+    @at("/d/{d:int}/difference")
     def difference(self, request: Any) -> Any:
         """A picture of the difference of two values."""
         parameters, shelf = request.query_params, self._site.shelf

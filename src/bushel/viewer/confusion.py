@@ -15,7 +15,7 @@ from bushel.viewer.column_choices import column_choices, predicted_column
 from bushel.viewer.histograms import condition_name
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Pages
+from bushel.viewer.site import Pages, at
 
 _CLASSES = 60
 """Largest number of classes of a matrix; of more, the classes with the most disagreements."""
@@ -69,10 +69,7 @@ def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known:
 class ConfusionPages(Pages):
     """The handler of the confusion matrix."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/confusion": self.page}
-
+    @at("/d/{d:int}/confusion")
     def page(self, request: Any) -> Any:
         """The matrix of two columns, whose cells list their samples."""
         shown, parameters = self._site.shown(request), request.query_params

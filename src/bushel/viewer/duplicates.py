@@ -12,7 +12,7 @@ from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel.viewer.extents import stored_values
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Pages, Site, number_in
+from bushel.viewer.site import Pages, Site, at, number_in
 
 _PAGE = 20
 _TILES = 12
@@ -133,10 +133,7 @@ class DuplicatePages(Pages):
         super().__init__(site)
         self._last: tuple[tuple[int, str], Groups] | None = None  # of one field: finding them again takes a while
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/duplicates": self.duplicates}
-
+    @at("/d/{d:int}/duplicates")
     def duplicates(self, request: Any) -> Any:
         """Groups of samples whose values are equal."""
         shown, parameters = self._site.shown(request), request.query_params
@@ -149,7 +146,8 @@ class DuplicatePages(Pages):
             if shown.field(name).sequence:
                 raise ValueError(f"field {name!r} is a sequence: duplicates are found in plain fields")
             found = self._groups(shown, name)
-        groups = [] if found is None else [_group(shown, name, found, at) for at in _on_page(found, page)]
+        listed = range(0 if found is None else len(found))[page * _PAGE : (page + 1) * _PAGE]
+        groups = [_group(shown, name, found, at) for at in listed] if found is not None else []
         return self._site.page(
             request,
             "duplicates.html",
@@ -168,10 +166,6 @@ class DuplicatePages(Pages):
         if last is None or last[0] != (shown.number, name):
             last = self._last = ((shown.number, name), groups_of(*checksums_of(shown, name)))
         return last[1]
-
-
-def _on_page(found: Groups, page: int) -> range:
-    return range(min(page * _PAGE, len(found)), min((page + 1) * _PAGE, len(found)))
 
 
 def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:

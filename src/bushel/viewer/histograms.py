@@ -14,7 +14,7 @@ from bushel._index.columns import drawable
 from bushel._runtime.arrays import I64, Bools
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
-from bushel.viewer.site import Handler, Pages, as_json_answer
+from bushel.viewer.site import Pages, as_json_answer, at
 
 _CLASSES = 100
 """Largest number of different whole numbers that count as classes without names and with gaps."""
@@ -278,10 +278,7 @@ _LARGEST = 20_000_000
 class ColumnPages(Pages):
     """The handler of histograms."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/api/{d:int}/histogram": self.histogram}
-
+    @at("/api/{d:int}/histogram")
     def histogram(self, request: Any) -> Any:
         """The histogram of a column, of the selected samples and of all."""
         shown, parameters = self._site.shown(request), request.query_params

@@ -14,7 +14,7 @@ from bushel.viewer.column_choices import column_choices
 from bushel.viewer.rows import keys_of, line_of
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Pages, as_json_answer, bytes_answer
+from bushel.viewer.site import Pages, as_json_answer, at, bytes_answer
 from bushel.viewer.tags import checked_name
 from bushel.viewer.vectors import Vectors, inside, read_more
 
@@ -34,15 +34,7 @@ _SHOWN = 12
 class MapPages(Pages):
     """The handlers of the map."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, without the handler of the lasso."""
-        return {
-            "/d/{d:int}/map": self.page,
-            "/api/{d:int}/map": self.status,
-            "/api/{d:int}/points": self.points,
-            "/api/{d:int}/colours": self.colours,
-        }
-
+    @at("/d/{d:int}/map")
     def page(self, request: Any) -> Any:
         """The map of a field."""
         shown, parameters = self._site.shown(request), request.query_params
@@ -67,6 +59,7 @@ class MapPages(Pages):
             method=parameters.get("method", "pca"),
         )
 
+    @at("/api/{d:int}/map")
     def status(self, request: Any) -> Any:
         """How many vectors were read; each request reads some more."""
         shown, vectors = self._vectors(request)
@@ -95,11 +88,13 @@ class MapPages(Pages):
             }
         )
 
+    @at("/api/{d:int}/points")
     def points(self, request: Any) -> Any:
         """The places of all vectors: float32 x and y, one after another, little-endian."""
         _, vectors = self._vectors(request)
         return bytes_answer(_settled(request, vectors).astype("<f4").tobytes(), "application/octet-stream")
 
+    @at("/api/{d:int}/colours")
     def colours(self, request: Any) -> Any:
         """A colour number for each vector, and the legend of the numbers."""
         shown, vectors = self._vectors(request)
@@ -120,6 +115,7 @@ class MapPages(Pages):
         known = [[number, text, colour, int(counts[number])] for number, text, colour in legend if counts[number]]
         return as_json_answer({"legend": known, "numbers": base64.b64encode(numbers.tobytes()).decode()})
 
+    @at("/api/{d:int}/lasso", "POST")
     def lasso(self, request: Any) -> Any:
         """Count the listed samples in a polygon, and give them a tag or take it away.
 

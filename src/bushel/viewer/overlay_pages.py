@@ -19,7 +19,7 @@ from bushel.viewer.overlays import Overlay, Overlays, find_overlays, picture_siz
 from bushel.viewer.pictures import side_for
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Pages, Site, as_json_answer, bytes_answer, number_in
+from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in
 
 _MOST = 120
 """Samples of one request."""
@@ -46,10 +46,7 @@ def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | 
 class OverlayPages(Pages):
     """The handlers of annotations."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/api/{d:int}/overlays": self.overlays, "/d/{d:int}/mask": self.mask}
-
+    @at("/api/{d:int}/overlays")
     def overlays(self, request: Any) -> Any:
         """The annotations of samples: `i`, a position, once or more."""
         shown, parameters = self._site.shown(request), request.query_params
@@ -69,6 +66,7 @@ class OverlayPages(Pages):
         samples = {str(position): annotations_of(shown, found, position) for position in positions}
         return as_json_answer({"picture": found.picture, "fields": fields, "samples": samples})
 
+    @at("/d/{d:int}/mask")
     def mask(self, request: Any) -> Any:
         """A mask in the colours of its classes, without class 0 and those that `without` names."""
         shown, parameters = self._site.shown(request), request.query_params

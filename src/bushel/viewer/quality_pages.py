@@ -26,7 +26,7 @@ from bushel.viewer.measures import (
 from bushel.viewer.quality import HASH, Measures, fences_of, near_duplicates
 from bushel.viewer.rows import line_of, rows_of
 from bushel.viewer.shelf import QUALITY, Shown
-from bushel.viewer.site import Handler, Pages, Site
+from bushel.viewer.site import Pages, Site, at
 
 _SIDE = 96
 _FRAMES = 3_000_000
@@ -47,10 +47,7 @@ _Side = tuple[Shown, Measures]
 class QualityPages(Pages):
     """The handler of the page of quality."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/quality": self.quality}
-
+    @at("/d/{d:int}/quality")
     def quality(self, request: Any) -> Any:
         """Measure some more values of a field, and show the findings so far."""
         shown, parameters = self._site.shown(request), request.query_params

@@ -17,7 +17,7 @@ from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
 from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import LIKE, Shown, plain_text
-from bushel.viewer.site import Handler, Pages, Site, as_json_answer, bytes_answer, number_in, redirect
+from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in, redirect
 from bushel.viewer.tracks import is_played
 
 _BLOCK = 1 << 18
@@ -29,19 +29,7 @@ _LIKES = 2
 class SamplePages(Pages):
     """The handlers of the grid and of samples."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {
-            "/d/{d:int}": self.grid,
-            "/d/{d:int}/s/{position:int}": self.sample,
-            "/d/{d:int}/key/{key:path}": self.by_key,
-            "/d/{d:int}/thumb": self.thumb,
-            "/d/{d:int}/bytes": self.bytes,
-            "/d/{d:int}/hex": self.hex,
-            "/api/{d:int}/rows": self.rows,
-            "/api/{d:int}/sample/{position:int}": self.sample_json,
-        }
-
+    @at("/d/{d:int}")
     def grid(self, request: Any) -> Any:
         """The grid of all or of the selected samples."""
         shown = self._site.shown(request)
@@ -72,6 +60,7 @@ class SamplePages(Pages):
             start=json.dumps(start),
         )
 
+    @at("/d/{d:int}/s/{position:int}")
     def sample(self, request: Any) -> Any:
         """The page of one sample."""
         shown, position = self._site.shown(request), request.path_params["position"]
@@ -107,12 +96,14 @@ class SamplePages(Pages):
             shard=shown.dataset.shard_of(position),
         )
 
+    @at("/d/{d:int}/key/{key:path}")
     def by_key(self, request: Any) -> Any:
         """Redirect to the sample with a key: an address that stays the same when samples are added before it."""
         shown = self._site.shown(request)
         position = shown.dataset.position(request.path_params["key"])
         return redirect(request, f"/d/{shown.number}/s/{position}")
 
+    @at("/api/{d:int}/rows")
     def rows(self, request: Any) -> Any:
         """Rows of the grid."""
         shown, parameters = self._site.shown(request), request.query_params
@@ -127,10 +118,12 @@ class SamplePages(Pages):
             add_columns(shown, rows, positions)
         return as_json_answer({"total": selection.size, "first": first, "rows": rows})
 
+    @at("/api/{d:int}/sample/{position:int}")
     def sample_json(self, request: Any) -> Any:
         """A sample as JSON."""
         return as_json_answer(as_json(self._site.shown(request), request.path_params["position"]))
 
+    @at("/d/{d:int}/thumb")
     async def thumb(self, request: Any) -> Any:
         """A picture of a value. One that was kept is returned at once, others are made in a thread."""
         from starlette.concurrency import run_in_threadpool
@@ -155,6 +148,7 @@ class SamplePages(Pages):
         side = side_for(number_in(parameters, "side", 256))
         return shown, number_in(parameters, "i"), parameters.get("f", ""), side, element
 
+    @at("/d/{d:int}/hex")
     def hex(self, request: Any) -> Any:
         """A part of a value as hex digits."""
         stored = self._stored(request)
@@ -162,6 +156,7 @@ class SamplePages(Pages):
         lines = hex_lines(stored.read(start, start + _HEX), start)
         return as_json_answer({"start": start, "size": stored.size, "lines": lines})
 
+    @at("/d/{d:int}/bytes")
     def bytes(self, request: Any) -> Any:
         """The stored bytes of a value, or a range of them, straight from the container."""
         from starlette.responses import StreamingResponse

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bushel._dataset.inside import is_whole, reader_of
-from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Pages, Site, as_json_answer
+from bushel.viewer.site import Pages, Site, as_json_answer, at
 from bushel.viewer.verification import Verification, state_of_shard
 
 _BOXES = 2000
@@ -80,10 +79,7 @@ class ShardPages(Pages):
         super().__init__(site)
         self._runs = [Verification() for _ in site.shelf.datasets]
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, without the handlers of the verification."""
-        return {"/d/{d:int}/shards": self.shards}
-
+    @at("/d/{d:int}/shards")
     def shards(self, request: Any) -> Any:
         """The map and the list of shards."""
         shown = self._site.shown(request)
@@ -103,12 +99,10 @@ class ShardPages(Pages):
             start=json.dumps(run.summary(shown)),
         )
 
+    @at("/api/{d:int}/verify", "POST")
     def verify(self, request: Any) -> Any:
         """Start the verification, or stop it (`?stop=1`)."""
-        try:
-            shown = self._site.shown(request)
-        except (KeyError, BushelError) as error:
-            return self._site.problem(request, 404, str(error.args[0]))
+        shown = self._site.shown(request)
         run = self._runs[shown.number]
         if "stop" in request.query_params:
             run.stop()
@@ -116,6 +110,7 @@ class ShardPages(Pages):
             run.start(shown)
         return as_json_answer(run.summary(shown))
 
+    @at("/api/{d:int}/verify")
     async def progress(self, request: Any) -> Any:
         """The progress of the verification, as server-sent events, until it ends."""
         from starlette.responses import StreamingResponse

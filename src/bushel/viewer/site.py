@@ -6,11 +6,10 @@ import inspect
 import json
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from bushel._runtime.amounts import size
@@ -26,6 +25,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 
 Handler = Callable[[Any], Any]
 """Answers a request. Starlette calls handlers in threads, several at once."""
+Answers = TypeVar("Answers", bound=Callable[..., Any])
 
 
 class Site:
@@ -51,7 +51,9 @@ class Site:
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined
         )
-        self._templates.filters.update(size=size, count=lambda number: f"{number:,}", quoted=_quoted)
+        self._templates.filters.update(
+            size=size, count=lambda number: f"{number:,}", quoted=partial(quote, safe="", errors="surrogateescape")
+        )
         self._static = {
             path.name: (path.read_bytes(), _TYPES[path.suffix])
             for path in (_HERE / "static").iterdir()
@@ -144,15 +146,27 @@ def prefix_of(request: Any) -> str:
     return str(request.scope.get("bushel.prefix", ""))
 
 
-class Pages(ABC):
-    """The handlers of some pages."""
+def at(path: str, method: str = "GET") -> Callable[[Answers], Answers]:
+    """Return a decorator that gives a handler of `Pages` its path."""
+
+    def place(handler: Answers) -> Answers:
+        vars(handler)["place"] = path, method
+        return handler
+
+    return place
+
+
+class Pages:
+    """The handlers of some pages, each with its path."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    @abstractmethod
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
+    def handlers(self) -> Iterator[tuple[str, str, Handler]]:
+        """Yield path, method and handler."""
+        for name, handler in vars(type(self)).items():
+            if (place := getattr(handler, "place", None)) is not None:
+                yield *place, getattr(self, name)
 
 
 def redirect(request: Any, path: str) -> Any:
@@ -182,10 +196,6 @@ def number_in(parameters: Mapping[str, str], name: str, default: int | None = No
     if most is not None and int(text) > most:
         raise ValueError(f"{name}={text}: expected at most {most:,}")
     return int(text)
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe="", errors="surrogateescape")
 
 
 def as_json_answer(value: Any, *, status: int = 200) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from bushel.viewer.rows import keys_of
 from bushel.viewer.selection import Query, Selection, select
 from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
-from bushel.viewer.site import Handler, Pages, Site, as_json_answer, number_in
+from bushel.viewer.site import Pages, Site, as_json_answer, at, number_in
 from bushel.viewer.tags import checked_name
 
 _CHUNK = 1 << 14
@@ -26,10 +26,7 @@ _SPELLED = 20
 class TagPages(Pages):
     """The handlers of tags and of exports."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path, without the handlers of changes."""
-        return {"/api/{d:int}/tags": self.tags, "/api/{d:int}/export": self.export}
-
+    @at("/api/{d:int}/tags")
     def tags(self, request: Any) -> Any:
         """The tags with their numbers of samples."""
         shown = self._site.shown(request)
@@ -37,6 +34,7 @@ class TagPages(Pages):
         lost = {name: len(members) for name, members in tags.lost.items()}
         return as_json_answer({"tags": tags.counts(), "lost": lost})
 
+    @at("/api/{d:int}/tags", "POST")
     def change(self, request: Any) -> Any:
         """Give a tag to samples, or take it away.
 
@@ -56,6 +54,7 @@ class TagPages(Pages):
         self._site.shelf.tag(shown, name, positions, add={"add": True, "remove": False}.get(do))
         return self.tags(request)
 
+    @at("/api/{d:int}/view", "POST")
     def save_view(self, request: Any) -> Any:
         """Save the listed samples as a view of the dataset, beside its data, by the parameter `name`.
 
@@ -64,7 +63,7 @@ class TagPages(Pages):
         shown, query = self._site.shown(request), Query.of(request.query_params)
         name = request.query_params.get("name", "").strip()
         selection = select(self._site.shelf, shown, query)
-        if query.where and query == Query(where=query.where) and _is_of_columns(query.where):
+        if query.where and query == Query(where=query.where) and QUALITY not in query.where and LIKE not in query.where:
             view = shown.dataset.where(query.where)
         else:
             view = shown.dataset if selection.positions is None else shown.dataset[selection.positions]
@@ -74,6 +73,7 @@ class TagPages(Pages):
         )
         return as_json_answer({"samples": len(view), "command": f"bushel convert {source} OUT --view {name}"})
 
+    @at("/api/{d:int}/export")
     def export(self, request: Any) -> Any:
         """The selected samples as keys, as CSV, as JSON lines, or as a line of Python."""
         from starlette.responses import StreamingResponse
@@ -92,11 +92,6 @@ class TagPages(Pages):
             "content-security-policy": "sandbox; default-src 'none'",
         }
         return StreamingResponse(form(self._site, shown, selection), 200, headers, media)
-
-
-def _is_of_columns(where: str) -> bool:
-    """Return whether a condition is of columns of the index alone, and so has a meaning without the viewer."""
-    return QUALITY not in where and LIKE not in where
 
 
 def _rows(selection: Selection, first: int, count: int) -> Any:

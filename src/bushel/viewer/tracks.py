@@ -13,7 +13,7 @@ from bushel.viewer.extents import stored_values
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.rows import keys_of
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Handler, Pages, as_json_answer
+from bushel.viewer.site import Pages, as_json_answer, at
 
 _EPISODE, _TIME = "episode_index", "timestamp"
 """The columns of LeRobot that say to which episode a frame belongs, and when it was taken."""
@@ -128,16 +128,14 @@ def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, An
 class PlayPages(Pages):
     """The handlers of the player."""
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/play/{position:int}": self.page, "/api/{d:int}/tracks/{position:int}": self.tracks}
-
+    @at("/d/{d:int}/play/{position:int}")
     def page(self, request: Any) -> Any:
         """The player of a sample, or of the episode that it is of."""
         shown, position = self._site.shown(request), request.path_params["position"]
         key = plain_text(shown.key(position))
         return self._site.page(request, "play.html", shown, here="samples", position=position, key=key)
 
+    @at("/api/{d:int}/tracks/{position:int}")
     def tracks(self, request: Any) -> Any:
         """Return the values that play together, as JSON."""
         return as_json_answer(tracks_of(self._site.shown(request), request.path_params["position"]))

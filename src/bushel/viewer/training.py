@@ -24,7 +24,7 @@ from bushel.transforms import (
 )
 from bushel.viewer.rows import rows_of
 from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Handler, Pages, Site, bytes_answer, number_in
+from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -171,10 +171,7 @@ class TrainingPages(Pages):
         super().__init__(site)
         self._transforms: Mapping[str, Any] = {**site.shelf.transforms, **PRESETS}
 
-    def routes(self) -> dict[str, Handler]:
-        """Return the handlers by path."""
-        return {"/d/{d:int}/training": self.training, "/d/{d:int}/augmented": self.picture}
-
+    @at("/d/{d:int}/training")
     def training(self, request: Any) -> Any:
         """A batch of a rank, and one sample in several epochs."""
         shown = self._site.shown(request)
@@ -188,7 +185,7 @@ class TrainingPages(Pages):
             here="training",
             settings=settings,
             names=list(self._transforms),
-            described={name: _described(each) for name, each in self._transforms.items()},
+            described={name: ", ".join(map(repr, each)) or "nothing" for name, each in self._transforms.items()},
             images=[field.name for field in shown.fields if field.kind == "image" and not field.sequence],
             rows=rows,
             hidden=max(0, len(positions) - _TILES),
@@ -196,6 +193,7 @@ class TrainingPages(Pages):
             epochs=range(settings.epoch, settings.epoch + _EPOCHS),
         )
 
+    @at("/d/{d:int}/augmented")
     def picture(self, request: Any) -> Any:
         """An image as the loader yields it."""
         shown, parameters = self._site.shown(request), request.query_params
@@ -213,7 +211,3 @@ class TrainingPages(Pages):
         value = augmented(shown, position, settings.field, transforms, settings.seed, settings.epoch)
         pixels: npt.NDArray[np.uint8] = displayable(value)
         return encoded(shrunk(pixels, 256))
-
-
-def _described(transforms: Sequence[Any]) -> str:
-    return ", ".join(repr(each) for each in transforms) or "nothing"

@@ -138,7 +138,7 @@ class StreamingOpen:
         return {"url": url, "stream": open(path, "rb"), "local_path": path}
 
 
-class FileCache:
+class FileCache(StreamingOpen):
     """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `stream` and a `local_path`.
 
     `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other arguments are as in
@@ -158,9 +158,9 @@ class FileCache:
         allow_commands: bool | None = None,
     ) -> None:
         self.cache_dir = os.environ.get("WDS_CACHE", "./_cache") if cache_dir is None else cache_dir
-        self.url_to_name, self.validator, self.handler = url_to_name, validator, handler
-        self.verbose = verbose or os.environ.get("WDS_VERBOSE_CACHE", "0") not in ("", "0")
-        self.allow_commands = allow_commands
+        verbose = verbose or os.environ.get("WDS_VERBOSE_CACHE", "0") not in ("", "0")
+        super().__init__(verbose, handler, allow_commands=allow_commands)
+        self.url_to_name, self.validator = url_to_name, validator
         self.cleaner = (
             LRUCleanup(self.cache_dir, cache_size, verbose=self.verbose, interval=cache_cleanup_interval)
             if cache_size > 0
@@ -196,10 +196,6 @@ class FileCache:
                 os.remove(dest)
                 raise MalformedError(f"the download is not a tar archive, but contains {head!r}", file=url)
         return dest
-
-    def __call__(self, urls: Iterable[str | dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield the shards with their copies, opened, and the paths of these."""
-        return handled(map(_url_of, urls), self._open, self.handler)
 
     def _open(self, url: str) -> dict[str, Any]:
         path = self.get_file(url)

@@ -27,8 +27,7 @@ from bushel.compat.webdataset.jl_rules import Rule as Rule
 from bushel.compat.webdataset.jl_rules import Rules as Rules
 from bushel.compat.webdataset.jl_rules import map_by_rules as map_by_rules
 from bushel.compat.webdataset.permission import check_commands
-from bushel.compat.webdataset.tariterators import member_contents
-from bushel.containers.tar import split_name
+from bushel.compat.webdataset.tariterators import base_plus_ext, member_contents
 from bushel.errors import FormatError, TooManyErrors
 from bushel.loader import in_batches, shuffle_buffer
 from bushel.storage import expand_braces
@@ -176,11 +175,8 @@ def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:
 
 def allsplitext(path: str) -> tuple[str, str] | tuple[None, None]:
     """Split a path at the first dot of its name. Return two None if the file belongs to no sample."""
-    split = split_name(path.encode("utf-8", "surrogateescape"))
-    if split is None:
-        return None, None
-    key, extension = (part.decode("utf-8", "surrogateescape") for part in split)
-    return key, "." + extension
+    key, extension = base_plus_ext(path)
+    return (None, None) if key is None else (key, f".{extension}")
 
 
 def tariterator(stream: Any) -> Iterator[tuple[str, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from bushel.compat.errors import WrongUseError
@@ -51,7 +52,7 @@ class Dataset:
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
         """Apply `fn` to the first element of every sample, such as the image without the label."""
-        return self.transform(_First(fn), lazy)
+        return self.transform(partial(_of_first, fn), lazy)
 
 
 class _Chosen(Dataset):
@@ -65,24 +66,8 @@ class _Chosen(Dataset):
         return self._dataset[self._positions[idx]]
 
 
-class _Transformed(Dataset):
-    def __init__(self, dataset: Dataset, fn: Callable[..., Any]) -> None:
-        self._dataset, self._fn = dataset, fn
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, idx: int) -> Any:
-        sample = self._dataset[idx]
-        return self._fn(*sample) if isinstance(sample, tuple) else self._fn(sample)
-
-
-class _First:
-    def __init__(self, fn: Callable[[Any], Any]) -> None:
-        self._fn = fn
-
-    def __call__(self, first: Any, *others: Any) -> Any:
-        return (self._fn(first), *others) if others else self._fn(first)
+def _of_first(fn: Callable[[Any], Any], first: Any, *others: Any) -> Any:
+    return (fn(first), *others) if others else fn(first)
 
 
 class SimpleDataset(Dataset):
@@ -96,6 +81,16 @@ class SimpleDataset(Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         return self._data[idx]
+
+
+class _Transformed(SimpleDataset):
+    def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
+        super().__init__(data)
+        self._fn = fn
+
+    def __getitem__(self, idx: int) -> Any:
+        sample = self._data[idx]
+        return self._fn(*sample) if isinstance(sample, tuple) else self._fn(sample)
 
 
 class ArrayDataset(Dataset):
