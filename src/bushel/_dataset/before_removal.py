@@ -15,17 +15,11 @@ from bushel._reader.selection import Remaining
 
 @dataclass(frozen=True, slots=True)
 class BeforeRemoval:
-    """A dataset as it was before some calls removed samples.
+    """A dataset as it was before some calls removed samples."""
 
-    Attributes:
-        dataset: The dataset with these samples.
-        removed: int64[n], their positions in it.
-        reason: The change since then, for an error.
-    """
-
-    dataset: Dataset
-    removed: npt.NDArray[np.int64]
-    reason: str
+    dataset: Dataset  # the dataset with these samples
+    removed: npt.NDArray[np.int64]  # int64[n], their positions in it
+    reason: str  # the change since then, for an error
 
 
 def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:

@@ -85,29 +85,17 @@ def dataset_of_index_file(
 
 @dataclass(frozen=True, slots=True)
 class _Exported:
-    """An exported index that was read.
+    """An exported index that was read."""
 
-    Attributes:
-        path: The file.
-        pa: The module pyarrow.
-        head: The metadata.
-        fields: The fields.
-        labels: Field to the names of its classes.
-        file: The open file.
-        ends: int64[row groups + 1], the row at which each row group begins, and the number of rows.
-        kept: int64[rows], the position of each row in the dataset with its removed samples.
-        starts: The position of the first sample of each shard, and the number of samples.
-    """
-
-    path: Path
-    pa: Any
-    head: IndexFile
+    path: Path  # the file
+    pa: Any  # the module pyarrow
+    head: IndexFile  # the metadata
     fields: Spec
-    labels: dict[str, tuple[str, ...]]
-    file: Any
-    ends: I64
-    kept: I64
-    starts: list[int]
+    labels: dict[str, tuple[str, ...]]  # field to the names of its classes
+    file: Any  # the open file
+    ends: I64  # int64[row groups + 1], the row at which each row group begins, and the number of rows
+    kept: I64  # int64[rows], the position of each row in the dataset with its removed samples
+    starts: list[int]  # the position of the first sample of each shard, and the number of samples
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, begin: int, end: int) -> Any:

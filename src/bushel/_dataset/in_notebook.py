@@ -47,10 +47,8 @@ def dataset_html(dataset: Any) -> str:
 def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | None) -> str:
     """Return a sample as a table.
 
-    Args:
-        sample: The decoded sample.
-        origin: Its reader and its position in the whole dataset; None if they are unknown: then sounds are arrays like
-            others, and classes have no names.
+    `origin` is its reader and its position in the whole dataset; without it, sounds are arrays like others, and classes
+    have no names.
     """
     if origin is None:
         return sample_html(sample)

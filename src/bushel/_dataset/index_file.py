@@ -71,29 +71,17 @@ class ShardEntry(msgspec.Struct, frozen=True):
 
 
 class IndexFile(msgspec.Struct, frozen=True):
-    """The metadata of the file.
+    """The metadata of the file."""
 
-    Attributes:
-        version: Version of its layout.
-        container: Name of the container.
-        base: The folder of the data: relative to the folder of the file (`.` for the same one), absolute, or a URL.
-        fields: Name, type and codec of the stored bytes of each field.
-        labels: Field to the names of its classes.
-        columns: Names of the columns that are read back, to their kinds.
-        shown: Names of the other columns, whose values are of several types.
-        shards: The shards in order.
-        removed: Number of samples that were removed; `__position__` says which are left.
-    """
-
-    version: int
-    container: str
-    base: str
-    fields: list[tuple[str, str, str]]
-    labels: dict[str, list[str]]
-    columns: dict[str, str]
-    shown: list[str]
-    shards: list[ShardEntry]
-    removed: _Size = 0
+    version: int  # version of its layout
+    container: str  # name of the container
+    base: str  # the folder of the data: relative to the folder of the file (`.` for the same one), absolute, or a URL
+    fields: list[tuple[str, str, str]]  # name, type and codec of the stored bytes of each field
+    labels: dict[str, list[str]]  # field to the names of its classes
+    columns: dict[str, str]  # names of the columns that are read back, to their kinds
+    shown: list[str]  # names of the other columns, whose values are of several types
+    shards: list[ShardEntry]  # the shards in order
+    removed: _Size = 0  # number of samples that were removed; `__position__` says which are left
 
     @property
     def all_columns(self) -> frozenset[str]:
@@ -108,19 +96,12 @@ def column_name(field: str, columns: Container[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The properties that all row groups share.
+    """The properties that all row groups share."""
 
-    Attributes:
-        head: The metadata.
-        columns: The columns of values, of all samples.
-        inline: Fields with values that lie in no file.
-        keys: The keys of each shard, an array of all its samples.
-    """
-
-    head: IndexFile
-    columns: Mapping[str, Any]
-    inline: frozenset[str]
-    keys: Sequence[Any]
+    head: IndexFile  # the metadata
+    columns: Mapping[str, Any]  # the columns of values, of all samples
+    inline: frozenset[str]  # fields with values that lie in no file
+    keys: Sequence[Any]  # the keys of each shard, an array of all its samples
 
     def structs_name(self, field: str) -> str:
         """Return the name of the column of a field's structs."""

@@ -61,9 +61,7 @@ def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray
 def keys_at(dataset: Samples, positions: npt.NDArray[np.int64]) -> list[str]:
     """Return the keys of samples of a view, windows included: text of their positions in the dataset if it has no keys.
 
-    Args:
-        dataset: A dataset or a view.
-        positions: int64[n], positions in it, each at least 0 and below its length.
+    `positions` is int64[n], and each is in range.
     """
     return dataset._reader.keys(dataset._selection.absolute(positions))
 
@@ -81,9 +79,7 @@ def refuse_windows(dataset: Samples, instead: str) -> None:
 def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the positions in the whole dataset of samples of a view, or of the samples of its windows.
 
-    Args:
-        dataset: A dataset or a view.
-        positions: int64[n], positions in it, each at least 0 and below its length.
+    `positions` is int64[n], and each is in range.
 
     Returns:
         int64[n].

@@ -143,13 +143,8 @@ def _joined(
 ) -> Dataset:
     """Return a dataset joined with another one.
 
-    Args:
-        first: The dataset.
-        named: Its samples with the fields that it had before anything was joined to it.
-        other: The other dataset.
-        on: The property by which samples are partners, in each of the two.
-        how: As for `join`.
-        names: The new names of fields of the other one.
+    `named` has its samples with the fields that it had before anything was joined to it. `on` is the property by which
+    samples are partners, in each of the two.
     """
     new = {name: names.get(name, name) for name in other.spec}
     kept = _without_collisions(first, new, on)

@@ -291,12 +291,7 @@ def _requested_lists(found: Found) -> RequestedLists | None:
 
 
 def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = None) -> Remaining | None:
-    """Return the positions that remain after removals; None if no shard may lack samples.
-
-    Args:
-        shards: The shards.
-        lists: The lists of removed samples, if they were requested.
-    """
+    """Return the positions that remain after removals; None if no shard may lack samples."""
     if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
         return None
     from bushel._reader.remaining import remaining_in

@@ -159,11 +159,7 @@ def saved_views(dataset: Any) -> list[SavedView]:
 
 
 def delete_view(dataset: Any, name: str) -> None:
-    """Delete a view.
-
-    Raises:
-        KeyError: The view does not exist.
-    """
+    """Delete a view. Raise KeyError if the view does not exist."""
     folder = _folder(dataset)
     names = _names(folder)
     if name not in names:

@@ -282,11 +282,7 @@ class _Sample:
 
 
 def _names_of(fields: Iterable[str]) -> frozenset[str]:
-    """Return the names of the fields to read.
-
-    Raises:
-        TypeError: These are not names, or they select elements.
-    """
+    """Return the names of the fields to read. Raise TypeError if these are not names, or they select elements."""
     if isinstance(fields, Mapping):
         for name, wanted in fields.items():
             if not isinstance(wanted, bool):

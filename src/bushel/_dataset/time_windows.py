@@ -21,9 +21,7 @@ _TOLERANCE = 1e-4
 def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
     """Return the view of a dataset of episodes whose samples are frames with their neighbours.
 
-    Args:
-        dataset: The dataset.
-        deltas: Field to the seconds from the frame to each of its neighbours, such as `{"action": [0, 0.1]}`.
+    `deltas` has, by field, the seconds from the frame to each of its neighbours, such as `{"action": [0, 0.1]}`.
 
     Raises:
         SpecError: The frames have no rate.

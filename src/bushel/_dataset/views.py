@@ -26,10 +26,6 @@ def views(source: Any) -> list[SavedView]:
 
 
 def delete(source: Any, name: str) -> None:
-    """Delete a view of a dataset.
-
-    Raises:
-        KeyError: The view does not exist.
-    """
+    """Delete a view of a dataset. Raise KeyError if the view does not exist."""
     with open_dataset(source) as dataset:
         delete_view(dataset, name)

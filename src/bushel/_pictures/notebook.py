@@ -282,13 +282,7 @@ def facts_html(title: str, facts: Sequence[tuple[str, str]], rows: Sequence[Sequ
 
 
 def table_html(rows: Sequence[Sequence[str]], header: Sequence[str] = (), *, escape: bool = True) -> str:
-    """Return a table.
-
-    Args:
-        rows: Its cells.
-        header: Names of the columns; may be empty.
-        escape: Whether cells after the first are text. The first cell and the header always are.
-    """
+    """Return a table. With `escape`, cells after the first are text; the first cell and the header always are."""
     head = "".join(f'<th style="{_CELL}">{html.escape(name)}</th>' for name in header)
     lines = []
     for row in rows:

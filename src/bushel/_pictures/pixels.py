@@ -47,27 +47,17 @@ _ANCHORS = np.array(
 
 @dataclass(frozen=True, slots=True)
 class ArrayFacts:
-    """An array in a few numbers.
-
-    Attributes:
-        shape: Its shape.
-        dtype: Its dtype.
-        nbytes: Its size in bytes.
-        least: Least finite element; None if no element is finite, or the elements are not numbers.
-        greatest: Greatest finite element.
-        mean: Mean of the finite elements.
-        deviation: Standard deviation of the finite elements.
-        not_finite: Number of elements that are NaN or infinite.
-    """
+    """An array in a few numbers."""
 
     shape: tuple[int, ...]
     dtype: str
-    nbytes: int
+    nbytes: int  # its size in bytes
+    # least finite element; None if no element is finite, or the elements are not numbers
     least: float | int | None = None
-    greatest: float | int | None = None
-    mean: float | None = None
-    deviation: float | None = None
-    not_finite: int = 0
+    greatest: float | int | None = None  # greatest finite element
+    mean: float | None = None  # mean of the finite elements
+    deviation: float | None = None  # standard deviation of the finite elements
+    not_finite: int = 0  # number of elements that are NaN or infinite
 
 
 def array_facts(array: npt.NDArray[Any]) -> ArrayFacts:
@@ -95,11 +85,9 @@ def is_picture(array: npt.NDArray[Any]) -> bool:
 def displayable(array: npt.NDArray[Any]) -> Pixels:
     """Return an image as HxWx3, uint8.
 
-    Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to their greatest
-    value. Transparent pixels are shown on a chequered ground, and masks of class numbers in the colours of the classes.
-
-    Args:
-        array: HxW or HxWxC with 1 to 4 channels, of numbers.
+    Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to their greatest value.
+    Transparent pixels are shown on a chequered ground, and masks of class numbers in the colours of the classes. It is
+    HxW or HxWxC, with 1 to 4 channels, of numbers.
     """
     if is_index_mask(array):
         return mask_pixels(array)
@@ -136,9 +124,6 @@ def _levels(values: npt.NDArray[Any]) -> Pixels:
 def colours(values: npt.NDArray[Any]) -> Pixels:
     """Return a heat map: each number as a colour between dark (least) and light (greatest); NaN is pink.
 
-    Args:
-        values: HxW, numbers.
-
     Returns:
         HxWx3.
     """
@@ -157,11 +142,7 @@ def colours(values: npt.NDArray[Any]) -> Pixels:
 
 
 def array_pixels(array: npt.NDArray[Any], side: int) -> tuple[Pixels, str] | None:
-    """Draw an array.
-
-    Args:
-        array: Any array.
-        side: Width and height, in pixels, to which small heat maps are enlarged.
+    """Draw an array. Small heat maps are enlarged to `side` pixels.
 
     Returns:
         HxWx3 and what it shows: `image`, `heat map`, `curve`, or these of one element along the first axes, such as

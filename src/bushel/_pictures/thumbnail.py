@@ -25,19 +25,12 @@ Pixels = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An encoded picture.
+    """An encoded picture."""
 
-    Attributes:
-        data: The encoded picture.
-        media_type: `image/jpeg` or `image/png`.
-        width: Width in pixels.
-        height: Height in pixels.
-    """
-
-    data: bytes
-    media_type: str
-    width: int
-    height: int
+    data: bytes  # the encoded picture
+    media_type: str  # `image/jpeg` or `image/png`
+    width: int  # width in pixels
+    height: int  # height in pixels
 
 
 def fitted(width: int, height: int, side: int) -> tuple[int, int]:
@@ -114,11 +107,6 @@ def covering(pixels: Pixels, side: int) -> Pixels:
 
 def mosaic(pictures: Sequence[Pixels], side: int, columns: int) -> Pixels:
     """Arrange the middle squares of images in a grid.
-
-    Args:
-        pictures: Images HxWx3.
-        side: Width and height of a cell in pixels.
-        columns: Number of cells in a row.
 
     Returns:
         HxWx3; cells without an image are grey.

@@ -24,10 +24,7 @@ _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
 def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
     """Return a small picture of a stored value: an image, an array, the first of some frames, or the curve of a sound.
 
-    Args:
-        codec: Codec of the stored bytes. Pickles are never opened.
-        data: The stored bytes.
-        side: Largest width and height in pixels.
+    Pickles are never opened. `side` is the largest width and height of the picture.
 
     Returns:
         HxWx3, uint8.

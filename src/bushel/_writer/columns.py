@@ -25,14 +25,11 @@ class BytesInList(Struct, frozen=True):
     """Stored bytes of one plain field of many samples, which are joined when some of them are written.
 
     A buffer of all values at once would be new memory; one of a few is memory that the process already has.
-
-    Attributes:
-        values: The value of each sample. It is the list of the caller: a copy would touch each value once more.
-        offsets: int64[n + 1], where each value would begin if they were joined.
     """
 
+    # the value of each sample; it is the list of the caller: a copy would touch each value once more
     values: list[bytes]
-    offsets: I64
+    offsets: I64  # int64[n + 1], where each value would begin if they were joined
 
     def __len__(self) -> int:
         return len(self.values)
@@ -41,28 +38,18 @@ class BytesInList(Struct, frozen=True):
         return self.values[row]
 
     def rows(self, first: int, last: int) -> StoredColumn:
-        """Return the values of samples `first` to `last`.
-
-        Raises:
-            ValueError: Another thread has changed the list.
-        """
+        """Return the values of samples `first` to `last`. Raise ValueError if another thread has changed the list."""
         offsets = self.offsets[first : last + 1] - self.offsets[first]
         return StoredColumn(np.frombuffer(join_bytes(self.values, first, last, int(offsets[-1])), np.uint8), offsets)
 
 
 class StoredBatch(Struct, frozen=True):
-    """Encoded samples: columns, or values sample by sample where a field is a sequence or missing.
+    """Encoded samples: columns, or values sample by sample where a field is a sequence or missing."""
 
-    Attributes:
-        samples: Number of samples.
-        columns: Stored bytes by field; None if `values` has them.
-        values: The values of each sample, or None.
-        ends: int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without columns.
-    """
-
-    samples: int
-    columns: dict[str, StoredColumn | BytesInList] | None
-    values: list[dict[str, Stored]] | None = None
+    samples: int  # number of samples
+    columns: dict[str, StoredColumn | BytesInList] | None  # stored bytes by field; None if `values` has them
+    values: list[dict[str, Stored]] | None = None  # the values of each sample, or None
+    # int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without columns
     ends: I64 | None = None
 
     @property

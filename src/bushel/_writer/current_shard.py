@@ -14,10 +14,7 @@ from bushel.containers.base import Layout
 class CurrentShard:
     """The unfinished shard of a writer, if it has one. The caller holds the lock of the writer.
 
-    Args:
-        plan: How samples are written.
-        written: The finished shards.
-        before_checkpoint: Called before samples are recorded for `resume`.
+    `before_checkpoint` is called before samples are recorded for `resume`.
 
     Attributes:
         shard: The shard, or None.

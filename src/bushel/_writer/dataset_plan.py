@@ -79,11 +79,7 @@ class DatasetPlan:
     ) -> None:
         """Take the spec, layout and keys of the samples that exist, and check that new ones fit.
 
-        Args:
-            path: Path of the dataset, for messages.
-            shards: Its finished shards.
-            current: The shard that a killed writer left.
-            usual: The fields that appended samples need; None if the dataset is new.
+        `current` is the shard that a killed writer left, and `usual` has the fields that appended samples need.
 
         Raises:
             ValueError: The source is empty, and no spec was given.
@@ -149,13 +145,7 @@ class DatasetPlan:
     def encoded(
         self, sample: Mapping[str, Any], key: str | None, position: int, shards: list[OpenShard]
     ) -> tuple[str | None, Mapping[str, Stored]]:
-        """Return the key and the stored values of one sample.
-
-        Args:
-            sample: The sample.
-            key: Its key; None if it may be in the sample.
-            position: Its position in the dataset.
-            shards: The finished shards.
+        """Return the key and the stored values of one sample. `key` is None if it may be in the sample.
 
         Raises:
             SpecError: The sample does not have the fields of the spec, or the container cannot hold it.

@@ -145,10 +145,7 @@ class DatasetWriter:
     def _append(self, sample: Mapping[str, Any], key: str | None, added: int) -> int:
         """Add one sample, with the lock.
 
-        Args:
-            sample: The sample.
-            key: Its key.
-            added: Its position if it is in the buffer, which has to be written now; else -1.
+        `added` is its position if it is in the buffer, which has to be written now; else -1.
         """
         with self._lock:
             current, plan, position = self._current, self._plan, self._pause()

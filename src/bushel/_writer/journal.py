@@ -36,21 +36,13 @@ _NOT_NOTED = (LookupError, TypeError, ValueError, AttributeError, OverflowError,
 
 
 class SavedShard(Struct, frozen=True):
-    """The saved state of an unfinished shard.
+    """The saved state of an unfinished shard."""
 
-    Attributes:
-        head: Description of the shard, as given to `Journal`.
-        positions: Number of bytes to keep of each staged file.
-        rows: Index rows of the checkpoints. `restore` puts them back.
-        samples: Number of samples in them.
-        commit: Names of the files, in order, if the shard was complete and being renamed.
-    """
-
-    head: dict[str, Any]
-    positions: dict[str, int]
-    rows: list[dict[str, Any]]
-    samples: int
-    commit: list[str] | None
+    head: dict[str, Any]  # description of the shard, as given to `Journal`
+    positions: dict[str, int]  # number of bytes to keep of each staged file
+    rows: list[dict[str, Any]]  # index rows of the checkpoints; `restore` puts them back
+    samples: int  # number of samples in them
+    commit: list[str] | None  # names of the files, in order, if the shard was complete and being renamed
 
     def restore(self, builder: IndexBuilder) -> None:
         """Add the saved rows to an empty builder."""
@@ -86,10 +78,8 @@ class Journal:
     ) -> None:
         """Record the samples added since the last checkpoint. Their bytes must be in the staged files already.
 
-        Args:
-            builder: The index rows.
-            positions: Length of every staged file.
-            checksums: For every staged file a position, and the CRC-32 of the bytes from there to its length.
+        `positions` has the length of every staged file, and `checksums` a position, and the CRC-32 from there to its
+        length.
         """
         if self.has_news(builder, positions):
             frame = {"positions": dict(positions), **builder.since(self._samples)}

@@ -68,10 +68,7 @@ def key_column(keys: Sequence[str]) -> StoredColumn:
 class KeyCheck:
     """The keys of a dataset. Either all samples have a key, or none.
 
-    Args:
-        shards: The finished shards of the dataset.
-        keys: Keys of the samples that are not in them.
-        needs_keys: Whether the container needs keys; samples without a key then get their position.
+    `keys` are of samples that are not in `shards`. If the container needs keys, samples without one get their position.
     """
 
     def __init__(self, shards: list[OpenShard], keys: Iterable[str], *, needs_keys: bool) -> None:
@@ -169,11 +166,6 @@ class KeyCheck:
 
 def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | None:
     """Return the key of a new sample; None if samples have no keys.
-
-    Args:
-        keys: The keys of the dataset, or None if its samples have none.
-        key: The key that the sample is given, or None.
-        position: The sample's position.
 
     Raises:
         TypeError: The key is not a str.

@@ -62,11 +62,7 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         return bool(self.shard_samples or self.shard_bytes)
 
     def limits(self) -> ShardLimits:
-        """Return the size at which a shard is full.
-
-        Raises:
-            ValueError: `shard_bytes` is malformed.
-        """
+        """Return the size at which a shard is full. Raise ValueError if `shard_bytes` is malformed."""
         return ShardLimits(self.shard_samples, None if self.shard_bytes is None else parse_bytes(self.shard_bytes))
 
 
@@ -79,15 +75,10 @@ class _Shard(Protocol):
 
 
 class ShardLimits(Struct, frozen=True):
-    """The size at which a shard is finished and the next one is started.
+    """The size at which a shard is finished and the next one is started."""
 
-    Attributes:
-        samples: Number of samples, or None.
-        bytes: Number of bytes that the sample which fills a shard may exceed, or None.
-    """
-
-    samples: int | None
-    bytes: int | None
+    samples: int | None  # number of samples, or None
+    bytes: int | None  # number of bytes that the sample which fills a shard may exceed, or None
 
     def reached_by(self, shard: _Shard) -> bool:
         """Return whether the next sample belongs into another shard."""
@@ -95,12 +86,7 @@ class ShardLimits(Struct, frozen=True):
         return by_samples or (self.bytes is not None and shard.bytes >= self.bytes)
 
     def expected(self, total: int | None, written: int) -> int | None:
-        """Return the number of samples that the next shard will probably get, or None if unknown.
-
-        Args:
-            total: Number of samples that will be written, or None.
-            written: Number of samples in the shards before it.
-        """
+        """Return the number of samples that the next shard will probably get, or None if unknown."""
         if total is None or self.bytes is not None:
             return None
         return min(max(total - written, 0), self.samples or total)

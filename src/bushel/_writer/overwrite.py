@@ -87,9 +87,7 @@ def _recover(target: Path, mode: str) -> bool:
 class Overwrite:
     """A dataset that is written to a staging folder, to replace another one.
 
-    Args:
-        target: Path of the dataset to replace, which the caller has claimed. It need not exist.
-        sync: Whether to wait until the swap is on disk.
+    The caller has claimed the target, which need not exist. With `sync`, `publish` waits until the swap is on disk.
 
     Raises:
         FileExistsError: The target contains other files than a dataset.

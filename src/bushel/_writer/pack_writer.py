@@ -27,8 +27,7 @@ class PackWriter(ColumnWriter):
     def fill_last(self, since: int = 0) -> None:
         """Let the next samples go into the last shard if it is not full.
 
-        Args:
-            since: Position of a sample. A shard with samples before it is not changed.
+        A shard with samples before the position `since` is not changed.
         """
         with self._lock:
             shards, divided = self._written.shards, self._options.sharded and self._current.shard is None

@@ -17,17 +17,11 @@ _LARGE = 1 << 15
 
 
 class Room(NamedTuple):
-    """Room for further samples before they have to be written.
+    """Room for further samples before they have to be written."""
 
-    Attributes:
-        samples: Number of samples.
-        size: Bytes that the shard might have more with them.
-        seconds: Time.
-    """
-
-    samples: int
-    size: int
-    seconds: float
+    samples: int  # number of samples
+    size: int  # bytes that the shard might have more with them
+    seconds: float  # time
 
 
 class PendingSamples:

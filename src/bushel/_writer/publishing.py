@@ -22,15 +22,10 @@ if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
 
 
 class FinishedShard(Struct, frozen=True):
-    """A complete shard whose files are still staged.
+    """A complete shard whose files are still staged."""
 
-    Attributes:
-        staged: The final shard, except for the stamps of remote files, which the storage assigns.
-        staging: The staged files.
-    """
-
-    staged: OpenShard
-    staging: Staging
+    staged: OpenShard  # the final shard, except for the stamps of remote files, which the storage assigns
+    staging: Staging  # the staged files
 
     def publish(self) -> OpenShard:
         """Rename or upload the files to their final names.

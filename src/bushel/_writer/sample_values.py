@@ -26,8 +26,7 @@ class SampleEncoder:
     def __call__(self, sample: Mapping[str, Any]) -> dict[str, Stored]:
         """Return the stored bytes, or an iterator of them, of every field of a sample.
 
-        Args:
-            sample: Field to value. Bytes-like values are stored as they are.
+        Bytes-like values are stored as they are.
 
         Raises:
             SpecError: The sample does not have the fields of the spec.

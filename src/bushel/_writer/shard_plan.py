@@ -18,22 +18,14 @@ from bushel.storage import AnyPath
 
 
 class ShardPlan(Struct, frozen=True):
-    """The parts of a shard.
+    """The parts of a shard."""
 
-    Attributes:
-        shard: The final files.
-        container: The container.
-        layout: How samples are stored.
-        labels: Names of classes, which the index gets.
-        contents: The contents of the index beside extents.
-        before: Number of samples of the dataset before those that are being appended; None if it is a new one.
-    """
-
-    shard: Shard
+    shard: Shard  # the final files
     container: WritableContainer
-    layout: Layout
-    labels: Labels = field(default_factory=dict)
-    contents: Contents = field(default_factory=Contents)
+    layout: Layout  # how samples are stored
+    labels: Labels = field(default_factory=dict)  # names of classes, which the index gets
+    contents: Contents = field(default_factory=Contents)  # the contents of the index beside extents
+    # number of samples of the dataset before those that are being appended; None if it is a new one
     before: int | None = None
 
     @property
@@ -55,8 +47,7 @@ class ShardPlan(Struct, frozen=True):
     def saved(self, folder: str | None) -> dict[str, Any]:
         """Return the plan as the head of a journal, which msgpack can store.
 
-        Args:
-            folder: The folder that gets its final name as a whole, or None if files are renamed one by one.
+        `folder` gets its final name as a whole; None if files are renamed one by one.
         """
         shard, options = self.shard, self.layout.options
         return {

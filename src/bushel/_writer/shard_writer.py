@@ -81,10 +81,7 @@ class ShardInProgress:
     def create(cls, plan: ShardPlan, *, sync: bool, replace: bool = False) -> ShardInProgress:
         """Start a new shard.
 
-        Args:
-            plan: The layout and contents of the shard.
-            sync: Whether to wait for the disk.
-            replace: Whether an upload may replace existing objects.
+        With `sync`, it waits for the disk; with `replace`, an upload may replace existing objects.
 
         Raises:
             FileExistsError: A file of the shard exists.
@@ -103,10 +100,7 @@ class ShardInProgress:
     def reopen(cls, last: OpenShard, plan: ShardPlan, *, sync: bool) -> ShardInProgress:
         """Copy an existing shard to the staging folder, to add samples to it.
 
-        Args:
-            last: The shard. Its index keeps all contents beside extents.
-            plan: The layout and contents of the shard when samples are added.
-            sync: Whether to wait for the disk.
+        Its index keeps all contents beside extents. With `sync`, the shard waits for the disk.
         """
         staging = Staging(plan.shard.root, plan.staging_name, sync=sync)
         staging.keep(kept := plan.container.reopen(plan.layout, plan.shard, last.index, staging))

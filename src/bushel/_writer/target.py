@@ -69,8 +69,7 @@ class Target(Struct, frozen=True):
     def check_no_parts(self, mode: str) -> None:
         """Check that the folder has no parts of a run, which shards in the folder itself would hide from readers.
 
-        Args:
-            mode: `create`, `append` or `resume`; `overwrite` replaces the folder, with its parts.
+        With `overwrite`, the folder is replaced, with its parts.
 
         Raises:
             FileExistsError: It has parts, or the plan of a run.
@@ -140,10 +139,7 @@ class Target(Struct, frozen=True):
     def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
         """Check that a writer may start in this mode.
 
-        Args:
-            mode: `create`, `append` or `resume`; or `overwrite`, which may always start.
-            exists: Whether there is a dataset.
-            incomplete: Whether its writer has not finished it.
+        `overwrite` may always start. With `incomplete`, the writer of the existing dataset has not finished it.
 
         Raises:
             FileExistsError: There is a dataset, and the mode would not keep it, or not complete it.
@@ -184,9 +180,7 @@ def check_alone(folder: AnyPath) -> None:
 def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
     """Return the staging folders that a killed writer left on this machine.
 
-    Args:
-        root: The folder that is or contains the dataset.
-        file: Name of the one file of the dataset, or None for all shards in the folder.
+    `file` is the name of the one file of the dataset; None for all shards in the folder.
     """
     base = workplace(root)
     if base is None:
@@ -198,11 +192,7 @@ def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
 
 
 def choose_container(target: AnyPath, container: str | None) -> WritableContainer:
-    """Return the container to write.
-
-    Args:
-        target: Path of the dataset.
-        container: Name of the container; by default it follows from the target's suffix or from the dataset there.
+    """Return the container to write. By default, it follows from the target's suffix, or from the dataset there.
 
     Raises:
         ValueError: The name is unknown, or no name was given and none can be derived.
@@ -226,11 +216,7 @@ def holds_dataset(container: Container, target: AnyPath) -> bool:
 
 
 def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, str], layout: Layout) -> None:
-    """Check that new samples are stored like the existing ones.
-
-    Raises:
-        StateError: The fields differ.
-    """
+    """Check that new samples are stored like the existing ones. Raise StateError if the fields differ."""
     existing = {name: column for shard in shards for name, column in shard.index.fields.items()}
     wanted = {column.field.name: column for column in layout.columns}
     differing = [

@@ -19,23 +19,15 @@ from bushel.storage import AnyPath
 class UsualFields:
     """The fields of a dataset that no sample lacks.
 
-    They are looked up when a new sample lacks a field, so that others cost nothing.
-
-    Args:
-        path: Path of the dataset, for messages.
-        shards: Its shards. Appended samples may follow in the last one of them, and in others.
-        samples: The number of samples before anything was appended.
+    They are looked up when a new sample lacks a field, so that others cost nothing. Appended samples may follow in the
+    last shard; `samples` is their number before anything was appended.
     """
 
     def __init__(self, path: AnyPath, shards: Sequence[OpenShard], samples: int) -> None:
         self._path, self._shards, self.samples = path, tuple(shards), samples
 
     def check(self, given: Collection[str], fields: Collection[str]) -> None:
-        """Check that new samples lack no field that every sample has.
-
-        Args:
-            given: The fields of the new samples; those whose value is None count.
-            fields: All fields of the dataset.
+        """Check that new samples lack no field that every sample has. Fields whose value is None count as given.
 
         Raises:
             SpecError: They lack one.

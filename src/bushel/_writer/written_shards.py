@@ -31,12 +31,7 @@ from bushel.storage.workplaces import remove_staged
 
 
 class Marker:
-    """Writes and removes the manifest of an incomplete dataset.
-
-    Args:
-        root: Folder that is or contains the dataset.
-        name: Name of the dataset's one file, or empty.
-        sync: Whether to wait for the disk.
+    """Writes and removes the manifest of an incomplete dataset. `name` is the name of the dataset's one file, or empty.
 
     Attributes:
         written: Whether the manifest exists.
@@ -101,12 +96,8 @@ class Marker:
 class WrittenShards:
     """The finished shards of a dataset, also of earlier writers. The caller holds the lock of the writer.
 
-    Args:
-        target: The target of the writer.
-        options: How the dataset is written.
-        claim: The claim of the target.
-        before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
-            dataset is.
+    `before_publish` is called when a shard is complete and about to get its final name, or, with `overwrite`, when the
+    dataset is.
 
     Attributes:
         target: Where they are published: with `overwrite`, a staging folder.

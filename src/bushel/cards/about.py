@@ -10,25 +10,16 @@ _SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts about a dataset that no file contains.
+    """Facts about a dataset that no file contains."""
 
-    Attributes:
-        title: Its name.
-        description: A description in one or more sentences.
-        license: Licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
-        url: The page of the dataset.
-        creators: Names of those who made it.
-        license_column: The column that has the licence of each sample; by default recognised by its name.
-        source_column: The column that has the source of each sample; by default recognised by its name.
-    """
-
-    title: str
-    description: str | None = None
-    license: str | None = None
-    url: str | None = None
-    creators: tuple[str, ...] = ()
+    title: str  # its name
+    description: str | None = None  # a description in one or more sentences
+    license: str | None = None  # licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL
+    url: str | None = None  # the page of the dataset
+    creators: tuple[str, ...] = ()  # names of those who made it
+    # the column that has the licence of each sample; by default recognised by its name
     license_column: str | None = None
-    source_column: str | None = None
+    source_column: str | None = None  # the column that has the source of each sample; by default recognised by its name
 
     @property
     def license_url(self) -> str | None:

@@ -47,15 +47,10 @@ _CONTEXT: dict[str, Any] = {
 
 @dataclass(slots=True)
 class Croissant:
-    """Metadata in Croissant.
+    """Metadata in Croissant."""
 
-    Attributes:
-        json: The metadata.
-        notes: The fields that it leaves out, and why.
-    """
-
-    json: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
+    json: dict[str, Any]  # the metadata
+    notes: list[str] = field(default_factory=list)  # the fields that it leaves out, and why
 
     @property
     def text(self) -> str:

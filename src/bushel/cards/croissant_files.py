@@ -33,17 +33,11 @@ _MANY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Where the readers of the metadata find files.
+    """Where the readers of the metadata find files."""
 
-    Attributes:
-        folder: The folder of the metadata: paths of files are relative to it.
-        base_url: The prefix of these paths; None for the paths alone.
-        tick: Called with the number of bytes that were read since the last call.
-    """
-
-    folder: Path
-    base_url: str | None
-    tick: Callable[[int], None]
+    folder: Path  # the folder of the metadata: paths of files are relative to it
+    base_url: str | None  # the prefix of these paths; None for the paths alone
+    tick: Callable[[int], None]  # called with the number of bytes that were read since the last call
 
     def path_of(self, path: AnyPath) -> str:
         """Return the path of a local file relative to the metadata.

@@ -44,17 +44,11 @@ _KEY_OF_MEMBER = r"((?:.*/)?[^/.]+)\..*$"
 
 @dataclass(slots=True)
 class Values:
-    """The description of the values in files.
+    """The description of the values in files."""
 
-    Attributes:
-        file_sets: Sets of files, or of members of archives.
-        record_sets: Record sets of their contents.
-        notes: Fields that are left out, and why, in words.
-    """
-
-    file_sets: list[dict[str, Any]] = field(default_factory=list)
-    record_sets: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    file_sets: list[dict[str, Any]] = field(default_factory=list)  # sets of files, or of members of archives
+    record_sets: list[dict[str, Any]] = field(default_factory=list)  # record sets of their contents
+    notes: list[str] = field(default_factory=list)  # fields that are left out, and why, in words
 
 
 def _field(name: str, kind: str, source: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -145,12 +139,7 @@ def value_sets(
 ) -> Values:
     """Return sets of files and records for the values that a consumer of Croissant can read.
 
-    Args:
-        dataset: The dataset.
-        prefix: The prefix of the names of record sets.
-        files: The objects of its files.
-        publisher: Where the files are.
-        table: The `@id` of the exported index, if there is one: records then have the columns, too.
+    `table` is the `@id` of the exported index, if there is one: records then have the columns, too.
     """
     container, found = dataset.info.container, Values()
     others = "their places are in the record set `samples`" if table is not None else "only the files are described"

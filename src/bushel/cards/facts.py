@@ -30,69 +30,41 @@ _NAMED = 30
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A dataset that a card describes, or one of several that belong together.
+    """A dataset that a card describes, or one of several that belong together."""
 
-    Attributes:
-        name: Its name; empty if there is only one.
-        source: The path that was opened.
-        dataset: The dataset.
-    """
-
-    name: str
-    source: Any
+    name: str  # its name; empty if there is only one
+    source: Any  # the path that was opened
     dataset: Dataset
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The values of a column with the number of samples of each, the most frequent first.
+    """The values of a column with the number of samples of each, the most frequent first."""
 
-    Attributes:
-        column: Name of the column.
-        values: The most frequent values, with their counts.
-        more: Number of other values.
-        missing: Number of samples without a value.
-        hosts: Whether the values are the names of the servers in URLs.
-    """
-
-    column: str
-    values: tuple[tuple[str, int], ...]
-    more: int
-    missing: int
-    hosts: bool = False
+    column: str  # name of the column
+    values: tuple[tuple[str, int], ...]  # the most frequent values, with their counts
+    more: int  # number of other values
+    missing: int  # number of samples without a value
+    hosts: bool = False  # whether the values are the names of the servers in URLs
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts of one split.
+    """The facts of one split."""
 
-    Attributes:
-        name: Name of the split; empty if there is only one.
-        dataset: The dataset.
-        fields: Number and sizes of the values of each field.
-        classes: Field to the names of its classes, with the number of samples of each; None without a column.
-        columns: Ranges and frequent values of the columns.
-        licenses: The licences of samples, by a column.
-        sources: The sources of samples, by a column.
-        removals: The calls that removed samples.
-        views: The views that are saved beside it.
-        digest: Whether a digest lies beside it, and whether a signature does.
-        file_digests: Number of files with a SHA-256 in the index.
-        value_digests: Fields whose values have a SHA-256 in the index.
-    """
-
-    name: str
+    name: str  # name of the split; empty if there is only one
     dataset: Dataset
-    fields: list[FieldSummary]
+    fields: list[FieldSummary]  # number and sizes of the values of each field
+    # field to the names of its classes, with the number of samples of each; None without a column
     classes: Mapping[str, list[tuple[str, int | None]]]
-    columns: list[ColumnSummary]
-    licenses: Counted | None
-    sources: Counted | None
-    removals: list[Removal]
-    views: list[SavedView]
-    digest: tuple[bool, bool]
-    file_digests: int
-    value_digests: tuple[str, ...]
+    columns: list[ColumnSummary]  # ranges and frequent values of the columns
+    licenses: Counted | None  # the licences of samples, by a column
+    sources: Counted | None  # the sources of samples, by a column
+    removals: list[Removal]  # the calls that removed samples
+    views: list[SavedView]  # the views that are saved beside it
+    digest: tuple[bool, bool]  # whether a digest lies beside it, and whether a signature does
+    file_digests: int  # number of files with a SHA-256 in the index
+    value_digests: tuple[str, ...]  # fields whose values have a SHA-256 in the index
 
 
 def open_splits(source: Any, index: Any = "auto") -> list[Split]:
@@ -125,11 +97,7 @@ def _parts(source: Any) -> list[Path]:
 
 
 def facts_of(split: Split, about: About, index: Any = "auto") -> Facts:
-    """Return the facts of a split.
-
-    Raises:
-        KeyError: A column that the caller names does not exist.
-    """
+    """Return the facts of a split. Raise KeyError if a column that the caller names does not exist."""
     dataset = split.dataset
     columns = tuple(name for name in dataset.columns if not name.endswith(f".{SHA256}"))
     licenses = about.license_column or usual_column(columns, "license")

@@ -23,10 +23,7 @@ _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n")
 def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> str:
     """Return the front matter, with the lines of dashes around it.
 
-    Args:
-        splits: The splits.
-        about: The description of the dataset by the caller.
-        folder: The folder of the card, to which the paths of files are relative; None if it is not known.
+    Paths of files are relative to `folder`, if it is known.
     """
     fields: dict[str, Any] = {"pretty_name": about.title}
     if about.license is not None:

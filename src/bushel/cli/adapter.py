@@ -104,10 +104,7 @@ def _add(group: Any, parameter: inspect.Parameter, kind: Any) -> None:
 def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
     """Pack the items of an adapter with the options of a command line, and end the process.
 
-    Args:
-        module: Path of a Python file, or name of a module.
-        name: Name of the class.
-        arguments: Arguments of the command line. Default: `sys.argv`.
+    `module` is the path of a Python file, or the name of a module.
     """
     from bushel.cli.messages import exit_code_of
     from bushel.cli.output import count, print_text, say

@@ -16,15 +16,10 @@ __all__ = ["ORIGINALS", "Original", "app", "exit_code_of", "guarded"]
 
 
 class Original(NamedTuple):
-    """A command of an original tool.
+    """A command of an original tool."""
 
-    Attributes:
-        path: `module:function` in `bushel.compat`. The function takes the arguments and returns the exit code.
-        help: One line for the help.
-    """
-
-    path: str
-    help: str
+    path: str  # `module:function` in `bushel.compat`; the function takes the arguments and returns the exit code
+    help: str  # one line for the help
 
     def load(self) -> Callable[[list[str]], int]:
         """Import and return the function."""

@@ -72,10 +72,8 @@ def _plain(value: Any) -> Any:
 def find_sample(dataset: Dataset, text: str, *, by_position: bool) -> int:
     """Return the position of a sample, given its key or its position.
 
-    Args:
-        dataset: The dataset.
-        text: A key, or a position if no sample has that key. Negative positions count from the end.
-        by_position: Whether `text` is a position even if a sample has it as key.
+    Negative positions count from the end. With `by_position`, the text is a position even if a sample has it as its
+    key.
 
     Raises:
         KeyError: `text` is not a key and not a number.
@@ -97,11 +95,7 @@ def listing(
 ) -> Iterator[tuple[int, str, dict[str, int]]]:
     """Yield position, key and, on request, the sizes in bytes of the fields of samples.
 
-    Args:
-        dataset: The dataset. A stream is read only as far as the listing goes.
-        start: Position of the first sample.
-        number: Number of samples; None for all.
-        sizes: Whether to yield sizes. The size of a sequence is the size of all its elements.
+    A stream is read only as far as that goes. The size of a sequence is the size of all its elements.
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
@@ -120,11 +114,7 @@ def lines(
 ) -> Iterator[dict[str, Any]]:
     """Yield samples as JSON, as `readable` makes it, with the names of their classes as `__labels__`.
 
-    Args:
-        dataset: The dataset. A stream is read only as far as the output goes.
-        start: Position of the first sample.
-        number: Number of samples; None for all.
-        fields: Names of the fields to show; None for all.
+    A stream is read only as far as that goes.
 
     Raises:
         KeyError: A field is unknown.

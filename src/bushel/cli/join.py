@@ -31,11 +31,7 @@ class ResultOptions(Struct, frozen=True):
     ] = None
 
     def check(self, how: str) -> None:
-        """Check that the options go together.
-
-        Raises:
-            BadParameter: They do not.
-        """
+        """Check that the options go together. Raise BadParameter if they do not."""
         if self.save_view is not None and how != "inner":
             message = "it saves samples that have partners: leave --how left out"
             raise click.BadParameter(message, param_hint="--save-view")

@@ -224,11 +224,7 @@ class ModeOptions(Struct, frozen=True):
     overwrite: Overwrite = False
 
     def mode(self) -> Mode:
-        """Return the mode of `bushel.Writer`.
-
-        Raises:
-            BadParameter: More than one of the options is given.
-        """
+        """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""
         modes: dict[Mode, bool] = {"append": self.append, "resume": self.resume, "overwrite": self.overwrite}
         given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
         if len(given) > 1:
@@ -237,11 +233,7 @@ class ModeOptions(Struct, frozen=True):
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:
-    """Parse `NAME=VALUE` options.
-
-    Raises:
-        BadParameter: An option has no `=`, or no name or value.
-    """
+    """Parse `NAME=VALUE` options. Raise BadParameter if an option has no `=`, or no name or value."""
     found = {}
     for item in items or ():
         name, equals, value = item.partition("=")

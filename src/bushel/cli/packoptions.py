@@ -157,11 +157,7 @@ class VideoOptions(Struct, frozen=True):
         return not self.clip and (kind == "videos" or kind in GULPIO_LAYOUTS or (kind == "table" and sampled))
 
     def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
-        """Return how videos are read, or None for the default.
-
-        Raises:
-            BadParameter: `--resize` is not a number.
-        """
+        """Return how videos are read, or None for the default. Raise BadParameter if `--resize` is not a number."""
         from bushel.sources import Clip, Frames
 
         if self.clip:
@@ -189,11 +185,7 @@ def given_options(**groups: object) -> list[str]:
 
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
-    """Check that every option has an effect on this source.
-
-    Raises:
-        BadParameter: An option has no effect.
-    """
+    """Check that every option has an effect on this source. Raise BadParameter if an option has no effect."""
     for option in given:
         kinds = _KINDS.get(option, (kind,))
         if kind not in kinds:
@@ -230,11 +222,7 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
 
 
 def allowed_errors(text: str) -> int | float | None:
-    """Parse `100`, `1%`, `0.01` or `all`.
-
-    Raises:
-        BadParameter: The text has another form.
-    """
+    """Parse `100`, `1%`, `0.01` or `all`. Raise BadParameter if the text has another form."""
     if text == "all":
         return None
     try:

@@ -125,11 +125,7 @@ def command(
 
 
 def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
-    """Check that the options go together.
-
-    Raises:
-        BadParameter: They do not.
-    """
+    """Check that the options go together. Raise BadParameter if they do not."""
     if len(given) != 1 and (given or not erase):
         raise click.BadParameter(
             "give exactly one of --keys, --where, --position, --list and --undo; or --erase", param_hint="--keys"
@@ -141,11 +137,7 @@ def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
 
 
 def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool) -> Removal:
-    """Remove the chosen samples.
-
-    Raises:
-        BadParameter: The reason is missing, or the file of keys cannot be read.
-    """
+    """Remove the chosen samples. Raise BadParameter if the reason is missing, or the file of keys cannot be read."""
     import bushel
 
     if not reason:

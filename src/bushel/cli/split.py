@@ -73,11 +73,7 @@ def command(
 
 
 def _parse_shares(shares: list[str]) -> dict[str, float | None]:
-    """Return the share of each new dataset, None for the rest.
-
-    Raises:
-        BadParameter: A share is malformed.
-    """
+    """Return the share of each new dataset, None for the rest. Raise BadParameter if a share is malformed."""
     try:
         return {name: _share(share) for name, share in pairs(shares, "SHARES").items()}
     except ValueError as error:

@@ -33,17 +33,11 @@ _NEAR = 0.8  # share of the slowest stage's speed from which the loader itself c
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The speed of one stage.
+    """The speed of one stage."""
 
-    Attributes:
-        samples: Number of samples that the stage processed.
-        stored_bytes: Their size as stored, in bytes.
-        seconds: Time that it took.
-    """
-
-    samples: int
-    stored_bytes: int
-    seconds: float
+    samples: int  # number of samples that the stage processed
+    stored_bytes: int  # their size as stored, in bytes
+    seconds: float  # time that it took
 
     def __add__(self, other: Rate) -> Rate:
         """Return the rate of both measurements together."""
@@ -62,19 +56,12 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class StageBenchmarks:
-    """The speeds of the loader and of its stages.
+    """The speeds of the loader and of its stages."""
 
-    Attributes:
-        storage: Reading alone.
-        decode: All but reading, with samples in memory: decoding, transforms, collation.
-        whole: The whole loader.
-        stats: Statistics of the loader.
-    """
-
-    storage: Rate
-    decode: Rate
-    whole: Rate
-    stats: LoaderStats
+    storage: Rate  # reading alone
+    decode: Rate  # all but reading, with samples in memory: decoding, transforms, collation
+    whole: Rate  # the whole loader
+    stats: LoaderStats  # statistics of the loader
 
     @property
     def bound(self) -> str:

@@ -36,11 +36,7 @@ class DigestOptions(Struct, frozen=True):
     signer: Annotated[str | None, Option("--signer", help="Who in that file must have signed.")] = None
 
     def check(self) -> None:
-        """Check that the options go together.
-
-        Raises:
-            BadParameter: They do not.
-        """
+        """Check that the options go together. Raise BadParameter if they do not."""
         if (self.allowed_signers is None) != (self.signer is None):
             raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
 

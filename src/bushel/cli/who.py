@@ -30,11 +30,7 @@ class OrderOptions(Struct, frozen=True):
     pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None
 
     def check(self, batch_size: str | None) -> None:
-        """Check that the options go together.
-
-        Raises:
-            BadParameter: They do not.
-        """
+        """Check that the options go together. Raise BadParameter if they do not."""
         if self.pad not in (None, "wrap"):
             raise click.BadParameter(f"{self.pad!r}: expected wrap", param_hint="--pad")
         if batch_size is None and self.batch_tokens is None:

@@ -306,7 +306,7 @@ def _decode_npz(data: Buffer) -> dict[str, Array]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
             if (size := sum(member.file_size for member in members)) > MAX_EXPANDED:
-                raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")
+                raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")  # noqa: TRY301
             content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
     except CodecError:
         raise

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -140,9 +141,8 @@ class _Sound:
         resampler = self._av.AudioResampler(format="flt", layout=self._stream.layout, rate=self.rate)
         total = 0
         context = self._stream.codec_context
-        frames = (
-            self._source.decode(self._stream) if packets is None else chain.from_iterable(map(context.decode, packets))
-        )
+        source = self._source
+        frames = source.decode(self._stream) if packets is None else chain.from_iterable(map(context.decode, packets))
         for frame in frames:
             first = None if frame.pts is None else round(frame.pts * frame.time_base * self.rate)
             for converted in resampler.resample(frame):

@@ -42,9 +42,8 @@ class _Bits:
 def needed_by_others(packets: Sequence[Buffer]) -> list[bool]:
     """Return for each packet whether frames after it may depend on it.
 
-    Args:
-        packets: Temporal units in decoding order. The first one is a keyframe with its sequence header; without it, all
-            packets are needed.
+    The packets are temporal units in decoding order. If the first one is not a keyframe with its sequence header, all
+    are needed.
     """
     if not packets or (sequence := _sequence_of(packets[0])) is None:
         return [True] * len(packets)

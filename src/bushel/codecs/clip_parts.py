@@ -31,25 +31,16 @@ _MOST_PIXELS = 1 << 16
 
 
 class ClipConfig(msgspec.Struct, frozen=True):
-    """The facts about a clip that a decoder needs beside its packets. Stored as JSON.
+    """The facts about a clip that a decoder needs beside its packets. Stored as JSON."""
 
-    Attributes:
-        codec: FFmpeg's name of the codec: `h264`, `hevc`, `vp8`, `vp9` or `av1`.
-        width: Width in pixels, from the container.
-        height: Height in pixels, from the container.
-        format: FFmpeg's name of the pixel format, or None.
-        color: FFmpeg's numbers of color range, primaries, transfer characteristic and color space.
-        time_base: Numerator and denominator of the unit of times, in seconds.
-        extradata: The codec's header: of H.264 the `avcC` box, for example. Base64 in the JSON.
-    """
-
-    codec: str
-    width: int
-    height: int
-    format: str | None
+    codec: str  # FFmpeg's name of the codec: `h264`, `hevc`, `vp8`, `vp9` or `av1`
+    width: int  # width in pixels, from the container
+    height: int  # height in pixels, from the container
+    format: str | None  # FFmpeg's name of the pixel format, or None
+    # FFmpeg's numbers of color range, primaries, transfer characteristic and color space
     color: tuple[int, int, int, int]
-    time_base: tuple[int, int]
-    extradata: bytes
+    time_base: tuple[int, int]  # numerator and denominator of the unit of times, in seconds
+    extradata: bytes  # the codec's header: of H.264 the `avcC` box, for example; base64 in the JSON
 
     def encode(self) -> bytes:
         """Return the configuration as JSON."""
@@ -61,21 +52,13 @@ _CONFIG = msgspec.json.Decoder(ClipConfig)
 
 
 class ClipPackets(Struct, frozen=True):
-    """The video packets of a clip, in decoding order.
+    """The video packets of a clip, in decoding order."""
 
-    Attributes:
-        config: The clip's `ClipConfig` as JSON.
-        offsets: int64[packets], bytes from the start of the clip.
-        lengths: int64[packets], bytes.
-        times: int64[packets], display times in the clip's own unit.
-        flags: uint8[packets], `KEYFRAME` and `SHOWN`.
-    """
-
-    config: bytes
-    offsets: I64
-    lengths: I64
-    times: I64
-    flags: U8
+    config: bytes  # the clip's `ClipConfig` as JSON
+    offsets: I64  # int64[packets], bytes from the start of the clip
+    lengths: I64  # int64[packets], bytes
+    times: I64  # int64[packets], display times in the clip's own unit
+    flags: U8  # uint8[packets], `KEYFRAME` and `SHOWN`
 
     def part(self, elements: slice | I64) -> ClipPart | None:
         """Return the plan to decode some frames, without the bytes of packets; None if the packets do not list frames.
@@ -94,27 +77,17 @@ class ClipPackets(Struct, frozen=True):
 
 
 class ClipPart(Part, Struct, frozen=True, eq=False):
-    """Frames of a clip that are to be decoded, and the packets that they need.
+    """Frames of a clip that are to be decoded, and the packets that they need."""
 
-    Attributes:
-        config: The clip's `ClipConfig` as JSON.
-        table: The frames of the clip.
-        numbers: int64[n], the frames that are requested.
-        runs: The packets to decode, by their numbers in the clip, in runs that each start at a keyframe.
-        times: int64[packets], their display times.
-        offsets: int64[packets], where they are, in bytes from the start of the clip.
-        lengths: int64[packets], bytes.
-        data: Their bytes; empty before they are read.
-    """
-
-    config: bytes
-    table: FrameTable
-    numbers: I64
+    config: bytes  # the clip's `ClipConfig` as JSON
+    table: FrameTable  # the frames of the clip
+    numbers: I64  # int64[n], the frames that are requested
+    # the packets to decode, by their numbers in the clip, in runs that each start at a keyframe
     runs: tuple[range, ...]
-    times: I64
-    offsets: I64
-    lengths: I64
-    data: tuple[bytes, ...] = ()
+    times: I64  # int64[packets], their display times
+    offsets: I64  # int64[packets], where they are, in bytes from the start of the clip
+    lengths: I64  # int64[packets], bytes
+    data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with the bytes of its packets."""

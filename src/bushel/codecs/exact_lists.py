@@ -22,9 +22,6 @@ def exact_array(values: Any) -> npt.NDArray[Any]:
     NumPy makes floats of whole numbers on both sides of 2⁶³, texts of numbers beside texts, and forgets masks. Whole
     numbers from 0 that fit into uint64 become that; what no dtype holds is refused.
 
-    Args:
-        values: An array, nested lists, or anything that NumPy makes an array of.
-
     Raises:
         InexactError: Values would change.
         ValueError: They differ in length.

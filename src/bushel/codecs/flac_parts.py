@@ -54,9 +54,7 @@ class _Info(NamedTuple):
 class FlacOutline:
     """The known positions of the frames of a FLAC file. Threads may share it.
 
-    Args:
-        decode: Decodes a whole sound, given the codec's name for errors, `"flac"` and the bytes.
-        size: Bytes of the file.
+    `decode` decodes a whole sound, given the codec's name for errors, `"flac"` and the bytes.
     """
 
     def __init__(self, decode: Decode, size: int) -> None:
@@ -283,27 +281,16 @@ def _crc8(data: bytes) -> int:
 
 
 class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
-    """Frames of sound of a FLAC file, and the frames of FLAC that have them.
+    """Frames of sound of a FLAC file, and the frames of FLAC that have them."""
 
-    Attributes:
-        decoder: Decodes a whole sound, as `FlacOutline` has it.
-        info: The content of the block STREAMINFO.
-        block: Samples of each frame of FLAC; 0 if they differ.
-        numbers: int64[n], the frames of sound that are requested.
-        spans: int64[m, 2], the first frame of sound in each run of bytes, and the one after the last.
-        offsets: int64[m], where the runs are, in bytes from the start of the file.
-        lengths: int64[m], bytes.
-        data: Their bytes; empty before they are read.
-    """
-
-    decoder: Decode
-    info: bytes
-    block: int
-    numbers: I64
-    spans: I64
-    offsets: I64
-    lengths: I64
-    data: tuple[bytes, ...] = ()
+    decoder: Decode  # decodes a whole sound, as `FlacOutline` has it
+    info: bytes  # the content of the block STREAMINFO
+    block: int  # samples of each frame of FLAC; 0 if they differ
+    numbers: I64  # int64[n], the frames of sound that are requested
+    spans: I64  # int64[m, 2], the first frame of sound in each run of bytes, and the one after the last
+    offsets: I64  # int64[m], where the runs are, in bytes from the start of the file
+    lengths: I64  # int64[m], bytes
+    data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with its bytes."""

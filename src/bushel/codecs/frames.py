@@ -14,17 +14,11 @@ from bushel._runtime.structs import Struct
 
 
 class FrameTable(Struct, frozen=True):
-    """The frames of a clip in display order.
+    """The frames of a clip in display order."""
 
-    Attributes:
-        times: int64[frames], ascending, in the clip's own unit.
-        packets: int64[frames], the packet of each frame; packets are counted in decoding order.
-        starts: int64[frames], the packet to start decoding from: the last keyframe displayed no later than the frame.
-    """
-
-    times: I64
-    packets: I64
-    starts: I64
+    times: I64  # int64[frames], ascending, in the clip's own unit
+    packets: I64  # int64[frames], the packet of each frame; packets are counted in decoding order
+    starts: I64  # int64[frames], the packet to start decoding from: the last keyframe displayed no later than the frame
 
     @classmethod
     def of(cls, times: I64, shown: Bools, keys: Bools) -> FrameTable | None:

@@ -17,36 +17,22 @@ _CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """The header of an image.
+    """The header of an image."""
 
-    Attributes:
-        format: `jpeg`, `png`, `webp`, `bmp`, `gif`, `tiff` or `ppm`, `avif`, `heif` or `jxl`.
-        width: Pixels, as stored: before an orientation turns the image.
-        height: Pixels, as stored.
-        channels: Channels of the decoded image: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
-        orientation: 1 to 8, as in Exif.
-    """
-
-    format: str
-    width: int
-    height: int
-    channels: int
-    orientation: int
+    format: str  # `jpeg`, `png`, `webp`, `bmp`, `gif`, `tiff` or `ppm`, `avif`, `heif` or `jxl`
+    width: int  # pixels, as stored: before an orientation turns the image
+    height: int  # pixels, as stored
+    channels: int  # channels of the decoded image: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
+    orientation: int  # 1 to 8, as in Exif
 
 
 @dataclass(frozen=True, slots=True)
 class ClipHeader:
-    """The facts in the header of a clip.
+    """The facts in the header of a clip."""
 
-    Attributes:
-        frames: Number of frames; None if it cannot be determined from the packets.
-        duration: Seconds; None if unknown.
-        fps: Average number of frames per second; None if unknown.
-    """
-
-    frames: int | None
-    duration: float | None
-    fps: float | None
+    frames: int | None  # number of frames; None if it cannot be determined from the packets
+    duration: float | None  # seconds; None if unknown
+    fps: float | None  # average number of frames per second; None if unknown
 
 
 def image_header(data: Buffer) -> ImageHeader | None:

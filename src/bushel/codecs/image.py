@@ -40,15 +40,10 @@ _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
 
 class ImageReading(Struct, frozen=True):
-    """Options for decoding images.
+    """Options for decoding images."""
 
-    Attributes:
-        orient: Turn and mirror an image by its Exif orientation. TIFFs are always turned.
-        tolerant: Decode damaged JPEGs as far as possible. Missing parts are grey, or repeat the rows above.
-    """
-
-    orient: bool = False
-    tolerant: bool = False
+    orient: bool = False  # turn and mirror an image by its Exif orientation; TIFFs are always turned
+    tolerant: bool = False  # decode damaged JPEGs as far as possible; missing parts are grey, or repeat the rows above
 
     def __or__(self, other: ImageReading) -> ImageReading:
         """Return the union of the options."""
@@ -71,21 +66,13 @@ _WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant
 
 
 class _Format(Struct, frozen=True):
-    """The way in which a codec writes an image.
+    """The way in which a codec writes an image."""
 
-    Attributes:
-        pillow: Pillow's name of the file format.
-        channels: Numbers of channels it can store: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
-        deep: Whether it can store 16-bit grey, too.
-        options: Arguments for Pillow's `save`.
-        newer: Whether it is one of `NEWER_FORMATS`.
-    """
-
-    pillow: str
-    channels: tuple[int, ...]
-    deep: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-    newer: bool = False
+    pillow: str  # pillow's name of the file format
+    channels: tuple[int, ...]  # numbers of channels it can store: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
+    deep: bool = False  # whether it can store 16-bit grey, too
+    options: Mapping[str, Any] = field(default_factory=dict)  # arguments for Pillow's `save`
+    newer: bool = False  # whether it is one of `NEWER_FORMATS`
 
 
 def _pixels(image: Image.Image) -> Array:
@@ -218,9 +205,7 @@ def _found(data: Buffer, error: Exception) -> str:
 def as_pixels(value: Any, *, orient: bool = False) -> Any:
     """Return the pixels of a Pillow image as an array, as decoding its file would; other values unchanged.
 
-    Args:
-        value: Any value.
-        orient: Whether to rotate and mirror a Pillow image by its Exif orientation.
+    With `orient`, a Pillow image is rotated and mirrored by its Exif orientation.
     """
     if "PIL.Image" not in sys.modules:  # no Pillow image exists without Pillow's module
         return value

@@ -40,19 +40,12 @@ _TURNING = (b"Raw profile type ", b"XML:com.adobe.xmp")
 
 @dataclass(frozen=True, slots=True)
 class PngHeader:
-    """The chunk `IHDR` of an image that `decode_png` may decode.
+    """The chunk `IHDR` of an image that `decode_png` may decode."""
 
-    Attributes:
-        width: Pixels.
-        height: Pixels.
-        depth: Bits of a sample, or of an index of the palette.
-        colour: The type of colour: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGB and alpha.
-    """
-
-    width: int
-    height: int
-    depth: int
-    colour: int
+    width: int  # pixels
+    height: int  # pixels
+    depth: int  # bits of a sample, or of an index of the palette
+    colour: int  # the type of colour: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGB and alpha
 
     @property
     def row(self) -> int:
@@ -100,10 +93,7 @@ def may_be_turned(data: Buffer) -> bool:
 def decode_png(data: Buffer, header: PngHeader, rows: int | None = None) -> npt.NDArray[np.uint8 | np.uint16] | None:
     """Decode a PNG as Pillow does; None if Pillow has to do it.
 
-    Args:
-        data: The image.
-        header: The result of `png_header` for it.
-        rows: How many rows to decode from the top, None for all. Pixels below them are not checked.
+    `rows` are decoded from the top; pixels below them are not checked.
 
     Returns:
         uint8 H×W of grey, H×W×2 with alpha, H×W×3 or H×W×4 of colours and palettes; uint16 H×W of 16-bit grey.

@@ -38,11 +38,7 @@ _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 def pyav(codec: str) -> Any:
-    """Return the package `av`, which `codec` needs.
-
-    Raises:
-        MissingPackageError: PyAV is not installed.
-    """
+    """Return the package `av`, which `codec` needs. Raise MissingPackageError if PyAV is not installed."""
     with needed_by(f"codec {codec!r}", "bushel[video]"):
         import av
         import av.video.reformatter
@@ -172,11 +168,7 @@ def decode_runs(
 def decode_last(codec: str, context: Any, packets: Sequence[bytes], times: Sequence[int]) -> Pixels | None:
     """Decode the frame of the last of some packets.
 
-    Args:
-        codec: Name of the codec.
-        context: PyAV's decoder.
-        packets: The bytes of packets in decoding order, from a keyframe on.
-        times: The display time of each.
+    Packets are in decoding order, from a keyframe on; `times` has the display time of each.
 
     Returns:
         None if the packets do not give this frame.

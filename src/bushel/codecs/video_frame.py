@@ -29,11 +29,7 @@ Pixels = U8
 
 
 def _packets(codec: str, data: Buffer) -> ClipPackets:
-    """Return the packets that are there.
-
-    Raises:
-        CodecError: The bytes are not a value of this codec.
-    """
+    """Return the packets that are there. Raise CodecError if the bytes are not a value of this codec."""
     view = memoryview(data)
     table = 4 + int.from_bytes(view[:4], "little")
     first = table + 4 + int.from_bytes(view[table : table + 4], "little") * PACKET.itemsize

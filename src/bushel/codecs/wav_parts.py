@@ -128,25 +128,15 @@ def _format(chunk: bytes) -> _Format | None:
 
 
 class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
-    """Frames of a WAV file.
+    """Frames of a WAV file."""
 
-    Attributes:
-        tag: The format: PCM or IEEE float.
-        bits: Bits of a number.
-        channels: Numbers of a frame.
-        rows: int64[n], the place of each requested frame among those that are read; None if they are the same.
-        offsets: int64[m], where runs of frames are, in bytes from the start of the file.
-        lengths: int64[m], bytes.
-        data: Their bytes; empty before they are read.
-    """
-
-    tag: int
-    bits: int
-    channels: int
-    rows: I64 | None
-    offsets: I64
-    lengths: I64
-    data: tuple[bytes, ...] = ()
+    tag: int  # the format: PCM or IEEE float
+    bits: int  # bits of a number
+    channels: int  # numbers of a frame
+    rows: I64 | None  # int64[n], the place of each requested frame among those that are read; None if they are the same
+    offsets: I64  # int64[m], where runs of frames are, in bytes from the start of the file
+    lengths: I64  # int64[m], bytes
+    data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part with the bytes of its frames."""

@@ -78,11 +78,7 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
 
 
 def check_sbatch() -> None:
-    """Check that jobs can be submitted from this machine.
-
-    Raises:
-        FileNotFoundError: sbatch is not installed.
-    """
+    """Check that jobs can be submitted from this machine. Raise FileNotFoundError if sbatch is not installed."""
     if shutil.which("sbatch") is None:
         raise FileNotFoundError("sbatch was not found on this machine: run this where jobs are submitted to Slurm")
 

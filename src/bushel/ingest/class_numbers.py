@@ -20,16 +20,12 @@ _UNUSED = -1
 
 
 class ClassNumbers(Struct, frozen=True):
-    """The names of classes of a new dataset, and how the numbers of the source change.
+    """The names of classes of a new dataset, and how the numbers of the source change."""
 
-    Attributes:
-        labels: Field of the source to the names.
-        changes: For each shard of the source, field to new numbers, for fields whose numbers change.
-        unnamed: Fields for which some shards have names and others do not. The numbers in the others are kept.
-    """
-
-    labels: Labels
+    labels: Labels  # field of the source to the names
+    # for each shard of the source, field to new numbers, for fields whose numbers change
     changes: tuple[Mapping[str, NewNumbers], ...]
+    # fields for which some shards have names and others do not; the numbers in the others are kept
     unnamed: tuple[str, ...]
 
 

@@ -25,15 +25,10 @@ _FIRST_SAMPLES = 64
 
 
 class WrittenSamples(Struct, frozen=True):
-    """Samples that are written.
+    """Samples that are written."""
 
-    Attributes:
-        samples: Their number.
-        size: Their stored bytes.
-    """
-
-    samples: int
-    size: int
+    samples: int  # their number
+    size: int  # their stored bytes
 
 
 class ColumnReader(Struct, frozen=True):

@@ -41,15 +41,10 @@ OnPart = Callable[[int, int, int, int], None]
 
 
 class Written(Struct, frozen=True):
-    """The result of writing a part.
+    """The result of writing a part."""
 
-    Attributes:
-        bytes: Stored bytes of the fields.
-        limits: Properties of the samples that the container does not keep, in words.
-    """
-
-    bytes: int
-    limits: tuple[str, ...] = ()
+    bytes: int  # stored bytes of the fields
+    limits: tuple[str, ...] = ()  # properties of the samples that the container does not keep, in words
 
 
 WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None, frozenset[str]], Written]
@@ -57,41 +52,25 @@ WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None, frozen
 
 
 class PartReport(Struct, frozen=True):
-    """The result of a task.
+    """The result of a task."""
 
-    Attributes:
-        samples: Number of samples.
-        bytes: Stored bytes of the fields.
-        errors: Number of items that could not be packed.
-        won: Whether this call has committed the part.
-        seconds: Time taken.
-        replaced: Samples, bytes and errors of the part as it was before, if it was written again.
-    """
-
-    samples: int
-    bytes: int
-    errors: int
-    won: bool
-    seconds: float
+    samples: int  # number of samples
+    bytes: int  # stored bytes of the fields
+    errors: int  # number of items that could not be packed
+    won: bool  # whether this call has committed the part
+    seconds: float  # time taken
+    # samples, bytes and errors of the part as it was before, if it was written again
     replaced: tuple[int, int, int] = (0, 0, 0)
 
 
 class PartTask(Struct, frozen=True):
-    """Writes and commits the part with a number.
+    """Writes and commits the part with a number."""
 
-    Attributes:
-        run: The files of the run.
-        write: Writes a part.
-        starts: Index of the first item of each part, for messages.
-        limit: The treatment of errors in the whole run.
-        fingerprint: Fingerprint of the run.
-    """
-
-    run: RunFolder
+    run: RunFolder  # the files of the run
     write: WritePart
-    starts: tuple[int, ...]
-    limit: ErrorLimit
-    fingerprint: str
+    starts: tuple[int, ...]  # index of the first item of each part, for messages
+    limit: ErrorLimit  # the treatment of errors in the whole run
+    fingerprint: str  # fingerprint of the run
 
     def __call__(self, number: int, progress: OnPart | None = None) -> PartReport:
         """Write and commit a part, unless it is committed already.

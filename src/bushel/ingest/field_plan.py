@@ -16,21 +16,13 @@ from bushel.spec import Field, Spec, parse_spec
 
 
 class FieldPlan(Struct, frozen=True):
-    """The conversion of one field.
-
-    Attributes:
-        source: The field in the source.
-        target: The field in the target.
-        codec: Codec of the bytes that the target stores.
-        copied: Whether the stored bytes are the same in both.
-        known_as: Codec of the source's bytes if the user names it and the source does not, else None.
-    """
+    """The conversion of one field."""
 
     source: Field
     target: Field
-    codec: str
-    copied: bool
-    known_as: str | None
+    codec: str  # codec of the bytes that the target stores
+    copied: bool  # whether the stored bytes are the same in both
+    known_as: str | None  # codec of the source's bytes if the user names it and the source does not, else None
 
 
 def target_fields(
@@ -102,11 +94,7 @@ def plan_fields(
 def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
     """Return the bytes, or list of bytes, that the target stores for one sample's value of a field.
 
-    Args:
-        plan: The plan of the field.
-        key: The sample's key, for messages.
-        stored: The bytes, or list of bytes, from the source.
-        decoded: Their value, or list of values; not used if bytes are copied.
+    `decoded` is the value of `stored`, and is not used if bytes are copied.
 
     Raises:
         SpecError: A sequence that becomes a plain field does not have exactly one element.

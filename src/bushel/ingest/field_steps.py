@@ -21,17 +21,11 @@ Generators = Callable[[], "np.random.Generator"]
 
 
 class FieldSteps(Struct, frozen=True):
-    """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs.
+    """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs."""
 
-    Attributes:
-        calls: All transforms, for a decoded value.
-        plan: The transforms that are fused into decoding, or None.
-        rest: The transforms that follow the plan.
-    """
-
-    calls: tuple[Call, ...]
-    plan: DecodePlan | None
-    rest: tuple[Call, ...]
+    calls: tuple[Call, ...]  # all transforms, for a decoded value
+    plan: DecodePlan | None  # the transforms that are fused into decoding, or None
+    rest: tuple[Call, ...]  # the transforms that follow the plan
 
     @classmethod
     def of(cls, functions: Sequence[Transform]) -> FieldSteps:
@@ -44,11 +38,6 @@ class FieldSteps(Struct, frozen=True):
 
     def on_stored(self, codec: str, data: Buffer, generators: Generators) -> Any:
         """Transform an encoded value.
-
-        Args:
-            codec: Codec of the bytes.
-            data: The bytes.
-            generators: Makes the random generator.
 
         Returns:
             The result; `data` itself if no transform changed the value.

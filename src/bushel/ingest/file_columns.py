@@ -25,38 +25,24 @@ _ROOM = 4 << 20  # files of a batch that need more are read into another buffer
 
 
 class ReadFiles(Struct, frozen=True):
-    """Files that were read, as samples.
+    """Files that were read, as samples."""
 
-    Attributes:
-        positions: Their positions in the source.
-        columns: Field to column, as `ColumnWriter.write_columns` takes them.
-        keys: Their keys, or None.
-        size: Bytes of the files.
-    """
-
-    positions: Sequence[int]
-    columns: dict[str, object]
-    keys: Sequence[str] | None
-    size: int
+    positions: Sequence[int]  # their positions in the source
+    columns: dict[str, object]  # field to column, as `ColumnWriter.write_columns` takes them
+    keys: Sequence[str] | None  # their keys, or None
+    size: int  # bytes of the files
 
 
 Results = list[ReadFiles | EncodedSample | BadItem]
 
 
 class FileEncoder(Struct, frozen=True):
-    """Reads files in batches. A file that the kernel cannot read, or that is not stored as it is, is encoded alone.
+    """Reads files in batches. A file that the kernel cannot read, or that is not stored as it is, is encoded alone."""
 
-    Attributes:
-        alone: Encodes samples one by one.
-        source: The source.
-        field: The field of the files.
-        kind: The kind of image that each file must be, `image` for any kind; None for any bytes.
-    """
-
-    alone: SampleEncoder
+    alone: SampleEncoder  # encodes samples one by one
     source: FileBacked
-    field: str
-    kind: str | None
+    field: str  # the field of the files
+    kind: str | None  # the kind of image that each file must be, `image` for any kind; None for any bytes
 
     def __call__(self, batch: Sequence[Item]) -> Results:
         """Read a batch."""
@@ -97,11 +83,7 @@ class FileEncoder(Struct, frozen=True):
 
 
 def file_encoder(encoder: SampleEncoder) -> FileEncoder | None:
-    """Return the encoder of the files of a source; None if some are not stored as they are, or are not local.
-
-    Args:
-        encoder: The encoder of single samples. It has the source.
-    """
+    """Return the encoder of the files of a source; None if some are not stored as they are, or are not local."""
     source = encoder.source
     if not isinstance(source, FileBacked) or encoder.steps or encoder.orient or encoder.check or encoder.rewriting:
         return None
@@ -117,14 +99,7 @@ def file_encoder(encoder: SampleEncoder) -> FileEncoder | None:
 def write_files(
     encoder: FileEncoder, writer: ColumnWriter, batches: Iterable[Sequence[Item]], workers: int
 ) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
-    """Read files in threads, and write them. Other samples are yielded in their places, to be written one by one.
-
-    Args:
-        encoder: Reads a batch.
-        writer: Takes the samples.
-        batches: The positions of the files of each batch.
-        workers: Number of threads.
-    """
+    """Read files in threads, and write them. Other samples are yielded in their places, to be written one by one."""
     with closing(
         parallel_map(encoder, batches, workers=workers, limit=2 * workers + 2, draw_in_workers=True, name="bushel-pack")
     ) as results:

@@ -63,13 +63,8 @@ class TakenKeysError(StateError):
 def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None) -> RunResult:
     """Join the parts of a run: publish the files that are not published yet, write the manifest and the error log.
 
-    May be repeated, and called by several processes at the same time, with the same result.
-
-    Args:
-        run: The files of the run.
-        plan: Its plan.
-        allowed: Number of items that may fail in the whole run; None for any number.
-        engine: Where leaves are read, if there are many; None for threads of this process.
+    May be repeated, and called by several processes at the same time, with the same result. At most `allowed` items may
+    fail in the whole run. If there are many leaves, the engine reads them.
 
     Raises:
         InUseError: Another writer is open for the target.

@@ -57,15 +57,10 @@ def image_kind(data: Buffer) -> str | None:
 
 
 class Rewriting(Struct, frozen=True):
-    """Which JPEGs are written again, without loss, before they are stored. False if none are.
+    """Which JPEGs are written again, without loss, before they are stored. False if none are."""
 
-    Attributes:
-        jpeg: How.
-        fields: The names of their fields.
-    """
-
-    jpeg: Jpeg
-    fields: frozenset[str]
+    jpeg: Jpeg  # how
+    fields: frozenset[str]  # the names of their fields
 
     @classmethod
     def of(cls, jpeg: Jpeg, codecs: Mapping[str, str]) -> Rewriting:

@@ -57,15 +57,10 @@ class OrderRange(Struct, frozen=True):
 
 
 class StreamItems(Struct, frozen=True):
-    """The samples of a stream.
-
-    Attributes:
-        samples: The samples.
-        again: Whether another process can read the same samples again, so that a run can be resumed.
-    """
+    """The samples of a stream."""
 
     samples: Iterator[Any]
-    again: bool = False
+    again: bool = False  # whether another process can read the same samples again, so that a run can be resumed
 
     def index_after(self, samples: int, bad: Sequence[int]) -> int:
         """Return the index after the first `samples` good items, where the positions in `bad` are not good."""

@@ -52,12 +52,7 @@ class RepeatedTask(Struct, frozen=True):
 
 
 def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
-    """Return the keys of a part that have one of these hashes, in order.
-
-    Args:
-        hashes: The hashes, ascending.
-        tables: The keys of each shard of the part.
-    """
+    """Return the keys of a part that have one of these hashes, in order."""
     found: list[str] = []
     for keys in tables:
         rows = keys.order[np.isin(keys.hashes, hashes)]
@@ -68,8 +63,7 @@ def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
 def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> dict[int, dict[str, int]]:
     """Return the keys of each part that an earlier part has, with the number of the first part that has them.
 
-    Args:
-        parts: Numbers of the parts, ascending, with the keys that other parts may have, too.
+    The parts are ascending, and have the keys that other parts may have, too.
     """
     first: dict[str, int] = {}
     taken: dict[int, dict[str, int]] = {}

@@ -30,16 +30,11 @@ _KEYS = 4 << 20
 
 
 class Totals(RunResult, frozen=True):
-    """The totals of the parts of a leaf.
+    """The totals of the parts of a leaf."""
 
-    Attributes:
-        spec: Field to type.
-        codecs: Field to the codec of the stored bytes.
-        labels: The names of classes, each with the name of the first part that has just these.
-    """
-
-    spec: dict[str, str]
-    codecs: dict[str, str]
+    spec: dict[str, str]  # field to type
+    codecs: dict[str, str]  # field to the codec of the stored bytes
+    # the names of classes, each with the name of the first part that has just these
     labels: list[tuple[str, dict[str, list[str]]]]
 
 
@@ -115,11 +110,7 @@ def join_names(labels: list[tuple[str, dict[str, list[str]]]]) -> list[tuple[str
 
 
 def records_of(run: RunFolder, parts: range) -> Iterator[Record]:
-    """Yield the records of parts.
-
-    Raises:
-        StateError: One is missing.
-    """
+    """Yield the records of parts. Raise StateError if one is missing."""
     for number in parts:
         record = run.load_record(number)
         if record is None:

@@ -47,11 +47,7 @@ def pack_whole(
     claim: Claim | None,
     progress: OnProgress | None,
 ) -> RunTotals:
-    """Pack everything into one dataset.
-
-    Raises:
-        TooManyErrors: More items failed than are allowed.
-    """
+    """Pack everything into one dataset. Raise TooManyErrors if more items failed than are allowed."""
     total, mode, limit = prepared.items, options.writer.mode, _limit(prepared, options)
     reporter = ProgressReporter(progress)
 
@@ -183,23 +179,14 @@ def _config(
 
 
 class PackJob(Struct, frozen=True):
-    """The common settings of all parts of a packing run. On an engine, it is pickled.
+    """The common settings of all parts of a packing run. On an engine, it is pickled."""
 
-    Attributes:
-        run: The files of the run.
-        starts: Index of the first item of each part in the order, followed by the number of items.
-        prepared: The source.
-        writing: How a part is written. The first part gets the empty folders.
-        workers: The threads or processes that encode samples.
-        encode: Encodes a batch, in workers that are running; None to start them for each part.
-    """
-
-    run: RunFolder
-    starts: tuple[int, ...]
-    prepared: Prepared
-    writing: WriterOptions
-    workers: Workers
-    encode: Encode | None = None
+    run: RunFolder  # the files of the run
+    starts: tuple[int, ...]  # index of the first item of each part in the order, followed by the number of items
+    prepared: Prepared  # the source
+    writing: WriterOptions  # how a part is written; the first part gets the empty folders
+    workers: Workers  # the threads or processes that encode samples
+    encode: Encode | None = None  # encodes a batch, in workers that are running; None to start them for each part
 
     def write(
         self,

@@ -69,25 +69,16 @@ class Workers(Struct, frozen=True):
 
 
 class PackOptions(Struct, frozen=True):
-    """The arguments of `pack` and `convert` besides source, target and progress.
+    """The arguments of `pack` and `convert` besides source, target and progress."""
 
-    Attributes:
-        samples: How a sample is stored.
-        shuffle: Order of the samples.
-        seed: Seed of the order and of the randomness in transforms.
-        writer: How each dataset is written; names of classes, folders and seek tables follow from the source.
-        errors: Which errors end the call.
-        workers: The threads or processes that encode samples.
-        run: How the samples are divided into parts, and where the parts are written.
-    """
-
-    samples: SampleOptions
-    shuffle: Shuffle
-    seed: int
+    samples: SampleOptions  # how a sample is stored
+    shuffle: Shuffle  # order of the samples
+    seed: int  # seed of the order and of the randomness in transforms
+    # how each dataset is written; names of classes, folders and seek tables follow from the source
     writer: WriterOptions
-    errors: ErrorOptions
-    workers: Workers
-    run: RunOptions
+    errors: ErrorOptions  # which errors end the call
+    workers: Workers  # the threads or processes that encode samples
+    run: RunOptions  # how the samples are divided into parts, and where the parts are written
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:

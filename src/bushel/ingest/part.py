@@ -31,23 +31,14 @@ _POSITIONS_AT_ONCE = 1 << 14
 
 
 class Part(Struct, frozen=True):
-    """The plan of one part.
+    """The plan of one part."""
 
-    Attributes:
-        target: Path of the dataset.
-        root: Folder that is or contains the target.
-        name: Name of the target if it is one file, else empty.
-        log: Path of the error log.
-        items: The items to pack.
-        plan: The arguments that decide which sample is written where, for `PackState`.
-    """
-
-    target: AnyPath
-    root: AnyPath
-    name: str
-    log: AnyPath
-    items: OrderRange | StreamItems
-    plan: dict[str, Any]
+    target: AnyPath  # path of the dataset
+    root: AnyPath  # folder that is or contains the target
+    name: str  # name of the target if it is one file, else empty
+    log: AnyPath  # path of the error log
+    items: OrderRange | StreamItems  # the items to pack
+    plan: dict[str, Any]  # the arguments that decide which sample is written where, for `PackState`
 
     @property
     def of_run(self) -> bool:
@@ -65,67 +56,44 @@ def _none(positions: Iterable[int]) -> Iterable[str]:
 
 
 class WorkerConfig(Struct, frozen=True):
-    """Workers and progress callback of a run.
+    """Workers and progress callback of a run."""
 
-    Attributes:
-        encode: Encodes a batch, in any thread.
-        origin: Returns the path or other origin of the item at a position, if known.
-        workers: Number of threads.
-        batch_bytes: Bytes of samples that are encoded as one batch.
-        progress: Called with the numbers of items, samples, errors and bytes after every batch.
-        columns: Reads the source as columns, which need no threads; None if samples are encoded one by one.
-        files: Reads the files of the source in batches, instead of `encode`; None if samples are encoded one by one.
-        lengths: Returns the stored bytes of the items at these positions, or None if unknown.
-        keys: Yields the keys of the items at these positions, if known without reading them.
-        key: Maps every key to the stored key, in the order of the samples; None to keep them.
-        taken: Keys that samples may not have, because earlier parts have them.
-    """
-
-    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
-    origin: Callable[[int], str | None]
-    workers: int
-    batch_bytes: int
+    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]  # encodes a batch, in any thread
+    origin: Callable[[int], str | None]  # returns the path or other origin of the item at a position, if known
+    workers: int  # number of threads
+    batch_bytes: int  # bytes of samples that are encoded as one batch
+    # called with the numbers of items, samples, errors and bytes after every batch
     progress: Callable[[int, int, int, int], None]
+    # reads the source as columns, which need no threads; None if samples are encoded one by one
     columns: ColumnReader | None = None
+    # reads the files of the source in batches, instead of `encode`; None if samples are encoded one by one
     files: FileEncoder | None = None
+    # returns the stored bytes of the items at these positions, or None if unknown
     lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
+    # yields the keys of the items at these positions, if known without reading them
     keys: Callable[[Iterable[int]], Iterable[str]] = _none
+    # maps every key to the stored key, in the order of the samples; None to keep them
     key: Callable[[str], str] | None = None
-    taken: frozenset[str] = frozenset()
+    taken: frozenset[str] = frozenset()  # keys that samples may not have, because earlier parts have them
 
 
 class ErrorLimit(Struct, frozen=True):
-    """The treatment of errors.
+    """The treatment of errors."""
 
-    Attributes:
-        allowed: Number of errors that the whole call tolerates; None for any number.
-        strict: Raise the first error unchanged.
-        errors: Number of errors in the other parts.
-        items: Returns the number of items in the other parts that are finished, for the message.
-    """
-
-    allowed: int | None = None
-    strict: bool = False
-    errors: int = 0
-    items: Callable[[], int] = int
+    allowed: int | None = None  # number of errors that the whole call tolerates; None for any number
+    strict: bool = False  # raise the first error unchanged
+    errors: int = 0  # number of errors in the other parts
+    items: Callable[[], int] = int  # returns the number of items in the other parts that are finished, for the message
 
 
 class PartResult(Struct, frozen=True):
-    """The result of packing one part.
+    """The result of packing one part."""
 
-    Attributes:
-        samples: Samples written.
-        kept: Samples that the dataset had before.
-        errors: Bad items, including bad items of the run that was resumed.
-        bytes: Stored bytes of the fields written.
-        limits: Properties of the samples that the container does not keep, in words.
-    """
-
-    samples: int
-    kept: int
-    errors: int
-    bytes: int
-    limits: tuple[str, ...]
+    samples: int  # samples written
+    kept: int  # samples that the dataset had before
+    errors: int  # bad items, including bad items of the run that was resumed
+    bytes: int  # stored bytes of the fields written
+    limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
 
 
 def write_part(
@@ -362,9 +330,7 @@ def _batches(
 def batch_ranges(lengths: npt.NDArray[np.int64], size: int) -> Iterator[range]:
     """Yield the batches of consecutive samples: up to `size` bytes or 1024 samples each, and at least one sample.
 
-    Args:
-        lengths: int64[n], bytes of each sample.
-        size: Largest number of bytes of a batch of more than one sample.
+    `lengths` is int64[n], bytes of each sample.
     """
     ends = np.cumsum(lengths)
     start = 0

@@ -34,27 +34,17 @@ _ORIGINS = 1000
 
 
 class Prepared(Struct, frozen=True):
-    """A source, and how its samples are packed.
+    """A source, and how its samples are packed."""
 
-    Attributes:
-        source: The source, with the class numbers of the target.
-        order: Order of its items; a stream has an order of no items.
-        parts: Number of parts to write; None for one dataset.
-        fields: Fields of the target.
-        encoder: Encodes samples as the container stores them.
-        writing: How each dataset is written.
-        key: Maps every key to the stored key, or None. It is called in the order of the samples.
-        limits: Properties of the source that the target does not keep, in words.
-    """
-
-    source: Source | Stream
-    order: Order
-    parts: int | None
-    fields: Mapping[str, Field]
-    encoder: SampleEncoder | Transcoder
-    writing: WriterOptions
+    source: Source | Stream  # the source, with the class numbers of the target
+    order: Order  # order of its items; a stream has an order of no items
+    parts: int | None  # number of parts to write; None for one dataset
+    fields: Mapping[str, Field]  # fields of the target
+    encoder: SampleEncoder | Transcoder  # encodes samples as the container stores them
+    writing: WriterOptions  # how each dataset is written
+    # maps every key to the stored key, or None; it is called in the order of the samples
     key: Callable[[str], str] | None
-    limits: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()  # properties of the source that the target does not keep, in words
 
     @property
     def spec(self) -> dict[str, str]:

@@ -37,23 +37,14 @@ _LOOK = 1 << 16
 
 
 class _Facts(Struct, frozen=True):
-    """Properties of a dataset or stream.
-
-    Attributes:
-        fields: The fields.
-        codecs: Field to the codecs of its stored bytes in the shards of these samples.
-        keyed: Whether the samples have keys.
-        labels: Names of classes in each shard.
-        seek: Whether the index has seek tables.
-        columns: Names of the columns in the index.
-    """
+    """Properties of a dataset or stream."""
 
     fields: Spec
-    codecs: Mapping[str, frozenset[str]]
-    keyed: bool
-    labels: Sequence[Labels] = ()
-    seek: bool = False
-    columns: tuple[str, ...] = ()
+    codecs: Mapping[str, frozenset[str]]  # field to the codecs of its stored bytes in the shards of these samples
+    keyed: bool  # whether the samples have keys
+    labels: Sequence[Labels] = ()  # names of classes in each shard
+    seek: bool = False  # whether the index has seek tables
+    columns: tuple[str, ...] = ()  # names of the columns in the index
 
     @classmethod
     def of(cls, source: Stored | StoredStream) -> _Facts:
@@ -94,14 +85,6 @@ def prepare_dataset(
     parts: int | None,
 ) -> Prepared:
     """Decide how samples of a dataset are written.
-
-    Args:
-        source: The dataset or stream.
-        target: Path of the new dataset.
-        container: Its container.
-        options: The arguments of `pack`.
-        order: Order of the samples.
-        parts: Number of parts to write; None for one dataset.
 
     Raises:
         KeyError: The field does not exist.

@@ -44,11 +44,7 @@ class WorkerPool:
         self.close()
 
     def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
-        """Encode a batch in a worker process.
-
-        Raises:
-            WorkerDiedError: The process died.
-        """
+        """Encode a batch in a worker process. Raise WorkerDiedError if the process died."""
         worker = self._free.get()
         try:
             worker.send(pickle.dumps(batch, 5))

@@ -186,11 +186,7 @@ def _open(source: Any) -> Dataset:
 
 
 def _check_name(name: str) -> None:
-    """Check the name of a new dataset in a folder.
-
-    Raises:
-        ValueError: It would not be in the folder.
-    """
+    """Check the name of a new dataset in a folder. Raise ValueError if it would not be in the folder."""
     try:
         below(Path(), name, any_text=True)
     except FormatError:

@@ -27,17 +27,11 @@ from bushel.storage.names import below, inside
 
 
 class RecordedShard(msgspec.Struct, frozen=True):
-    """A shard of a part.
+    """A shard of a part."""
 
-    Attributes:
-        entry: Its entry in the manifest of the part.
-        sidecars: The folder of its index, relative to the part.
-        stamps: The stamp of each file, a CRC-32 of some of its blocks.
-    """
-
-    entry: ManifestShard
-    sidecars: str
-    stamps: list[int | None]
+    entry: ManifestShard  # its entry in the manifest of the part
+    sidecars: str  # the folder of its index, relative to the part
+    stamps: list[int | None]  # the stamp of each file, a CRC-32 of some of its blocks
 
     def below(self, root: AnyPath) -> Shard:
         """Return the files of the shard, given the folder of the part."""
@@ -45,49 +39,28 @@ class RecordedShard(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The record of a part. The first attempt that creates it has won, and its files become the part.
+    """The record of a part. The first attempt that creates it has won, and its files become the part."""
 
-    Attributes:
-        part: Number of the part.
-        attempt: Name of the attempt.
-        samples: Number of samples.
-        bytes: Stored bytes of the fields.
-        shards: The shards.
-        spec: Field to type.
-        codecs: Field to the codec of the stored bytes.
-        labels: Field to the names of its classes.
-        errors: Items that could not be packed: lines of the error log, as JSON in ASCII.
-        limits: Properties of the samples that the container does not keep, in words.
-        again: Whether the part was written a second time, without keys that earlier parts have.
-    """
-
-    part: int
-    attempt: str
-    samples: int
-    bytes: int
+    part: int  # number of the part
+    attempt: str  # name of the attempt
+    samples: int  # number of samples
+    bytes: int  # stored bytes of the fields
     shards: list[RecordedShard]
-    spec: dict[str, str]
-    codecs: dict[str, str]
-    labels: dict[str, list[str]]
-    errors: list[str]
-    limits: list[str]
-    again: bool = False
+    spec: dict[str, str]  # field to type
+    codecs: dict[str, str]  # field to the codec of the stored bytes
+    labels: dict[str, list[str]]  # field to the names of its classes
+    errors: list[str]  # items that could not be packed: lines of the error log, as JSON in ASCII
+    limits: list[str]  # properties of the samples that the container does not keep, in words
+    again: bool = False  # whether the part was written a second time, without keys that earlier parts have
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """The totals of a finished run, as `result.json` keeps them.
+    """The totals of a finished run, as `result.json` keeps them."""
 
-    Attributes:
-        samples: Number of samples.
-        bytes: Stored bytes of the fields.
-        errors: Number of items that could not be packed.
-        limits: Properties of the samples that the container does not keep, in words.
-    """
-
-    samples: int
-    bytes: int
-    errors: int
-    limits: list[str]
+    samples: int  # number of samples
+    bytes: int  # stored bytes of the fields
+    errors: int  # number of items that could not be packed
+    limits: list[str]  # properties of the samples that the container does not keep, in words
 
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
@@ -161,15 +134,10 @@ def planned_listing(target: object) -> list[str] | None:
 
 
 class RunFolder(Struct, frozen=True):
-    """The files of a run.
+    """The files of a run."""
 
-    Attributes:
-        target: The target of the run.
-        suffix: Suffix of the container's files if each part is one file.
-    """
-
-    target: AnyPath
-    suffix: str
+    target: AnyPath  # the target of the run
+    suffix: str  # suffix of the container's files if each part is one file
 
     @property
     def single(self) -> bool:
@@ -198,11 +166,7 @@ class RunFolder(Struct, frozen=True):
     # The plan
 
     def load_plan(self) -> RunPlan | None:
-        """Return the plan, or None without a run.
-
-        Raises:
-            FormatError: It is damaged.
-        """
+        """Return the plan, or None without a run. Raise FormatError if it is damaged."""
         path = self.folder / "plan.json"
         try:
             return decode_plan(read_whole(path), str(path))
@@ -221,11 +185,7 @@ class RunFolder(Struct, frozen=True):
         return zlib.crc32(data)
 
     def load_listing(self, plan: RunPlan) -> list[str] | None:
-        """Return the listing of the source, or None if it has none.
-
-        Raises:
-            FormatError: It is damaged.
-        """
+        """Return the listing of the source, or None if it has none. Raise FormatError if it is damaged."""
         if plan.listing is None:
             return None
         path = self.folder / f"listing-{plan.listing:08x}"
@@ -262,9 +222,7 @@ class RunFolder(Struct, frozen=True):
     def load_record(self, number: int, *, again: bool = False) -> Record | None:
         """Return the record of a part, or None if no attempt has won yet.
 
-        Args:
-            number: Number of the part.
-            again: Whether to return the one of the part as it was written again.
+        With `again`, it is the one of the part as it was written again.
 
         Raises:
             FormatError: It is damaged.

@@ -20,26 +20,17 @@ _SHOWN = 80
 
 
 class RunPlan(msgspec.Struct, frozen=True):
-    """The plan of a run, as `plan.json` keeps it.
+    """The plan of a run, as `plan.json` keeps it."""
 
-    Attributes:
-        kind: `pack`; `convert` in runs of version 0.1.
-        container: Name of the container of the target.
-        samples: Number of items of the source.
-        starts: Index of the first item of each part in the order of the run, followed by `samples`.
-        arguments: The inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and
-            options.
-        listing: CRC-32 of the listing of the source that lies beside the plan; None if the source is not a folder.
-        version: Version of this layout.
-    """
-
-    kind: str
-    container: str
-    samples: int
-    starts: list[int]
+    kind: str  # `pack`; `convert` in runs of version 0.1
+    container: str  # name of the container of the target
+    samples: int  # number of items of the source
+    starts: list[int]  # index of the first item of each part in the order of the run, followed by `samples`
+    # the inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and options
     arguments: dict[str, Any]
+    # CRC-32 of the listing of the source that lies beside the plan; None if the source is not a folder
     listing: int | None = None
-    version: int = _VERSION
+    version: int = _VERSION  # version of this layout
 
     @property
     def parts(self) -> int:
@@ -62,11 +53,7 @@ _DECODER = msgspec.json.Decoder(RunPlan)
 
 
 def decode_plan(data: bytes, path: str) -> RunPlan:
-    """Parse `plan.json`.
-
-    Raises:
-        FormatError: It is damaged, or its version is newer than this Bushel.
-    """
+    """Parse `plan.json`. Raise FormatError if it is damaged, or its version is newer than this Bushel."""
     try:
         plan = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:
@@ -81,11 +68,7 @@ def decode_plan(data: bytes, path: str) -> RunPlan:
 
 
 def check_part(parts: int | None, part: int | None) -> None:
-    """Check the arguments `parts=` and `part=`.
-
-    Raises:
-        ValueError: The part does not exist.
-    """
+    """Check the arguments `parts=` and `part=`. Raise ValueError if the part does not exist."""
     if parts is None and part is not None:
         raise ValueError(f"part={part} needs parts=, the number of all parts")
     if parts is not None and parts < 1:

@@ -41,41 +41,25 @@ _ROUNDS = 3
 
 
 class RunOptions(Struct, frozen=True):
-    """The execution of a run. None of it changes the bytes that are written.
+    """The execution of a run. None of it changes the bytes that are written."""
 
-    Attributes:
-        engine: Where parts run: see `bushel.engines`; None for this process, one part after another.
-        parts: Number of parts; None for one dataset, or, with an engine, for a number that follows from the source.
-        part: The only part to write, or None for all that are missing.
-        plan_only: Whether to write no part.
-        tasks: How parts are tried again.
-    """
-
-    engine: Any = None
+    engine: Any = None  # where parts run: see `bushel.engines`; None for this process, one part after another
+    # number of parts; None for one dataset, or, with an engine, for a number that follows from the source
     parts: int | None = None
-    part: int | None = None
-    plan_only: bool = False
-    tasks: TaskOptions = field(default_factory=TaskOptions)
+    part: int | None = None  # the only part to write, or None for all that are missing
+    plan_only: bool = False  # whether to write no part
+    tasks: TaskOptions = field(default_factory=TaskOptions)  # how parts are tried again
 
 
 class RunTotals(Struct, frozen=True):
-    """The totals of a call.
+    """The totals of a call."""
 
-    Attributes:
-        paths: Paths of the parts.
-        samples: Samples written by this call.
-        kept: Samples of parts that were there before, or that another call has written.
-        bytes: Stored bytes of the fields written by this call.
-        errors: Items that could not be packed, in all of these parts.
-        limits: Properties of the samples that the container does not keep, in words.
-    """
-
-    paths: tuple[str, ...]
-    samples: int
-    kept: int
-    bytes: int
-    errors: int
-    limits: tuple[str, ...]
+    paths: tuple[str, ...]  # paths of the parts
+    samples: int  # samples written by this call
+    kept: int  # samples of parts that were there before, or that another call has written
+    bytes: int  # stored bytes of the fields written by this call
+    errors: int  # items that could not be packed, in all of these parts
+    limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
 
 
 def join_run(

@@ -42,16 +42,11 @@ class ErrorLog:
     """A file with one line for each item that could not be packed. Without errors, the file does not exist.
 
     Every line has the number of its run, from 1. A later run keeps the lines of earlier ones: it appends a line with
-    its number and mode, followed by its own errors.
-
-    A line is written before any sample after that item, so after a kill the log lists every item that was
-    skipped among the samples that were kept; `sync` makes that true after a power cut, too. For a dataset in an object
-    store, the log is written locally and uploaded by `publish` before every shard. When a dataset is overwritten, the
-    log is written to the staging folder and `publish` replaces the old log.
-
-    Args:
-        path: Final path of the file.
-        staging: Folder for the file until it is published; by default it is written to its final path if that is local.
+    its number and mode, followed by its own errors.  A line is written before any sample after that item, so after a
+    kill the log lists every item that was skipped among the samples that were kept; `sync` makes that true after a
+    power cut, too. For a dataset in an object store, the log is written locally and uploaded by `publish` before every
+    shard. When a dataset is overwritten, the log is written to the staging folder and `publish` replaces the old log.
+    It is in `staging` until it is published; by default, it is written to its final path if that is local.
     """
 
     def __init__(self, path: AnyPath, *, staging: Path | None = None) -> None:

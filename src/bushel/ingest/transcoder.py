@@ -24,25 +24,15 @@ from bushel.spec import KEY
 
 
 class Transcoder(Struct, frozen=True):
-    """Turns samples of a dataset, or of a stream of archives, into stored values.
+    """Turns samples of a dataset, or of a stream of archives, into stored values."""
 
-    Attributes:
-        dataset: The dataset; None for a stream, whose items contain the stored samples.
-        plans: Name of each field of the source that is written, to how it is converted.
-        known: Names of all fields of the source.
-        numbers: The new numbers of classes.
-        encoder: Applies transforms, and rotates, checks and tiles images.
-        changed: Names of the fields of the target whose values go through the encoder.
-        keyed: Whether samples have keys.
-    """
-
-    dataset: Dataset | None
-    plans: Mapping[str, FieldPlan]
-    known: frozenset[str]
-    numbers: ClassNumbers
-    encoder: SampleEncoder
-    changed: frozenset[str]
-    keyed: bool
+    dataset: Dataset | None  # the dataset; None for a stream, whose items contain the stored samples
+    plans: Mapping[str, FieldPlan]  # name of each field of the source that is written, to how it is converted
+    known: frozenset[str]  # names of all fields of the source
+    numbers: ClassNumbers  # the new numbers of classes
+    encoder: SampleEncoder  # applies transforms, and rotates, checks and tiles images
+    changed: frozenset[str]  # names of the fields of the target whose values go through the encoder
+    keyed: bool  # whether samples have keys
 
     def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
         """Read and convert a batch."""

@@ -56,13 +56,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def expect_equal(found: Any, expected: Any, what: str) -> None:
-    """Fail unless two values are the same.
-
-    Args:
-        found: The actual value.
-        expected: The expected value.
-        what: Description of the value for the message.
-    """
+    """Fail unless two values are the same."""
     if not same(found, expected):
         raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(found)}")
 

@@ -27,23 +27,14 @@ COUNT = 17
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The moment when a writer is killed.
+    """The moment when a writer is killed."""
 
-    Attributes:
-        name: Name of its dataset.
-        samples: Number of complete samples that it appends.
-        flushed: Number of these that it has flushed.
-        within: The sequence field in whose middle it is killed, or None.
-        renames: The number of renames after which it is killed, or None.
-        shard_samples: As for the writer.
-    """
-
-    name: str
-    samples: int
-    flushed: int = 0
-    within: str | None = None
-    renames: int | None = None
-    shard_samples: int | None = None
+    name: str  # name of its dataset
+    samples: int  # number of complete samples that it appends
+    flushed: int = 0  # number of these that it has flushed
+    within: str | None = None  # the sequence field in whose middle it is killed, or None
+    renames: int | None = None  # the number of renames after which it is killed, or None
+    shard_samples: int | None = None  # as for the writer
 
 
 def check_kill_and_resume(target: Target) -> None:

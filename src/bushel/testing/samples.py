@@ -77,12 +77,7 @@ def fit(
 ) -> dict[str, str]:
     """Return a random spec of fields that the container can hold. Fields that it cannot hold are dropped.
 
-    Args:
-        container: Name of the container.
-        generation: Generation of a bag.
-        rng: Decides which fields are tried first.
-        pool: Names and types to choose from.
-        limit: Maximum number of fields.
+    `rng` decides which fields are tried first.
 
     Raises:
         ConformanceError: The container refuses every field.

@@ -16,19 +16,12 @@ Mixed = tuple[npt.NDArray[Any], float]
 
 @dataclass(frozen=True, slots=True)
 class _Mixing(ABC):
-    """Shared base of `MixUp` and `CutMix`.
+    """Shared base of `MixUp` and `CutMix`."""
 
-    Attributes:
-        image: The field of images: an array of shape (samples, ...).
-        label: The field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes).
-        classes: Number of classes.
-        alpha: Parameter of the Beta distribution of the share that a sample keeps of itself.
-    """
-
-    image: str
-    label: str
-    classes: int
-    alpha: float = 1.0
+    image: str  # the field of images: an array of shape (samples, ...)
+    label: str  # the field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes)
+    classes: int  # number of classes
+    alpha: float = 1.0  # parameter of the Beta distribution of the share that a sample keeps of itself
 
     def __post_init__(self) -> None:
         if self.alpha <= 0 or self.classes < 1:

@@ -24,11 +24,7 @@ def _bounds(name: str, value: _Range, centre: float, least: float, most: float) 
 
 
 def check_grey_or_rgb(image: Image, transform: str) -> None:
-    """Check that an image is uint8, HxW or HxWx3.
-
-    Raises:
-        TypeError: It is not; the error names the transform.
-    """
+    """Check that an image is uint8, HxW or HxWx3. Raise TypeError if it is not; the error names the transform."""
     check_image(image)
     if image.ndim == 3 and image.shape[2] != 3:
         raise TypeError(f"{transform} cannot transform shape {image.shape}: expected HxW or HxWx3")

@@ -28,11 +28,7 @@ class Moves(Struct, frozen=True):
     transforms: tuple[Spatial | Warping, ...]
 
     def draw(self, width: int, height: int, rng: np.random.Generator | None) -> tuple[Stage, ...]:
-        """Return the stages for an image of this size.
-
-        Raises:
-            ValueError: The image is too small for a crop.
-        """
+        """Return the stages for an image of this size. Raise ValueError if the image is too small for a crop."""
         stages: list[Stage] = []
         size = (width, height)
         for transform in self.transforms:

@@ -68,21 +68,13 @@ Step: TypeAlias = Crop | ScaleTo | Flip
 
 
 class Geometry(Struct, frozen=True):
-    """The combined effect of crops, at most one resizing, more crops, and flips.
+    """The combined effect of crops, at most one resizing, more crops, and flips."""
 
-    Attributes:
-        box: Left, top, right, bottom: the region of the image that is resized.
-        scaled: Width and height to which the box is resized.
-        window: Left, top, right, bottom: the region of the resized box that is kept.
-        flip_horizontal: Whether the result is mirrored left to right.
-        flip_vertical: Whether the result is mirrored top to bottom.
-    """
-
-    box: tuple[int, int, int, int]
-    scaled: tuple[int, int]
-    window: tuple[int, int, int, int]
-    flip_horizontal: bool = False
-    flip_vertical: bool = False
+    box: tuple[int, int, int, int]  # left, top, right, bottom: the region of the image that is resized
+    scaled: tuple[int, int]  # width and height to which the box is resized
+    window: tuple[int, int, int, int]  # left, top, right, bottom: the region of the resized box that is kept
+    flip_horizontal: bool = False  # whether the result is mirrored left to right
+    flip_vertical: bool = False  # whether the result is mirrored top to bottom
 
     @classmethod
     def whole(cls, width: int, height: int) -> Geometry:
@@ -142,11 +134,7 @@ class Geometry(Struct, frozen=True):
 
 
 def check_image(image: Any) -> None:
-    """Check that a value is an image.
-
-    Raises:
-        TypeError: The value is not a uint8 array HxW or HxWxC.
-    """
+    """Check that a value is an image. Raise TypeError if the value is not a uint8 array HxW or HxWxC."""
     is_array = isinstance(image, np.ndarray)
     if not is_array or image.dtype != np.uint8 or image.ndim not in (2, 3) or not all(image.shape):
         found = f"{image.dtype} of shape {image.shape}" if is_array else type(image).__name__

@@ -29,17 +29,12 @@ class Warp(Struct, frozen=True):
     """Apply an affine map with bilinear interpolation, as Pillow does.
 
     Places are in pixels from the upper left corner, so that the centre of the first pixel is (0.5, 0.5).
-
-    Attributes:
-        size: Width and height of the result.
-        matrix: a, b, c, d, e, f: the place (x, y) of the result shows the place (a x + b y + c, d x + e y + f) of the
-            image.
-        fill: Level of pixels whose place lies outside the image.
     """
 
-    size: tuple[int, int]
+    size: tuple[int, int]  # width and height of the result
+    # a, b, c, d, e, f: the place (x, y) of the result shows the place (a x + b y + c, d x + e y + f) of the image
     matrix: tuple[float, float, float, float, float, float]
-    fill: Fill = 0
+    fill: Fill = 0  # level of pixels whose place lies outside the image
 
     def apply(self, image: Image) -> Image:
         """Return an image after the map: uint8, HxW or HxWxC."""
@@ -74,25 +69,15 @@ class Warp(Struct, frozen=True):
 
 
 class Padding(Struct, frozen=True):
-    """Add pixels at the edges.
+    """Add pixels at the edges."""
 
-    Attributes:
-        left: Columns at the left.
-        top: Rows at the top.
-        right: Columns at the right.
-        bottom: Rows at the bottom.
-        source: Width and height of the image.
-        mode: Which pixels are added.
-        fill: Level of the pixels that the mode `"constant"` adds.
-    """
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-    source: tuple[int, int]
-    mode: PadMode = "constant"
-    fill: Fill = 0
+    left: int  # columns at the left
+    top: int  # rows at the top
+    right: int  # columns at the right
+    bottom: int  # rows at the bottom
+    source: tuple[int, int]  # width and height of the image
+    mode: PadMode = "constant"  # which pixels are added
+    fill: Fill = 0  # level of the pixels that the mode `"constant"` adds
 
     @property
     def size(self) -> tuple[int, int]:
@@ -125,11 +110,7 @@ class Padding(Struct, frozen=True):
 
 
 def _levels(fill: Fill, image: Image) -> Any:
-    """Return the fill for the channels of an image.
-
-    Raises:
-        ValueError: There is not one level for each channel.
-    """
+    """Return the fill for the channels of an image. Raise ValueError if there is not one level for each channel."""
     channels = 1 if image.ndim == 2 else image.shape[2]
     if isinstance(fill, int):
         return fill if channels == 1 else (fill,) * channels
@@ -139,11 +120,7 @@ def _levels(fill: Fill, image: Image) -> Any:
 
 
 def check_fill(fill: Fill) -> None:
-    """Check that a fill is made of levels.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Check that a fill is made of levels. Raise ValueError if it is not."""
     levels = (fill,) if isinstance(fill, int) else fill
     if not levels or not all(isinstance(level, int) and 0 <= level <= 255 for level in levels):
         raise ValueError(f"invalid fill={fill!r}: expected a level between 0 and 255, or one for each channel")

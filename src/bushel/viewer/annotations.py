@@ -26,17 +26,11 @@ _MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The meaning of the numbers of a field.
+    """The meaning of the numbers of a field."""
 
-    Attributes:
-        box: One of `FORMS`.
-        relative: Whether they are fractions of the width and height of the picture; if not, they are pixels.
-        guessed: Whether that was concluded from the values.
-    """
-
-    box: str = "xyxy"
-    relative: bool = False
-    guessed: bool = False
+    box: str = "xyxy"  # one of `FORMS`
+    relative: bool = False  # whether they are fractions of the width and height of the picture; if not, they are pixels
+    guessed: bool = False  # whether that was concluded from the values
 
     def __str__(self) -> str:
         return f"{self.box}, {'relative' if self.relative else 'pixels'}"
@@ -44,21 +38,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape on a picture.
+    """A shape on a picture."""
 
-    Attributes:
-        kind: `box`, `polygon` or `points`.
-        places: Numbers (points, 2), fractions of the width and height of the picture: of a box, its two corners.
-        name: Its class: a number, a text, or None.
-        score: Its score, or None.
-        seen: Whether each key point is visible.
-    """
-
-    kind: str
-    places: F64
-    name: int | str | None = None
+    kind: str  # `box`, `polygon` or `points`
+    places: F64  # numbers (points, 2), fractions of the width and height of the picture: of a box, its two corners
+    name: int | str | None = None  # its class: a number, a text, or None
     score: float | None = None
-    seen: Sequence[bool] = field(default=())
+    seen: Sequence[bool] = field(default=())  # whether each key point is visible
 
 
 def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = False) -> list[Shape]:

@@ -26,23 +26,14 @@ _TOKENS = 48
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document, or a part of one, in a row.
+    """A document, or a part of one, in a row."""
 
-    Attributes:
-        key: Key of its sample.
-        source: The dataset of a mixture that it comes from; empty if the dataset is not a mixture.
-        start: Place of its first token in the row.
-        size: Number of its tokens.
-        tokens: The first tokens, as text of the tokenizer or as numbers.
-        more: Number of tokens that are not shown.
-    """
-
-    key: str
-    source: str
-    start: int
-    size: int
-    tokens: str
-    more: int
+    key: str  # key of its sample
+    source: str  # the dataset of a mixture that it comes from; empty if the dataset is not a mixture
+    start: int  # place of its first token in the row
+    size: int  # number of its tokens
+    tokens: str  # the first tokens, as text of the tokenizer or as numbers
+    more: int  # number of tokens that are not shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,6 @@ def requested_range(header: str | None, size: int) -> tuple[int, int] | None:
 
     Headers that name several ranges, another unit or nonsense are ignored, as RFC 9110 (14.2) allows.
 
-    Args:
-        header: The header, or None.
-        size: Size of the value in bytes.
-
     Raises:
         UnsatisfiableRange: The range has no bytes of the value.
     """
@@ -48,10 +44,7 @@ def media_type(head: bytes) -> str | None:
     """Return the media type of bytes that a browser shows without running anything in them; None for all others.
 
     The type is detected from the first bytes, never taken from the dataset. SVG and HTML are never returned: they are
-    shown as text.
-
-    Args:
-        head: At least the first 16 bytes.
+    shown as text. `head` has at least the first 16 bytes.
     """
     for magic, kind in (
         (b"\xff\xd8\xff", "image/jpeg"),

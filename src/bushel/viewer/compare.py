@@ -29,19 +29,12 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class FieldCount:
-    """A line of the summary: a field that both datasets have.
+    """A line of the summary: a field that both datasets have."""
 
-    Attributes:
-        name: The field.
-        same: Number of samples with the same bytes.
-        changed: Number of samples with another length, checksum or presence.
-        unknown: Number of samples whose values the index does not decide: they are compared when they are shown.
-    """
-
-    name: str
-    same: int
-    changed: int
-    unknown: int
+    name: str  # the field
+    same: int  # number of samples with the same bytes
+    changed: int  # number of samples with another length, checksum or presence
+    unknown: int  # number of samples whose values the index does not decide: they are compared when they are shown
 
 
 class ComparePages(Pages):

@@ -75,26 +75,17 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sample of the left dataset and its counterpart on the right. One of them may be missing.
-
-    Attributes:
-        key: The key.
-        left: Position on the left; None if only the right side has the sample.
-        right: Position on the right; None if only the left side has it.
-        state: `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to decode),
-            `left`, `right` (only that side has the sample), `missing` (one of two values is missing) or `unreadable`.
-        sizes: Bytes of both values; -1 for a missing one.
-        texts: Both values as a line of text, where they are not shown as pictures.
-        difference: The difference, if both values were decoded.
-    """
+    """A sample of the left dataset and its counterpart on the right. One of them may be missing."""
 
     key: str
-    left: int | None
-    right: int | None
+    left: int | None  # position on the left; None if only the right side has the sample
+    right: int | None  # position on the right; None if only the left side has it
+    # `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to decode), `left`,
+    # `right` (only that side has the sample), `missing` (one of two values is missing) or `unreadable`
     state: str
-    sizes: tuple[int, int]
-    texts: tuple[str, str]
-    difference: Difference
+    sizes: tuple[int, int]  # bytes of both values; -1 for a missing one
+    texts: tuple[str, str]  # both values as a line of text, where they are not shown as pictures
+    difference: Difference  # the difference, if both values were decoded
 
 
 def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str:
@@ -117,16 +108,11 @@ class Comparison:
     """Two fields of one dataset or of two, and the pairs of their samples.
 
     The pairs are numbered: first the samples of the left side, in order, then those that only the right side has.
-
-    Attributes:
-        left: The left field.
-        right: The right field.
-        diff: The result of `bushel.diff` for two datasets; None for two fields of one.
     """
 
-    left: Side
-    right: Side
-    diff: Diff | None
+    left: Side  # the left field
+    right: Side  # the right field
+    diff: Diff | None  # the result of `bushel.diff` for two datasets; None for two fields of one
 
     @cached_property
     def _partners(self) -> I64:

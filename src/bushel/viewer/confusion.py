@@ -24,31 +24,17 @@ _WORST = 20
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often two columns have each pair of classes.
+    """How often two columns have each pair of classes."""
 
-    Attributes:
-        classes: The classes of the matrix, ascending.
-        counts: int64[classes, classes]: by the class of the first column, then of the second.
-        samples: Samples that have both values, in all classes.
-        equal: Samples of these whose values are equal.
-        hidden: Number of classes that the matrix leaves out.
-    """
-
-    classes: Sequence[Any]
-    counts: npt.NDArray[np.int64]
-    samples: int
-    equal: int
-    hidden: int
+    classes: Sequence[Any]  # the classes of the matrix, ascending
+    counts: npt.NDArray[np.int64]  # int64[classes, classes]: by the class of the first column, then of the second
+    samples: int  # samples that have both values, in all classes
+    equal: int  # samples of these whose values are equal
+    hidden: int  # number of classes that the matrix leaves out
 
 
 def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> Confusion:
-    """Return the confusion matrix of two columns.
-
-    Args:
-        labels: A value for each sample.
-        predictions: The same of the other column.
-        known: bool[samples], whether a sample has both values.
-    """
+    """Return the confusion matrix of two columns. `known` is bool[samples], whether a sample has both values."""
     labels, predictions = labels[known], predictions[known]
     classes, which = np.unique(np.concatenate([labels, predictions]), return_inverse=True)
     first, second = which[: len(labels)], which[len(labels) :]

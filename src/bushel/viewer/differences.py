@@ -29,17 +29,12 @@ Run = tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two values.
+    """The difference of two values."""
 
-    Attributes:
-        note: A few words; may be empty.
-        runs: For texts and trees, the pieces of the left and of the right one. None for others.
-        drawn: Whether `difference_pixels` draws the difference.
-    """
-
-    note: str = ""
+    note: str = ""  # a few words; may be empty
+    # for texts and trees, the pieces of the left and of the right one; None for others
     runs: tuple[Sequence[Run], Sequence[Run]] | None = None
-    drawn: bool = False
+    drawn: bool = False  # whether `difference_pixels` draws the difference
 
 
 def difference_of(left: Any, right: Any) -> Difference:
@@ -89,10 +84,7 @@ def _apart(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.fl
 def difference_pixels(left: Any, right: Any, side: int) -> npt.NDArray[np.uint8]:
     """Draw the absolute difference of two arrays of one shape: dark where they are equal.
 
-    Args:
-        left: An array.
-        right: Another one.
-        side: Largest width and height in pixels.
+    `side` is the largest width and height in pixels.
 
     Returns:
         HxWx3, uint8.

@@ -23,21 +23,13 @@ _COMPARED = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Samples with equal values, largest groups first.
+    """Samples with equal values, largest groups first."""
 
-    Attributes:
-        positions: int64[n], positions of the samples, group by group.
-        starts: int64[groups + 1], where each group begins in `positions`.
-        lengths: int64[groups], bytes of a value of the group.
-        known: Number of samples whose checksum is known.
-        unknown: Number of samples whose checksum is not.
-    """
-
-    positions: I64
-    starts: I64
-    lengths: I64
-    known: int
-    unknown: int
+    positions: I64  # int64[n], positions of the samples, group by group
+    starts: I64  # int64[groups + 1], where each group begins in `positions`
+    lengths: I64  # int64[groups], bytes of a value of the group
+    known: int  # number of samples whose checksum is known
+    unknown: int  # number of samples whose checksum is not
 
     @property
     def wasted(self) -> int:
@@ -61,11 +53,7 @@ class Groups:
 def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Groups:
     """Group values with the same length and checksum. Nothing is read.
 
-    Args:
-        crc32: uint32[n], the checksums.
-        length: int64[n], bytes of the values.
-        positions: int64[n], their positions.
-        unknown: Number of samples without checksum, for the result.
+    `unknown` values have no checksum; the others have one, a length and a position each.
     """
     known = len(positions)
     rows = _repeated(crc32)

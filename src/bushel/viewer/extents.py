@@ -14,23 +14,14 @@ from bushel.kernels import crc32
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The place of the bytes of one value.
+    """The place of the bytes of one value."""
 
-    Attributes:
-        file: Path of the file that holds the first byte; None if the bytes are in the index.
-        offset: Offset in the file in bytes, or offset of the compressed block.
-        length: Number of bytes of the value.
-        crc32: CRC-32 of the value on record, or None.
-        codec: Codec of the stored bytes.
-        pieces: Whether the value is not one piece of the file as it is: it has several, or is compressed.
-    """
-
-    file: str | None
-    offset: int
-    length: int
-    crc32: int | None
-    codec: str
-    pieces: bool = False
+    file: str | None  # path of the file that holds the first byte; None if the bytes are in the index
+    offset: int  # offset in the file in bytes, or offset of the compressed block
+    length: int  # number of bytes of the value
+    crc32: int | None  # CRC-32 of the value on record, or None
+    codec: str  # codec of the stored bytes
+    pieces: bool = False  # whether the value is not one piece of the file as it is: it has several, or is compressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +54,6 @@ class Stored:
 
 def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | None:
     """Return the stored values of a field of a sample: one, or one for each element of a sequence.
-
-    Args:
-        dataset: The dataset.
-        position: Position of the sample.
-        name: Name of the field.
 
     Returns:
         None if the sample lacks the field.

@@ -75,19 +75,12 @@ def kept_token(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The requirements that a request must meet.
-
-    Attributes:
-        token: The token.
-        hosts: Names that the Host header may have, besides loopback addresses.
-        any_address: Whether every IP address is a valid Host, because the server listens on all interfaces.
-        framed: Whether pages may be shown in a frame of a page on this machine, such as a notebook.
-    """
+    """The requirements that a request must meet."""
 
     token: str
-    hosts: tuple[str, ...] = ()
-    any_address: bool = False
-    framed: bool = False
+    hosts: tuple[str, ...] = ()  # names that the Host header may have, besides loopback addresses
+    any_address: bool = False  # whether every IP address is a valid Host, because the server listens on all interfaces
+    framed: bool = False  # whether pages may be shown in a frame of a page on this machine, such as a notebook
 
     def admits(self, token: str | None) -> bool:
         """Return whether this is the token, in a time that does not depend on the number of correct characters."""

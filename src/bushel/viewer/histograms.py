@@ -36,59 +36,35 @@ _COUNTED = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A class, or an interval of numbers.
+    """A class, or an interval of numbers."""
 
-    Attributes:
-        label: Its text on the page.
-        condition: A condition that its samples fulfil, as `Dataset.where` takes it.
-        count: Number of selected samples.
-        all: Number of samples of the whole dataset.
-        value: Its value as conditions write it; empty for an interval.
-        low: The least number of an interval as conditions write it.
-        high: The number at which an interval ends, which is inside the last interval only.
-    """
-
-    label: str
-    condition: str
-    count: int
-    all: int
-    value: str = ""
-    low: str = ""
-    high: str = ""
+    label: str  # its text on the page
+    condition: str  # a condition that its samples fulfil, as `Dataset.where` takes it
+    count: int  # number of selected samples
+    all: int  # number of samples of the whole dataset
+    value: str = ""  # its value as conditions write it; empty for an interval
+    low: str = ""  # the least number of an interval as conditions write it
+    high: str = ""  # the number at which an interval ends, which is inside the last interval only
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramRequest:
-    """The parameters of a histogram.
+    """The parameters of a histogram."""
 
-    Attributes:
-        labels: Names of classes by number.
-        size: Whether the column holds sizes, lengths or counts, which are never classes.
-        logarithmic: Whether the intervals of numbers grow by a factor. Negative numbers have none such.
-        find: A text that the listed classes contain, in upper or lower case; empty for all.
-    """
-
-    labels: Sequence[str] = ()
-    size: bool = False
-    logarithmic: bool = False
-    find: str = ""
+    labels: Sequence[str] = ()  # names of classes by number
+    size: bool = False  # whether the column holds sizes, lengths or counts, which are never classes
+    logarithmic: bool = False  # whether the intervals of numbers grow by a factor; negative numbers have none such
+    find: str = ""  # a text that the listed classes contain, in upper or lower case; empty for all
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """The values of a column.
+    """The values of a column."""
 
-    Attributes:
-        kind: `classes` or `numbers`.
-        bins: The classes, or the intervals in ascending order.
-        missing: Number of selected samples without a value.
-        more: Number of classes that are not shown; of texts that are all different, none is.
-    """
-
-    kind: str
-    bins: Sequence[Bin]
-    missing: int
-    more: int = 0
+    kind: str  # `classes` or `numbers`
+    bins: Sequence[Bin]  # the classes, or the intervals in ascending order
+    missing: int  # number of selected samples without a value
+    more: int = 0  # number of classes that are not shown; of texts that are all different, none is
 
 
 def condition_name(column: str) -> str:

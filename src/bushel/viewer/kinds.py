@@ -27,19 +27,12 @@ _VISUAL: tuple[Kind, ...] = ("image", "frame", "clip", "array", "audio")
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """A field of a dataset.
-
-    Attributes:
-        name: Its name.
-        type: Its type, such as `jpg` or `jpg[]`.
-        kind: How its values are shown.
-        sequence: Whether it is a sequence.
-    """
+    """A field of a dataset."""
 
     name: str
-    type: str
-    kind: Kind
-    sequence: bool
+    type: str  # its type, such as `jpg` or `jpg[]`
+    kind: Kind  # how its values are shown
+    sequence: bool  # whether it is a sequence
 
     @property
     def visual(self) -> bool:

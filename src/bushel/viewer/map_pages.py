@@ -153,11 +153,7 @@ def _method(request: Any, vectors: Vectors) -> str:
 
 
 def _settled(request: Any, vectors: Vectors) -> npt.NDArray[np.float32]:
-    """Return the places of all vectors.
-
-    Raises:
-        ValueError: They are not known yet.
-    """
+    """Return the places of all vectors. Raise ValueError if they are not known yet."""
     places = vectors.settle(_method(request, vectors)) if vectors.done == len(vectors.rows) else None
     if places is None:
         raise ValueError("the places are not known yet: ask /map until done is total, and nothing is computing")

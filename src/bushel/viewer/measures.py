@@ -53,11 +53,7 @@ _LEAST_WORDS = 8
 
 
 def picture_measures(pixels: U8) -> dict[str, float]:
-    """Return the measures of a picture.
-
-    Args:
-        pixels: HxWx3.
-    """
+    """Return the measures of a picture."""
     grey = _grey(pixels)
     counts = np.bincount(grey.round().astype(np.uint8).reshape(-1), minlength=256)
     shares = counts[counts > 0] / grey.size
@@ -101,11 +97,7 @@ def _cells(grey: F32, rows: int, columns: int) -> F32:
 
 
 def sound_measures(sound: F32) -> dict[str, float]:
-    """Return the measures of a sound.
-
-    Args:
-        sound: float32[frames, channels], 1 is full scale. At least one frame.
-    """
+    """Return the measures of a sound. It is float32[frames, channels], where 1 is full scale, at least one."""
     power = np.square(sound, dtype=np.float64).mean(axis=1)
     edges = np.linspace(0, len(power), min(_STRETCHES, len(power)) + 1).astype(np.int64)
     parts = np.add.reduceat(power, edges[:-1]) / np.diff(edges)
@@ -145,11 +137,7 @@ def text_hash(text: str) -> int | None:
 
 
 def array_measures(array: npt.NDArray[np.generic]) -> dict[str, float]:
-    """Return the measures of an array of numbers. Without a finite number, some are NaN.
-
-    Args:
-        array: Any shape; boolean, integer or real numbers. At least one.
-    """
+    """Return the measures of an array of numbers. Without a finite number, some are NaN. It has at least one number."""
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     mean, spread, largest = (finite.mean(), finite.std(), np.abs(finite).max()) if finite.size else (np.nan,) * 3

@@ -37,19 +37,12 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A field that annotates pictures.
-
-    Attributes:
-        field: The field.
-        kind: `boxes`, `mask`, `keypoints` or `caption`.
-        form: How its numbers are to be read; None if the values are to say so.
-        classes: The field with the class of each box, or None if boxes have no classes.
-    """
+    """A field that annotates pictures."""
 
     field: str
-    kind: str
-    form: Form | None = Form()
-    classes: str | None = None
+    kind: str  # `boxes`, `mask`, `keypoints` or `caption`
+    form: Form | None = Form()  # how its numbers are to be read; None if the values are to say so
+    classes: str | None = None  # the field with the class of each box, or None if boxes have no classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +78,7 @@ def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
 def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
     """Return the annotations of a dataset's pictures, by the spec alone; None without any.
 
-    Args:
-        shown: The dataset.
-        declared: Kinds and forms by field, as `checked_overlay` takes them; they override what names say.
+    Declared kinds and forms override the names.
 
     Raises:
         ValueError: A declaration is malformed.

@@ -24,25 +24,15 @@ _CROWD = 200
 
 @dataclass
 class Measures:
-    """The measures of one field, as far as they are known.
+    """The measures of one field, as far as they are known."""
 
-    Attributes:
-        field: Name of the field.
-        kind: Kind of its values, one of `MEASURES`.
-        values: float32[samples] by measure; NaN for samples that were not measured or have no value.
-        hashes: uint64[samples], hashes of pictures and texts that are nearly the same in those that are nearly alike.
-        hashed: bool[samples], whether a sample has a useful hash.
-        done: Number of samples that were measured, from the first on.
-        failed: Number of samples among them whose value could not be read or decoded.
-    """
-
-    field: str
-    kind: str
-    values: dict[str, F32]
-    hashes: U64
-    hashed: Bools
-    done: int = 0
-    failed: int = 0
+    field: str  # name of the field
+    kind: str  # kind of its values, one of `MEASURES`
+    values: dict[str, F32]  # float32[samples] by measure; NaN for samples that were not measured or have no value
+    hashes: U64  # uint64[samples], hashes of pictures and texts that are nearly the same in those that are nearly alike
+    hashed: Bools  # bool[samples], whether a sample has a useful hash
+    done: int = 0  # number of samples that were measured, from the first on
+    failed: int = 0  # number of samples among them whose value could not be read or decoded
 
     @classmethod
     def empty(cls, field: str, kind: str, samples: int) -> Measures:
@@ -78,28 +68,16 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """The interval in which the usual values of a column are (Tukey's outer fences), and how many are outside.
+    """The interval in which the usual values of a column are (Tukey's outer fences), and how many are outside."""
 
-    Attributes:
-        low: The first quartile less three times the distance between the quartiles.
-        high: The third quartile and as much more.
-        below: Number of values below `low`.
-        above: Number of values above `high`.
-    """
-
-    low: float
-    high: float
-    below: int
-    above: int
+    low: float  # the first quartile less three times the distance between the quartiles
+    high: float  # the third quartile and as much more
+    below: int  # number of values below `low`
+    above: int  # number of values above `high`
 
 
 def fences_of(values: npt.NDArray[np.generic], missing: Bools | None) -> Fences | None:
-    """Return the fences of a column; None if it has no numbers, or if half of them are the same.
-
-    Args:
-        values: [samples].
-        missing: bool[samples], or None.
-    """
+    """Return the fences of a column; None if it has no numbers, or if half of them are the same."""
     if values.dtype.kind not in "iuf":
         return None
     numbers = (values if missing is None else values[~missing]).astype(np.float64)
@@ -115,9 +93,6 @@ def fences_of(values: npt.NDArray[np.generic], missing: Bools | None) -> Fences 
 
 def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:
     """Return groups of hashes that differ in at most three bits from another one of their group, largest first.
-
-    Args:
-        hashes: The hashes.
 
     Returns:
         For each group the numbers of its members, ascending.

@@ -49,12 +49,8 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
 def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Return rows of the grid.
 
-    Only the short values are read. If one cannot be read, its row has an `error`, and the others are as usual.
-
-    Args:
-        shown: The dataset.
-        positions: Positions of the samples.
-        fields: Fields to show as pictures; by default the main field.
+    Only the short values are read. If one cannot be read, its row has an `error`, and the others are as usual. By
+    default, the main field is shown as a picture.
 
     Returns:
         For each sample: `position`, `key`, `cells` (field, kind and whether there is something to show), `values`

@@ -39,25 +39,15 @@ _DECODED = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a value, and the result of checking it.
+    """The place of a value, and the result of checking it."""
 
-    Attributes:
-        file: Path of the file; None if the bytes are in the index.
-        offset: Offset in bytes.
-        length: Stored bytes.
-        crc32: CRC-32 on record as eight hex digits, or None.
-        codec: Codec of the stored bytes.
-        pieces: Whether the record is stored in pieces.
-        checked: `matches`, `differs`, `unknown` (no checksum on record) or `skipped` (too large to read now).
-    """
-
-    file: str | None
-    offset: int
-    length: int
-    crc32: str | None
-    codec: str
-    pieces: bool
-    checked: str
+    file: str | None  # path of the file; None if the bytes are in the index
+    offset: int  # offset in bytes
+    length: int  # stored bytes
+    crc32: str | None  # CRC-32 on record as eight hex digits, or None
+    codec: str  # codec of the stored bytes
+    pieces: bool  # whether the record is stored in pieces
+    checked: str  # `matches`, `differs`, `unknown` (no checksum on record) or `skipped` (too large to read now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +69,18 @@ class Branch:
 
 @dataclass(slots=True)
 class FieldView:
-    """A field on the page.
-
-    Attributes:
-        field: The field.
-        there: Whether the sample has it.
-        size: Bytes of all its values.
-        places: Where the values are.
-        shape: How it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`.
-        content: The content, as the template expects it for that shape.
-        note: More about the value in a few words.
-        error: Description of its error.
-        more: Number of elements that are not shown.
-        classes: For a mask of class numbers, each class as its name, its colour such as `#1f77b4`, and its share.
-    """
+    """A field on the page."""
 
     field: ShownField
-    there: bool = False
-    size: int = 0
-    places: Sequence[Place] = ()
-    shape: str = ""
-    content: Any = None
-    note: str = ""
-    error: str = ""
-    more: int = 0
+    there: bool = False  # whether the sample has it
+    size: int = 0  # bytes of all its values
+    places: Sequence[Place] = ()  # where the values are
+    shape: str = ""  # how it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`
+    content: Any = None  # the content, as the template expects it for that shape
+    note: str = ""  # more about the value in a few words
+    error: str = ""  # description of its error
+    more: int = 0  # number of elements that are not shown
+    # for a mask of class numbers, each class as its name, its colour such as `#1f77b4`, and its share
     classes: Sequence[tuple[str, str, float]] = ()
 
     @property

@@ -26,10 +26,7 @@ _LOWER[ord("A") : ord("Z") + 1] += 32
 def keys_with(keys: Keys, text: str, *, prefix: bool) -> I64:
     """Return the samples whose key contains a text, ascending. Upper and lower case of ASCII letters are the same.
 
-    Args:
-        keys: The keys of a shard.
-        text: The text; all keys contain the empty one.
-        prefix: Whether the key must begin with it.
+    With `prefix`, the key must begin with it.
     """
     wanted = _LOWER[np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)]
     samples = len(keys)
@@ -67,19 +64,13 @@ _PARAMETERS = ("q", "where", "sort", "tag")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A selection of samples.
+    """A selection of samples."""
 
-    Attributes:
-        key: Text that keys contain; with a leading `^`, they begin with the rest. Empty for all keys.
-        where: A condition on columns, as `Dataset.where` takes it. Empty for none.
-        sort: Name of the column to sort by, with a leading `-` from the greatest value. Empty for the stored order.
-        tag: A tag of the samples; `-` for samples without any tag. Empty for all.
-    """
-
-    key: str = ""
-    where: str = ""
+    key: str = ""  # text that keys contain; with a leading `^`, they begin with the rest; empty for all keys
+    where: str = ""  # a condition on columns, as `Dataset.where` takes it; empty for none
+    # name of the column to sort by, with a leading `-` from the greatest value; empty for the stored order
     sort: str = ""
-    tag: str = ""
+    tag: str = ""  # a tag of the samples; `-` for samples without any tag; empty for all
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Query:
@@ -99,14 +90,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selected samples.
+    """Selected samples."""
 
-    Attributes:
-        size: Number of samples.
-        positions: Their positions in the dataset; None for all in their order.
-    """
-
-    size: int
+    size: int  # number of samples
+    # their positions in the dataset; None for all in their order
     positions: npt.NDArray[np.signedinteger[Any]] | None = None
 
     def part(self, first: int, count: int) -> list[int]:

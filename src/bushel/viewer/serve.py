@@ -31,11 +31,7 @@ _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
 
 
 def require_extra() -> Any:
-    """Return the module `uvicorn`.
-
-    Raises:
-        MissingPackageError: A package of the extra `view` is not installed.
-    """
+    """Return the module `uvicorn`. Raise MissingPackageError if a package of the extra `view` is not installed."""
     with needed_by("the viewer", "bushel[view]"):
         import jinja2  # noqa: F401
         import starlette  # noqa: F401

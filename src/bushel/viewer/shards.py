@@ -21,31 +21,18 @@ _EVERY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ShardBox:
-    """A shard on the map, or several neighbouring ones.
+    """A shard on the map, or several neighbouring ones."""
 
-    Attributes:
-        number: Number of the first shard.
-        shards: Number of shards.
-        name: Path of the first file of the first shard.
-        samples: Number of samples.
-        bytes: Bytes of all files.
-        fill: Share of the largest box's bytes, in percent.
-        first: Position of its first sample.
-        container: Name of the container.
-        state: See `state_of_shard`; `damaged` if its structure is.
-        note: Description of an error.
-    """
-
-    number: int
-    shards: int
-    name: str
-    samples: int
-    bytes: int
-    fill: int
-    first: int
-    container: str
-    state: str
-    note: str = ""
+    number: int  # number of the first shard
+    shards: int  # number of shards
+    name: str  # path of the first file of the first shard
+    samples: int  # number of samples
+    bytes: int  # bytes of all files
+    fill: int  # share of the largest box's bytes, in percent
+    first: int  # position of its first sample
+    container: str  # name of the container
+    state: str  # see `state_of_shard`; `damaged` if its structure is
+    note: str = ""  # description of an error
 
 
 def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:

@@ -87,21 +87,13 @@ def plain_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A dataset in the viewer.
+    """A dataset in the viewer."""
 
-    Attributes:
-        number: Its number in URLs.
-        name: Its name on pages.
-        source: The argument of `bushel.verify` that checks it.
-        dataset: The dataset.
-        expression: A Python expression for it.
-    """
-
-    number: int
-    name: str
-    source: Any
+    number: int  # its number in URLs
+    name: str  # its name on pages
+    source: Any  # the argument of `bushel.verify` that checks it
     dataset: Dataset
-    expression: str = "ds"
+    expression: str = "ds"  # a Python expression for it
 
     @cached_property
     def fields(self) -> tuple[ShownField, ...]:
@@ -130,11 +122,7 @@ class Shown:
         return [plain_text(text) for text in found]
 
     def field(self, name: str) -> ShownField:
-        """Return a field.
-
-        Raises:
-            KeyError: The field does not exist.
-        """
+        """Return a field. Raise KeyError if the field does not exist."""
         for each in self.fields:
             if each.name == name:
                 return each
@@ -165,44 +153,31 @@ class Shown:
 
 @dataclass(frozen=True)
 class Shelf:
-    """All datasets of a viewer.
+    """All datasets of a viewer."""
 
-    Attributes:
-        datasets: The datasets, by number.
-        transforms: Transforms that the training page offers, by name.
-        tags: The tags of each dataset, by number.
-        tag_file: The file that keeps the tags; None if they end with the viewer.
-        measures: The measures of fields so far, by number of the dataset and field.
-        overlays: How fields annotate pictures, by field, as they were declared.
-        vectors: Vectors of samples that were asked for, by number of the dataset and field or file.
-        loaders: Loaders whose batches are shown, by name.
-        tokenizer: Returns the text of tokens; None to show their numbers.
-        pictures: Thumbnails that were made.
-        selections: Positions that filters found, as integer arrays.
-    """
-
-    datasets: tuple[Shown, ...]
-    transforms: Mapping[str, Any] = field(default_factory=dict)
-    tags: Sequence[Tags] = ()
-    tag_file: TagFile | None = None
+    datasets: tuple[Shown, ...]  # the datasets, by number
+    transforms: Mapping[str, Any] = field(default_factory=dict)  # transforms that the training page offers, by name
+    tags: Sequence[Tags] = ()  # the tags of each dataset, by number
+    tag_file: TagFile | None = None  # the file that keeps the tags; None if they end with the viewer
+    # the measures of fields so far, by number of the dataset and field
     measures: dict[tuple[int, str], Measures] = field(default_factory=dict)
+    # how fields annotate pictures, by field, as they were declared
     overlays: Mapping[str, str] = field(default_factory=dict)
+    # vectors of samples that were asked for, by number of the dataset and field or file
     vectors: dict[tuple[int, str], Vectors] = field(default_factory=dict)
-    loaders: Mapping[str, Loader] = field(default_factory=dict)
-    tokenizer: Callable[[list[int]], str] | None = None
+    loaders: Mapping[str, Loader] = field(default_factory=dict)  # loaders whose batches are shown, by name
+    tokenizer: Callable[[list[int]], str] | None = None  # returns the text of tokens; None to show their numbers
+    # thumbnails that were made
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )
+    # positions that filters found, as integer arrays
     selections: ByteCache[npt.NDArray[np.signedinteger[Any]]] = field(
         default_factory=lambda: ByteCache(_SELECTION_BYTES, lambda positions: positions.nbytes + 200)
     )
 
     def shown(self, number: int) -> Shown:
-        """Return a dataset.
-
-        Raises:
-            KeyError: No dataset has this number.
-        """
+        """Return a dataset. Raise KeyError if no dataset has this number."""
         if not 0 <= number < len(self.datasets):
             raise KeyError(f"unknown dataset {number}: this viewer shows {len(self.datasets)}")
         return self.datasets[number]

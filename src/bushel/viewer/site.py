@@ -31,9 +31,6 @@ Answers = TypeVar("Answers", bound=Callable[..., Any])
 class Site:
     """Renders pages, and turns errors into answers.
 
-    Args:
-        shelf: The datasets.
-
     Attributes:
         shelf: The datasets.
         decoding: Bounds the number of pictures that are made at once: more than the processors only cost memory.
@@ -105,11 +102,7 @@ class Site:
         return bytes_answer(text.encode(), "text/html; charset=utf-8", status=status)
 
     def shown(self, request: Any) -> Shown:
-        """Return the dataset that the path of a request names.
-
-        Raises:
-            KeyError: The dataset does not exist.
-        """
+        """Return the dataset that the path of a request names. Raise KeyError if the dataset does not exist."""
         return self.shelf.shown(request.path_params["d"])
 
     def static(self, request: Any) -> Any:
@@ -179,11 +172,7 @@ def redirect(request: Any, path: str) -> Any:
 def number_in(parameters: Mapping[str, str], name: str, default: int | None = None, most: int | None = None) -> int:
     """Return a parameter as a number that is not negative.
 
-    Args:
-        parameters: The parameters of a URL.
-        name: Name of the parameter.
-        default: The number if it is missing or empty.
-        most: Largest number that is accepted.
+    It is `default` if it is missing or empty, and must not be larger than `most`.
 
     Raises:
         ValueError: It is missing, not a number, or too large.

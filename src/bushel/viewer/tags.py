@@ -35,16 +35,11 @@ def checked_name(name: str) -> str:
 
 @dataclass
 class Tags:
-    """The tags of a dataset. Threads may share it.
-
-    Attributes:
-        dataset: The dataset.
-        version: Number of changes so far.
-        lost: Keys or positions in the file that this dataset does not have, by tag. They stay in the file.
-    """
+    """The tags of a dataset. Threads may share it."""
 
     dataset: Dataset
-    version: int = 0
+    version: int = 0  # number of changes so far
+    # keys or positions in the file that this dataset does not have, by tag; they stay in the file
     lost: dict[str, list[Any]] = field(default_factory=dict)
     _chosen: dict[str, Bools] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -139,11 +134,7 @@ def _datasets(kept: Any) -> dict[str, dict[str, list[Any]]]:
 
 
 class TagFile:
-    """The file that keeps the tags of all datasets of a viewer, by the paths of the datasets.
-
-    Args:
-        path: Path of the file, which need not exist.
-        tags: The tags of each dataset, by its path.
+    """The file that keeps the tags of all datasets of a viewer, by the paths of the datasets. The file need not exist.
 
     Raises:
         ValueError: The file is not one that a viewer has written.

@@ -45,31 +45,18 @@ _EPOCHS = 8
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of the page.
+    """The settings of the page."""
 
-    Attributes:
-        field: The image field.
-        transform: Name of the transforms; empty for none.
-        seed: Seed of the loader.
-        epoch: Number of the epoch.
-        shuffle: `exact`, `blocks` or `none`.
-        batch: Samples in a batch of one rank.
-        world: Number of ranks.
-        rank: The rank.
-        step: Number of the batch in the epoch, from 0.
-        beside: Whether the stored picture is shown beside what the loader makes of it.
-    """
-
-    field: str
-    transform: str
-    seed: int
-    epoch: int
-    shuffle: str
-    batch: int
-    world: int
+    field: str  # the image field
+    transform: str  # name of the transforms; empty for none
+    seed: int  # seed of the loader
+    epoch: int  # number of the epoch
+    shuffle: str  # `exact`, `blocks` or `none`
+    batch: int  # samples in a batch of one rank
+    world: int  # number of ranks
     rank: int
-    step: int
-    beside: int = 0
+    step: int  # number of the batch in the epoch, from 0
+    beside: int = 0  # whether the stored picture is shown beside what the loader makes of it
 
     @classmethod
     def of(cls, shown: Shown, transforms: Mapping[str, Any], parameters: Mapping[str, str]) -> Settings:

@@ -21,15 +21,10 @@ def has_umap() -> bool:
 
 @dataclass
 class Placing:
-    """A computation that runs.
+    """A computation that runs."""
 
-    Attributes:
-        process: The process that computes.
-        begun: Time at which it began, of `time.monotonic`.
-    """
-
-    process: WorkerProcess
-    begun: float = field(default_factory=time.monotonic)
+    process: WorkerProcess  # the process that computes
+    begun: float = field(default_factory=time.monotonic)  # time at which it began, of `time.monotonic`
 
     @classmethod
     def of(cls, values: F32) -> Placing:

@@ -30,22 +30,15 @@ _BLOCK = 1 << 14
 
 @dataclass
 class Vectors:
-    """The vectors of samples, as far as they were read.
+    """The vectors of samples, as far as they were read."""
 
-    Attributes:
-        name: The field, or the file.
-        rows: int64[vectors], the positions of the samples.
-        values: float32[vectors, numbers]; NaN for samples whose vector is missing, damaged or of another length.
-        done: Number of vectors that were read, from the first on.
-        places: float32[vectors, 2] by method, the places on the map, from -1 to 1; NaN for missing vectors.
-        explained: Share of the variance that the map of the main directions shows; None if the file holds places.
-    """
-
-    name: str
-    rows: I64
-    values: F32
-    done: int = 0
+    name: str  # the field, or the file
+    rows: I64  # int64[vectors], the positions of the samples
+    values: F32  # float32[vectors, numbers]; NaN for samples whose vector is missing, damaged or of another length
+    done: int = 0  # number of vectors that were read, from the first on
+    # float32[vectors, 2] by method, the places on the map, from -1 to 1; NaN for missing vectors
     places: dict[str, F32] = field(default_factory=dict)
+    # share of the variance that the map of the main directions shows; None if the file holds places
     explained: float | None = None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _placing: Placing | None = field(default=None, repr=False)
@@ -177,8 +170,7 @@ def _read(dataset: Dataset, name: str, rows: Sequence[int]) -> list[npt.NDArray[
 def main_directions(values: F32) -> tuple[F32, float]:
     """Return vectors in the plane of their two main components, and the share of the variance in it.
 
-    Args:
-        values: float32[vectors, numbers], finite.
+    They are float32[vectors, numbers], and finite.
 
     Returns:
         float32[vectors, 2]. Signs are chosen so that the result is the same on every machine.

@@ -23,17 +23,11 @@ class _Stopped(Exception):
 
 @dataclass
 class Verification:
-    """The check of a dataset, in a thread of its own.
+    """The check of a dataset, in a thread of its own."""
 
-    Attributes:
-        state: `idle`, `running`, `done`, `failed` or `stopped`.
-        result: The result, once it is done.
-        error: Why it failed.
-    """
-
-    state: str = "idle"
-    result: VerifyResult | None = None
-    error: str = ""
+    state: str = "idle"  # `idle`, `running`, `done`, `failed` or `stopped`
+    result: VerifyResult | None = None  # the result, once it is done
+    error: str = ""  # why it failed
     _progress: Progress | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -106,10 +100,7 @@ def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
 def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: bool) -> str:
     """Return the state of a shard: `unknown`, `ok`, `partly` (some bytes have no checksum) or `bad`.
 
-    Args:
-        result: The result of the last verification, or None.
-        paths: The paths of the files of the shard.
-        checksums: Whether the CRC-32 of all its fields is on record.
+    With `checksums`, the CRC-32 of all its fields is on record.
     """
     if result is None:
         return "unknown"

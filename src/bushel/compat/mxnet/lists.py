@@ -22,24 +22,16 @@ _IM2REC_SEED = 100
 
 @dataclass(frozen=True, slots=True)
 class ListPlan:
-    """The division of images into lists.
+    """The division of images into lists."""
 
-    Attributes:
-        chunks: Number of chunks that the images are cut into, one after another.
-        train_ratio: Share of each chunk for training.
-        test_ratio: Share for testing. The rest is for validation. If the two add up to 1, the images that rounding
-            leaves over are for training, so that no image is lost.
-        shuffle: Whether to shuffle the images; if not, they are sorted by name.
-        seed: Seed of the shuffled order.
-        im2rec_order: Shuffle in the one order of im2rec, which does not depend on a seed.
-    """
-
-    chunks: int = 1
-    train_ratio: float = 1.0
+    chunks: int = 1  # number of chunks that the images are cut into, one after another
+    train_ratio: float = 1.0  # share of each chunk for training
+    # share for testing; the rest is for validation; if the two add up to 1, the images that rounding leaves over are
+    # for training, so that no image is lost
     test_ratio: float = 0.0
-    shuffle: bool = True
-    seed: int = 0
-    im2rec_order: bool = False
+    shuffle: bool = True  # whether to shuffle the images; if not, they are sorted by name
+    seed: int = 0  # seed of the shuffled order
+    im2rec_order: bool = False  # shuffle in the one order of im2rec, which does not depend on a seed
 
     def __post_init__(self) -> None:
         if self.chunks < 1:
