@@ -97,7 +97,7 @@ def _cells(grey: F32, rows: int, columns: int) -> F32:
 
 
 def sound_measures(sound: F32) -> dict[str, float]:
-    """Return the measures of a sound. It is float32[frames, channels], where 1 is full scale, at least one."""
+    """Return the measures of a sound: float32[frames, channels] with at least one frame, where 1 is full scale."""
     power = np.square(sound, dtype=np.float64).mean(axis=1)
     edges = np.linspace(0, len(power), min(_STRETCHES, len(power)) + 1).astype(np.int64)
     parts = np.add.reduceat(power, edges[:-1]) / np.diff(edges)
