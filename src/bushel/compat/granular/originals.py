@@ -40,13 +40,7 @@ def is_direct(codec: str, data: Any) -> bool:
 
 
 class Coder:
-    """A function of a value or of bytes: Bushel's codec, and if that refuses them, the original's.
-
-    Args:
-        codec: Name of the codec.
-        encodes: Whether it encodes.
-        original: The pair of functions of the original.
-    """
+    """A function of a value or of bytes: Bushel's codec, and if that refuses them, the original's."""
 
     def __init__(self, codec: str, encodes: bool, original: Pair) -> None:
         self._arguments = codec, encodes, original

@@ -25,14 +25,6 @@ class UnsupportedOptionError(UnsupportedError, MXNetError):
     """An option changes the result in a way that Bushel does not offer."""
 
 
-class NoFileError(FileNotFoundError, MXNetError):
-    """A record file does not exist."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.message, self.details = str(self), {}
-
-
 class RecordTooLargeError(SpecError, MXNetError):
     """A record has more bytes than the format can store."""
 
@@ -47,6 +39,10 @@ class FolderError(OSError, MXNetError):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.message, self.details = str(self), {}
+
+
+class NoFileError(FolderError, FileNotFoundError):
+    """A record file does not exist."""
 
 
 class IndexFileError(DamagedError, IndexError):

@@ -50,12 +50,7 @@ def find_images(
 
     Folders are numbered in the order in which their first images are found: images of a folder come before the images
     of its subfolders, both sorted by name. Without `recursive` only images of the folder itself are found, all with
-    label 0.
-
-    Args:
-        root: The folder.
-        suffixes: Suffixes of images, in upper or lower case.
-        recursive: Whether to descend into subfolders. Links are followed.
+    label 0. Links are followed, and suffixes may be in upper or lower case.
 
     Raises:
         NotADirectoryError: `root` is not a folder.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs import get_codec
+from bushel.compat.mxnet.pixels import encode
+from bushel.compat.mxnet.resampling import AUTO, BILINEAR, LANCZOS, RANDOM, method_for
 from bushel.transforms import Crop, ScaleTo, apply_steps
 
 Transform = Callable[..., Any]
@@ -19,7 +19,6 @@ Pixels = npt.NDArray[Any]
 Resample = Callable[[Pixels, tuple[int, int], int], Pixels]
 """Resizes an image to (width, height), with an interpolation of 0 to 4."""
 
-_NEAREST, _BILINEAR, _CUBIC, _AREA, _AUTO, _RANDOM = 0, 1, 2, 3, 9, 10
 _FILTERS = (0, 2, 3, 4, 1)
 """Pillow's filters by OpenCV's numbers: nearest, bilinear, cubic, box, Lanczos."""
 
@@ -31,7 +30,7 @@ def im2rec_steps(
     quality: int | None = None,
     color: int = 1,
     encoding: str = ".jpg",
-    inter_method: int = _BILINEAR,
+    inter_method: int = BILINEAR,
     resample: Resample | None = None,
 ) -> list[Transform]:
     """Return transforms that do what im2rec does to every image: center crop, resize, convert colours, encode.
@@ -66,11 +65,11 @@ def im2rec_steps(
         raise ValueError(f"invalid quality={quality}: expected {low} to {high} for {encoding}")
     if color not in (-1, 0, 1):
         raise ValueError(f"invalid color={color}: expected -1, 0 or 1")
-    if inter_method not in (*range(len(_FILTERS)), _AUTO, _RANDOM):
+    if inter_method not in (*range(LANCZOS + 1), AUTO, RANDOM):
         raise ValueError(f"invalid inter_method={inter_method}: expected 0 to 4, 9 or 10")
     steps: list[Transform] = [_CenterSquare()] if center_crop else []
     if resize is not None:
-        fused = inter_method == _BILINEAR and resample is None
+        fused = inter_method == BILINEAR and resample is None
         steps.append(_Scale(resize) if fused else _Interpolate(resize, inter_method, resample or _resized))
     steps.append(_ConvertColor(color, encoding))
     steps.append(_EncodeJpeg(quality or 95) if encoding == ".jpg" else _EncodePng(3 if quality is None else quality))
@@ -119,7 +118,7 @@ class _Scale:
     def __call__(self, image: Pixels) -> Pixels:
         if image.dtype == np.uint8:
             return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
-        return _resized(image, _scaled(self.resize, image.shape[1], image.shape[0]), _BILINEAR)
+        return _resized(image, _scaled(self.resize, image.shape[1], image.shape[0]), BILINEAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +132,10 @@ class _Interpolate:
     def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         before = image.shape[1], image.shape[0]
         after = _scaled(self.resize, *before)
-        return image if after == before else self.resample(image, after, self._chosen(before, after, rng))
-
-    def _chosen(self, before: tuple[int, int], after: tuple[int, int], rng: np.random.Generator) -> int:
-        if self.method == _RANDOM:
-            return int(rng.integers(len(_FILTERS)))
-        if self.method != _AUTO:
-            return self.method
-        if after[0] > before[0] and after[1] > before[1]:
-            return _CUBIC
-        return _AREA if after[0] < before[0] and after[1] < before[1] else _BILINEAR
+        if after == before:
+            return image
+        method = int(rng.integers(LANCZOS + 1)) if self.method == RANDOM else method_for(self.method, before, after)
+        return self.resample(image, after, method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +161,11 @@ def _converted(image: Pixels, mode: str) -> Pixels:
 
 
 @dataclass(frozen=True, slots=True)
-class _EncodeJpeg:
+class _EncodeJpeg:  # plans of runs name these classes and their fields
     quality: int
 
     def __call__(self, image: Pixels) -> bytes:
-        return bytes(get_codec(f"jpg({self.quality})").encode(image))
+        return encode(image, ".jpg", self.quality)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +173,4 @@ class _EncodePng:
     level: int
 
     def __call__(self, image: Pixels) -> bytes:
-        from PIL import Image
-
-        stream = io.BytesIO()
-        Image.fromarray(image).save(stream, "PNG", compress_level=self.level)
-        return stream.getvalue()
+        return encode(image, ".png", self.level)

@@ -24,6 +24,7 @@ from bushel.sources import parse_line
 from bushel.spec import KEY
 from bushel.storage import as_path, read_text
 from bushel.transforms import (
+    CenterCrop,
     ColorJitter,
     Crop,
     Flip,
@@ -42,25 +43,16 @@ _NO_EFFECT = ("verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_s
 
 
 @dataclass(frozen=True, slots=True)
-class _Middle:
+class _Middle(CenterCrop):
     """Keep the middle of an image; an odd pixel is cut off at the end."""
 
-    height: int
-    width: int
-    resizes: ClassVar[bool] = False
-
-    @property
-    def output(self) -> tuple[int, int]:
-        return self.height, self.width
+    size: tuple[int, int]
 
     def steps(self, width: int, height: int, rng: Any = None) -> tuple[Crop]:
-        if self.width > width or self.height > height:
-            wanted = f"{self.width}x{self.height}"
-            raise ValueError(f"an image of {width}x{height} pixels is smaller than {wanted}: use resize=")
-        return (Crop((width - self.width) // 2, (height - self.height) // 2, self.width, self.height),)
-
-    def __call__(self, image: Array) -> Array:
-        return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
+        rows, columns = self.size
+        if columns > width or rows > height:
+            raise ValueError(f"an image of {width}x{height} pixels is smaller than {columns}x{rows}: use resize=")
+        return (Crop((width - columns) // 2, (height - rows) // 2, columns, rows),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +130,7 @@ class ImageRecordIter(DataIter):
             area = (min_random_area, max_random_area)
             steps.append(RandomResizedCrop((height, width), scale=area, ratio=(least, most)))
         else:
-            steps.append(RandomCrop((height, width)) if rand_crop else _Middle(height, width))
+            steps.append(RandomCrop((height, width)) if rand_crop else _Middle((height, width)))
         if mirror or rand_mirror:
             steps.append(_Mirror() if mirror else RandomHorizontalFlip())
         if brightness or contrast or saturation:

@@ -37,14 +37,7 @@ def parse_slice(text: str) -> slice:
 
 
 def run_command(program: str, text: str, add: Callable[[Commands], None], arguments: list[str]) -> int:
-    """Run the subcommand that the arguments name, and return the exit status.
-
-    Args:
-        program: Name of the command.
-        text: Its description.
-        add: Adds its subcommands.
-        arguments: The arguments after its name.
-    """
+    """Run the subcommand that the arguments name, and return the exit status."""
     parser = argparse.ArgumentParser(prog=f"bushel {program}", description=text)
     add(parser.add_subparsers(required=True, metavar="COMMAND"))
     options = parser.parse_args(arguments)
