@@ -50,13 +50,13 @@ __all__ = [
 CONTAINER_CHECKS: Mapping[str, Callable[[Target], None]] = {
     name.removeprefix("check_"): getattr(module, name)
     for module in (writing, reading, damage, concurrency, kills)
-    for name in module.__all__
+    for name in vars(module)
     if name.startswith("check_")
 }
 """Checks by name. A check raises `InapplicableError` if the container lacks the feature that it tests."""
 
 READABLE_CHECKS: Mapping[str, Callable[[Readable], None]] = {
-    name.removeprefix("check_"): getattr(readable, name) for name in readable.__all__ if name.startswith("check_")
+    name.removeprefix("check_"): getattr(readable, name) for name in vars(readable) if name.startswith("check_")
 }
 """Checks of containers that are only read, by name."""
 

@@ -11,8 +11,6 @@ from bushel.testing.expect import expect_equal
 from bushel.testing.samples import make_samples
 from bushel.testing.target import Target, numbered
 
-__all__ = ["check_fork", "check_spawn", "check_threads"]
-
 _SAMPLES = 40
 
 

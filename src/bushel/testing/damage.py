@@ -15,8 +15,6 @@ from bushel.testing.expect import expect, expect_equal, expect_raises, same
 from bushel.testing.samples import make_samples
 from bushel.testing.target import Target, forget, numbered
 
-__all__ = ["check_damage", "check_lost_sidecar", "check_stale_index"]
-
 
 def check_lost_sidecar(target: Target) -> None:
     """Check that the data files alone give back every sample with its key, and each value under some name."""

@@ -19,8 +19,6 @@ from bushel.testing.expect import expect, expect_equal
 from bushel.testing.samples import make_sample, make_samples
 from bushel.testing.target import Target, compare, numbered
 
-__all__ = ["COUNT", "Plan", "check_kill_and_resume", "check_kill_while_finishing"]
-
 COUNT = 17
 """Number of samples of the final dataset."""
 

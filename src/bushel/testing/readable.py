@@ -18,19 +18,6 @@ from bushel.errors import BushelError, DamagedWarning, SpecError
 from bushel.testing.damage import flip
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
 
-__all__ = [
-    "Golden",
-    "Readable",
-    "check_conversion",
-    "check_damaged_files",
-    "check_epochs",
-    "check_pickling",
-    "check_recognition",
-    "check_tables",
-    "check_values",
-    "check_verifying",
-]
-
 _DAMAGES = 60
 """Number of damaged copies of each file."""
 

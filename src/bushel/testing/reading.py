@@ -8,8 +8,6 @@ from bushel.testing.expect import InapplicableError, expect, expect_equal, expec
 from bushel.testing.samples import POOL, make_samples
 from bushel.testing.target import Target, decoded, numbered
 
-__all__ = ["check_batches", "check_elements", "check_masks", "check_positions"]
-
 
 def check_positions(target: Target) -> None:
     """Check that samples are found by position, from both ends, by NumPy integers, slices and lists."""

@@ -12,18 +12,6 @@ from bushel.testing.expect import expect, expect_equal, expect_raises, same
 from bushel.testing.samples import POOL, Sample, make_sample, make_samples
 from bushel.testing.target import Target, compare, forget, numbered
 
-__all__ = [
-    "check_append",
-    "check_empty_values",
-    "check_huge_values",
-    "check_keys",
-    "check_keys_of_their_own",
-    "check_missing_fields",
-    "check_no_samples",
-    "check_refused_values",
-    "check_round_trip",
-]
-
 HUGE = (16 << 20) + 5
 """Size of a huge value in bytes: more than 16 MiB, and not a multiple of a power of two."""
 
