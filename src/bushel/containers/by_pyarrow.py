@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -18,7 +19,7 @@ _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table 
 def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     """Return the values of arrays of pyarrow as JSON; None for a null.
 
-    Bytes become text in base64, times text of ISO 8601, and decimals text.
+    Bytes become text in base64, times text of ISO 8601, and decimals text. NaN and the infinities stay, as in `json`.
 
     Raises:
         FormatError: The values take more than 256 MiB.
@@ -27,13 +28,20 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     size = 0
     for column in columns:
         for value in column.to_pylist():
-            encoded = None if value is None else msgspec.json.encode(_plain(value))
+            encoded = None if value is None else _encoded(_plain(value))
             values.append(encoded)
             size += len(encoded or b"")
         if size > _LARGEST:
             message = f"the values of column {name!r} take more than {_LARGEST} bytes as JSON"
             raise FormatError(message, file=path, hint="leave the column out with fields=")
     return values
+
+
+def _encoded(value: Any) -> bytes:
+    encoded = msgspec.json.encode(value)
+    if b"null" in encoded:  # msgspec writes this for NaN and the infinities, too
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return encoded
 
 
 def _plain(value: Any) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.containers.read_in_place import FOREIGN, PARQUET, check_damaged, check_expected
 
@@ -159,3 +162,38 @@ class TestByPyarrow:
             for name, values in columns.items():
                 found: Any = sample.get(name)
                 assert (found.tolist() if name == "tokens" else found) == values[place], (place, name)
+
+
+@pytest.mark.parametrize("integers", [False, True], ids=["bytes", "integers"])
+def test_decimals_are_texts_of_their_value(integers: bool, tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    values = [Decimal("1.25"), None, Decimal("-3.50")]
+    columns = {f"d{digits}": pa.array(values, pa.decimal128(digits, 2)) for digits in (9, 18, 38)}
+    columns["list"] = pa.array([values, [], None], pa.list_(pa.decimal128(9, 2)))
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet", store_decimal_as_integer=integers)
+    dataset = bushel.open(tmp_path / "rows.parquet")
+    assert dataset.spec == dict.fromkeys(columns, "json")
+    texts = ["1.25", None, "-3.50"]
+    for digits in (9, 18, 38):
+        assert [sample.get(f"d{digits}") for sample in dataset] == texts
+    assert [sample.get("list") for sample in dataset] == [texts, [], None]
+
+
+def test_numbers_of_16_bits_are_numbers(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    halves = np.array([0.5, -2.0, 65504.0], np.float16)
+    columns = {"half": pa.array(halves), "list": pa.array([list(halves), [], None], pa.list_(pa.float16()))}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    dataset = bushel.open(tmp_path / "rows.parquet")
+    assert [sample["half"] for sample in dataset] == [0.5, -2.0, 65504.0]
+    assert [sample.get("list") for sample in dataset] == [[0.5, -2.0, 65504.0], [], None]
+    batch = next(iter(bushel.Loader(dataset, 3, fields=["half"])))
+    assert np.array_equal(batch["half"], [0.5, -2.0, 65504.0])
+
+
+def test_nan_and_infinity_inside_other_values_are_no_nulls(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"x": math.nan, "y": -math.inf, "t": "ü"}, {"x": None, "y": 1.5, "t": None}]
+    parquet.write_table(pa.table({"row": pa.array(rows)}), tmp_path / "rows.parquet")
+    dataset = bushel.open(tmp_path / "rows.parquet")
+    assert repr([sample["row"] for sample in dataset]) == repr(rows)

@@ -19,6 +19,9 @@ UNSIGNED = (11, 12, 13, 14)
 _BYTE_ARRAY, _BOOLEAN = 6, 0
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM
 _STRING_TYPE, _LIST_TYPE, _ENUM_TYPE = 1, 3, 4
+_DECIMAL = 5
+"""The converted type DECIMAL, and the logical one."""
+_FLOAT16_TYPE = 15
 _KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4))
 """Encodings whose values have extents, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
 _HEAD = 64 << 10
@@ -50,6 +53,8 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
 
 
 def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
+    if _DECIMAL in (leaf.converted, leaf.logical) or leaf.logical == _FLOAT16_TYPE:  # their bytes alone mean nothing
+        return False
     if leaf.physical not in (*BYTE_ARRAYS, *DTYPES) and (group is not None or leaf.physical != _BOOLEAN):
         return False
     return all(_KNOWN.issuperset(each.chunks[leaf.leaf].encodings) for each in footer.groups)
