@@ -12,8 +12,8 @@ from bushel._dataset.dataset import Dataset
 from bushel._dataset.open import files_named, remaining_of
 from bushel._discovery.caller_fields import checked_spec
 from bushel._discovery.claiming import claimed_sources
-from bushel._discovery.completeness import find_incomplete, lists_all, manifest_path, marker_path
-from bushel._discovery.discovery import expand_paths, find
+from bushel._discovery.completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
+from bushel._discovery.discovery import Found, expand_paths, find
 from bushel._discovery.folders import above_parts
 from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._discovery.tables import stamps_of
@@ -35,7 +35,7 @@ from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.containers.abilities import PromisesChecksums
 from bushel.containers.base import ReadOptions
-from bushel.errors import SpecError
+from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, is_object, make_folder
 
@@ -171,9 +171,11 @@ def _index(
         found = replace(found, shards=indexed_in(found.shards, place))
     listing = manifest_path(found.shards)
     manifest = None if listing is None else find_manifest(listing)  # it is written again
+    listed = manifest is not None
+    if manifest is not None and not lists_all(manifest, found.container, found.shards):
+        manifest = None
     if manifest is not None:  # a wrong name is refused before anything is read
         _check_names(request, spec_from_file(manifest.spec))
-        manifest = manifest if lists_all(manifest, found.container, found.shards) else None
     incomplete = find_incomplete(paths, found.shards)
     wanted = replace(wanted, labels=labels_beside(found.container, found.shards, manifest))
     if is_object(found.shards[0].root):
@@ -188,15 +190,30 @@ def _index(
     shards = [one.shard for one in rebuilt]
     root = above_parts(found.shards) or found.shards[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
-    if state is None or state.complete:
-        write_manifest(shards)
-    else:
+    whole = place is not None or _names_folder(paths) or (not listed and _is_whole_folder(found))
+    if state is not None and not state.complete:
         write_manifest(shards, marker_path(root, ""), expected=state.expected, before=state.before)
-    if keys or has_old_key_file(shards):
+    elif whole or manifest is not None:
+        write_manifest(shards, others=None if whole else manifest)
+    if keys or (whole and has_old_key_file(shards)):
         write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
     dataset = Dataset((), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards)))
     _check_names(request, union_of_fields(shards))
     return dataset
+
+
+def _names_folder(paths: Sequence[AnyPath]) -> bool:
+    """Return whether a path is a folder, or of a store, rather than a file of a folder that may have others."""
+    return any(not isinstance(path, Path) or path.is_dir() for path in paths)
+
+
+def _is_whole_folder(found: Found) -> bool:
+    """Return whether files that were named are all shards of the dataset in their folder."""
+    try:
+        folder = find([found.shards[0].root])
+    except (FormatError, OSError):
+        return False
+    return folder.container == found.container and set(listed_names(folder.shards)) == set(listed_names(found.shards))
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ def write_manifest(
     *,
     expected: int | None = None,
     before: int | UnsetType = UNSET,
+    others: Manifest | None = None,
     sync: bool = True,
 ) -> AnyPath | None:
     """Write the manifest of a dataset and return its path; None if the shards share no folder.
@@ -208,6 +209,7 @@ def write_manifest(
         path: Path for the manifest of an incomplete dataset. By default the dataset is complete.
         expected: Number of samples that an incomplete dataset should have, if known.
         before: Number of samples that it had before those that are being appended, if some are.
+        others: A manifest that lists these shards; its other shards stay listed.
         sync: Whether to wait until it is on disk.
     """
     complete = path is None
@@ -223,6 +225,10 @@ def write_manifest(
     names = listed_names([opened.shard for opened in shards])
     entries = [ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)]
     labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
+    if others is not None:
+        new = dict(zip(names, entries, strict=True))
+        entries = [new.get(entry.name, entry) for entry in others.shards]
+        spec, codecs, labels = others.spec | spec, others.codecs | codecs, others.labels | labels
     manifest = Manifest(
         shards[0].container,
         spec,
