@@ -276,3 +276,13 @@ def test_arrow_of_numbers_that_no_dtype_holds(tmp_path: Path, values: list[Any],
             writer.append({"m": {"x": value}})
     bushel.index(tmp_path / "a.tar", columns="m.x")
     assert bushel.open(tmp_path / "a.tar").to_arrow()["m.x"].to_pylist() == expected
+
+
+def test_a_missing_column_of_one_file_among_others_names_the_file(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text('{"x": [1, 2]}\n')
+    one, both = bushel.open(tmp_path / "a.jsonl"), bushel.open(tmp_path)
+    with pytest.raises(KeyError, match=f"bushel index {tmp_path}/a.jsonl --columns x"):
+        one.column("x")
+    with pytest.raises(KeyError, match=f"bushel index {tmp_path} --columns x"):
+        both.column("x")

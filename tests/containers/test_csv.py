@@ -87,6 +87,21 @@ def test_odd_headers(tmp_path: Path) -> None:
         read(written(tmp_path / "e.csv", ",".join(map(str, range(1_000_000))) + "\n"))
     with pytest.raises(FormatError, match="quotes of a cell do not end"):
         read(written(tmp_path / "f.csv", '"a,b\n1,2\n'))
+    assert read(written(tmp_path / "g.csv", '"a\rb",c\n1,2\n')) == [{"a\rb": 1, "c": 2}]
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_not_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "mac.csv"
+    path.write_bytes(b"a,b\r1,2\r3,4\r")
+    with pytest.raises(FormatError, match=r"line 1: a carriage return .* in b'b\\r1'.*tr '\\r' '\\n'"):
+        bushel.open(path)
+
+
+@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.jsonl.zst"])
+def test_a_compressed_file_of_no_bytes(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(FormatError, match="it has 0 bytes"):
+        bushel.open(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -225,3 +225,15 @@ def test_many_small_files_are_opened_for_each_read(tmp_path: Path) -> None:
     (tmp_path / "0/00000.jpg").unlink()
     with pytest.raises(FileNotFoundError, match=r"00000\.jpg"):
         ds.read([ds.position("0/00000")])
+
+
+def test_an_error_names_the_empty_file(tmp_path: Path) -> None:
+    for name in "ad":
+        photo(tmp_path / f"{name}.jpg", 9)
+    for name in "bce":
+        (tmp_path / f"{name}.jpg").touch()
+    dataset = bushel.open(tmp_path)
+    for position, name in ((1, "b"), (2, "c"), (4, "e")):
+        with pytest.raises(bushel.CodecError, match=f"/{name}.jpg@0"):
+            dataset[name]
+        assert dataset.location(position, "image") == (f"{tmp_path}/{name}.jpg", 0)

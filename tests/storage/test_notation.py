@@ -1,10 +1,11 @@
-"""Brace patterns."""
+"""Brace patterns and sizes."""
 
 from __future__ import annotations
 
 import pytest
 
 from bushel.storage import expand_braces
+from bushel.storage.notation import parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,9 @@ def test_only_ranges_are_expanded_in_commands() -> None:
     wanted = [command.replace("{09..10}", first).replace("{0..1}", second) for first in ("09", "10") for second in "01"]
     assert expand_braces(command, only_ranges=True) == wanted
     assert expand_braces("plain", only_ranges=True) == ["plain"]
+
+
+@pytest.mark.parametrize("size", [-1, "-1", "1XB", ""])
+def test_wrong_sizes(size: int | str) -> None:
+    with pytest.raises(ValueError, match=r"invalid size .*: write 500MB, 1GiB or a number of bytes"):
+        parse_bytes(size)

@@ -173,7 +173,13 @@ def test_damage_is_reported(tmp_path: Path) -> None:
             block_file_of(tmp_path / "x.gz")
         assert caught.value.file == str(tmp_path / "x.gz")
         assert caught.value.offset is not None
-    for data, what in [(b"BZh91AY&SY", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"plain", "something else"), (b"", "else")]:
+    for data, what in [(b"BZh91AY&SY", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"plain", "something else")]:
         (tmp_path / "x").write_bytes(data)
         with pytest.raises(UnsupportedError, match=what):
             block_file_of(tmp_path / "x")
+
+
+def test_a_file_without_bytes_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(FormatError, match="it has 0 bytes"):
+        block_file_of(tmp_path / "x")

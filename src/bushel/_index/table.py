@@ -359,12 +359,15 @@ class ShardIndex(Struct, frozen=True):
         blocks = self.blocks_of(file)
         return self.files[file].size if blocks is None else blocks.size
 
-    def place(self, file: int, offset: int) -> Place:
-        """Return where a byte is stored, given the number of a file or block file and an offset in it."""
+    def place(self, file: int, offset: int, empty: int | None = None) -> Place:
+        """Return where a byte is stored, given the number of a file or block file and an offset in it.
+
+        `empty` is the number of an empty value among those at the offset.
+        """
         blocks = self.blocks_of(file)
         if blocks is None:
             return Place(file, offset)
-        found = blocks.place(offset)
+        found = blocks.place(offset, empty)
         return Place(None, offset) if found is None else Place(*found)
 
     def check(self, path: str) -> ShardIndex:

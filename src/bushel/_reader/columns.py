@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         return _put_together(_slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted)
     rows = np.asarray(positions, np.int64)
     groups = reader.groups(rows) if len(rows) else []
-    pieces = [_piece(shards[group.number], group.rows, wanted) for group in groups]
+    pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
     part = _put_together(pieces or [_empty(shards, wanted)], shards, wanted)
     return part if len(groups) < 2 else _in_order(part, [group.places_in(len(rows)) for group in groups])
 
@@ -91,7 +92,7 @@ def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
         for group in (reader.groups(positions, [wanted.field.name]) if len(positions) else ())
         if wanted.field.name in group.index.fields
     ]
-    pieces = [_piece(reader.shards[group.number], group.rows, wanted) for group in groups]
+    pieces = [_piece(reader.shards, group.number, group.rows, wanted) for group in groups]
     lone = np.ones(len(positions), np.bool_)
     places = [group.places_in(len(positions)) for group in groups]
     for own in places:
@@ -145,15 +146,16 @@ def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
             break
         if low < high:
             rows = slice(low - int(starts[number]), high - int(starts[number]))
-            pieces.append(_piece(reader.shards[number], rows, wanted))
+            pieces.append(_piece(reader.shards, number, rows, wanted))
     return pieces
 
 
 def _empty(shards: Sequence[OpenShard], wanted: ColumnOf) -> Piece:
-    return _piece(shards[0], slice(0, 0), wanted) if shards else Piece(np.zeros(0, np.int64))
+    return _piece(shards, 0, slice(0, 0), wanted) if shards else Piece(np.zeros(0, np.int64))
 
 
-def _piece(shard: OpenShard, rows: slice | I64, wanted: ColumnOf) -> Piece:
+def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: ColumnOf) -> Piece:
+    shard = shards[number]
     index = shard.index
     column = index.fields.get(wanted.field.name)
     try:
@@ -170,9 +172,13 @@ def _piece(shard: OpenShard, rows: slice | I64, wanted: ColumnOf) -> Piece:
                 return Piece(np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing)
     except ValueError as error:
         raise FormatError(f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT) from error
+    where, sidecar = shard.shard.root, shard.shard.sidecar
+    alone = len(shards) == 1 and bool(shard.shard.name)  # its folder may have files of other datasets
+    if alone and isinstance(sidecar, Path) and not sidecar.with_name("manifest.json").exists():
+        where = shard.path(0)
     raise KeyError(
         f"column {wanted.name!r} is not in the index of {shard.path(0)}; make it with: "
-        f"bushel index {shard.shard.root} --columns {wanted.name}"
+        f"bushel index {where} --columns {wanted.name}"
     )
 
 

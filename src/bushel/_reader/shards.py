@@ -149,9 +149,9 @@ class OpenShard(Struct):
         """Return the path of one of its files."""
         return self.shard.path(number)
 
-    def locate(self, file: int, offset: int) -> tuple[str, int]:
-        """Return the path of the file that holds a byte, and the offset there."""
-        return self.shard.locate(self.index.place(file, offset))
+    def locate(self, file: int, offset: int, empty: int | None = None) -> tuple[str, int]:
+        """Return the path of the file that holds a byte, and the offset there: see `ShardIndex.place`."""
+        return self.shard.locate(self.index.place(file, offset, empty))
 
     def open(self, number: int, file_of: Callable[[int], File] | None = None) -> File:
         """Open one of its files or block files for reading.
@@ -398,7 +398,12 @@ class ShardRows:
         if own is None:
             return shard.locate(0, 0)
         row = int(sample if own.starts is None else own.starts[sample])
-        return shard.locate(own.file, int(own.offset[row]) if 0 <= row < own.rows else 0)
+        if not 0 <= row < own.rows:
+            return shard.locate(own.file, 0)
+        offset, empty = int(own.offset[row]), None
+        if own.length[row] == 0:
+            empty = int(np.count_nonzero((own.offset[:row] == offset) & (own.length[:row] == 0)))
+        return shard.locate(own.file, offset, empty)
 
 
 def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:

@@ -46,11 +46,10 @@ def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -
         FormatError: It is damaged, or too long, or has too many cells.
     """
 
-    def refuse(message: str) -> FormatError:
-        hint = "spec= does not help here: divide the columns among files, or store them as one array"
-        return FormatError(
-            f"line 1: {message}", file=file.real.path, offset=file.start, hint=hint if "many" in message else None
-        )
+    def refuse(message: str, hint: str | None = None) -> FormatError:
+        if "many" in message:
+            hint = "spec= does not help here: divide the columns among files, or store them as one array"
+        return FormatError(f"line 1: {message}", file=file.real.path, offset=file.start, hint=hint)
 
     try:
         offset, length, kind, end = csv_record(head, ord(delimiter), whole, _MOST_COLUMNS)
@@ -61,6 +60,9 @@ def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -
     cells = []
     for start, size, own in zip(offset.tolist(), length.tolist(), kind.tolist(), strict=True):
         text = head[start : start + size]
+        if own == Kind.BARE and b"\r" in text:
+            hint = "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
+            raise refuse(f"a carriage return without a line feed in {text[:50]!r}", hint)
         try:
             cells.append((text.replace(b'""', b'"') if own == Kind.ESCAPED else text).decode())
         except UnicodeDecodeError as error:

@@ -95,8 +95,10 @@ class Blocks(Struct, frozen=True):
         kept: Bools = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
         return kept
 
-    def place(self, position: int) -> tuple[int, int] | None:
+    def place(self, position: int, empty: int | None = None) -> tuple[int, int] | None:
         """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
+
+        `empty` is the number of an empty value among those at the position: an empty file has a block without bytes.
 
         In a block that is stored as it is, it is the offset of the byte itself, otherwise the offset of the block. A
         position at the end is one after the last byte. For bytes that the table puts before the bytes of a file, such
@@ -105,6 +107,8 @@ class Blocks(Struct, frozen=True):
         if not len(self):
             return None
         block = min(max(int(self.start.searchsorted(position, "right")) - 1, 0), len(self) - 1)
+        if empty is not None:
+            block = min(int(self.start.searchsorted(position, "left")) + empty, block)
         for own in range(block, min(block + 1 + _BEFORE, len(self))):
             if (file := int(self.file[own])) != IN_TABLE:
                 kept = own == block and self.filters[self.filter[own]] == STORED

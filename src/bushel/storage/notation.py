@@ -17,9 +17,11 @@ def parse_bytes(size: int | str) -> int:
     """Return a number of bytes that is written as `500MB`, `1GB` (10**9 bytes), `1GiB` (2**30 bytes) or as a number.
 
     Raises:
-        ValueError: `size` is malformed.
+        ValueError: `size` is malformed or negative.
     """
     if isinstance(size, int):
+        if size < 0:
+            raise ValueError(f"invalid size {size}: write 500MB, 1GiB or a number of bytes")
         return size
     match = _SIZE.fullmatch(size)
     if match is None:

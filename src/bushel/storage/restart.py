@@ -42,6 +42,8 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
         FormatError: The file is damaged or truncated.
         UnsupportedError: It is compressed in another way, or a block expands to more than 1 GiB.
     """
+    if not file.size:
+        raise FormatError("a compressed file, but it has 0 bytes", file=file.path, hint="write or download it again")
     head = file.read(0, min(file.size, 6))
     if head.startswith(_GZIP):
         return _gzip_blocks(file, spacing)
