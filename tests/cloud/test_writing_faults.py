@@ -13,7 +13,11 @@ import bushel
 from bushel.storage import read_whole, walk_names
 from bushel.storage.objects.location import ObjectPath
 
-pytestmark = pytest.mark.cloud
+pytestmark = [
+    pytest.mark.cloud,
+    # the first request may meet all faults, and then takes more than five seconds
+    pytest.mark.filterwarnings("ignore:.*trying again for up to:RuntimeWarning"),
+]
 
 VALUES = [np.random.default_rng(number).bytes(700_000) for number in range(40)]
 
@@ -74,7 +78,8 @@ def test_an_end_of_patience_is_resumed(
     with pytest.raises(ConnectionError, match="s3://"):
         writer.close()
     proxy.become(lambda number: "pass")
-    assert list(walk_names(bucket / "set")) == []
+    left = list(walk_names(bucket / "set"))
+    assert left in ([], [".bushel/writers/dataset.claim"]), "the claim cannot be removed while the network is broken"
     monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "5")
     with bushel.Writer(f"{bucket}/set", mode="resume", container="tar", shard_samples=20) as again:
         assert len(again) == 19

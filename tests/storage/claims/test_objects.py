@@ -78,6 +78,40 @@ def test_another_machine_has_a_lease(store: Kept) -> None:
     assert not store.objects
 
 
+def test_a_store_that_compares_tags_without_quotes(store: Kept) -> None:
+    """Ceph 16 does: a writer that follows a killed one waited for ever."""
+    store.compares = "plain"
+    leave(store, THERE, LEASE_SECONDS * 2)
+    with Claim(PATH, "target") as claim:
+        claim.check()
+        store.now += 1
+        assert claim._held is not None
+        claim._held.place.renew()
+        assert store.objects[KEY][1] == store.now
+    assert not store.objects
+
+
+def test_a_store_that_refuses_conditional_puts(store: Kept) -> None:
+    store.compares = "never"
+    leave(store, THERE, LEASE_SECONDS * 2)
+    with pytest.raises(ConnectionError, match="dataset.claim.*If-Match.*delete the object"):
+        Claim(PATH, "target")
+    assert list(store.objects) == [KEY]
+
+
+def test_a_claim_that_could_not_be_removed(store: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process still runs, but it has released the claim."""
+    claim = Claim(PATH, "target")
+    with monkeypatch.context() as broken:
+        broken.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        broken.setenv("BUSHEL_NETWORK_PATIENCE", "0.1")
+        claim.release()
+    assert list(store.objects) == [KEY]
+    with Claim(PATH, "target") as again:
+        again.check()
+    assert not store.objects
+
+
 @pytest.mark.parametrize("left", [b"", b"{}", b"[1"])
 def test_an_invalid_claim_has_a_lease_too(store: Kept, left: bytes) -> None:
     store.objects[KEY] = left, store.now

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
+from typing import Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -27,6 +28,7 @@ class Kept:
         objects: "bucket/key" to content and time of the last put.
         asked: "METHOD bucket/key" of every request so far; a listing is "LIST bucket/prefix".
         now: The clock of the server, in seconds since 1970.
+        compares: How If-Match is compared with an ETag: with its quotes, without ("plain"), or "never" equal.
         before: Called in the thread of a request with its entry of `asked`, before it is answered.
     """
 
@@ -34,8 +36,15 @@ class Kept:
     objects: dict[str, tuple[bytes, float]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     now: float = 1_700_000_000.0
+    compares: Literal["quoted", "plain", "never"] = "quoted"
     lock: threading.Lock = field(default_factory=threading.Lock)
     before: Callable[[str], None] | None = None
+
+    def matches(self, key: str, wanted: str) -> bool:
+        """Return whether an object has the ETag in a header If-Match."""
+        if self.compares == "never" or key not in self.objects:
+            return False
+        return wanted == (self.tag(key) if self.compares == "quoted" else self.tag(key).strip('"'))
 
     def tag(self, key: str) -> str:
         """The ETag of an object, which is that of its content, as of S3."""
@@ -103,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         with kept.lock:
             kept.asked.append(f"PUT {key}")
             wanted = self.headers.get("If-Match")
-            changed = wanted is not None and (key not in kept.objects or kept.tag(key) != wanted)
+            changed = wanted is not None and not kept.matches(key, wanted)
             if changed or (self.headers.get("If-None-Match") == "*" and key in kept.objects):
                 self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
             else:

@@ -7,7 +7,6 @@ when that has not happened for a while by the clock of the store.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from bushel.storage.claims.holder import LEASE_SECONDS, Holder, is_gone, parse
@@ -15,6 +14,12 @@ from bushel.storage.objects.client import library, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
 from bushel.storage.objects.upload import delete
+
+_ATTEMPTS = 20
+"""Number of times that a claim is tried while others create, release and take over the same one."""
+
+_LEFT: set[str] = set()
+"""Tokens of claims that this process released without the store, which could not be reached."""
 
 
 @dataclass(slots=True)
@@ -61,9 +66,11 @@ class ObjectClaim:
 
     def release(self) -> None:
         """Remove the object."""
-        with suppress(OSError):  # others may take it over after a while
+        try:
             if self.is_ours():
                 delete(self.path)
+        except OSError:  # others may take it over after a while, and this process at once
+            _LEFT.add(self.holder.token)
         self.ours = False
 
     def forget(self) -> None:
@@ -78,21 +85,26 @@ def take_object(path: ObjectPath, holder: Holder) -> ObjectClaim | Holder | None
         The claim; or, if it is taken, its holder, or None if that cannot be read.
 
     Raises:
-        OSError: The store refuses, or cannot be reached.
+        OSError: The store refuses, or cannot be reached; it refuses each conditional request (`ConnectionError`).
     """
     claim = ObjectClaim(path, holder, None)
-    while not _create(path, holder, claim):
+    for _ in range(_ATTEMPTS):
+        if _create(path, holder, claim):
+            return claim
         found = _load(path)
         if found is None:  # released meanwhile
             continue
         if found.holder is not None and found.holder.token == holder.token:  # the answer to this request was lost
             claim.tag = found.tag
-            break
+            return claim
         if not _gone(found, _now_beside(path, holder)):
             return found.holder
         if _replace(path, holder, found.tag, claim):
-            break
-    return claim
+            return claim
+    raise ConnectionError(
+        f"{path}: the store refused {_ATTEMPTS} times to create this object and to replace its last version; expected "
+        "conditional requests (If-None-Match and If-Match) to work. If no writer is active, delete the object"
+    )
 
 
 def object_held_by(path: ObjectPath, now: float) -> Holder | None:
@@ -109,6 +121,8 @@ class _Found:
 
 
 def _gone(found: _Found, now: float) -> bool:
+    if found.holder is not None and found.holder.token in _LEFT:
+        return True
     silent = now - found.renewed
     return silent > LEASE_SECONDS if found.holder is None else is_gone(found.holder, locked=None, silent=silent)
 
@@ -171,7 +185,7 @@ def _replace(path: ObjectPath, holder: Holder, tag: str | None, claim: ObjectCla
     store = store_of(path.root, retries=False)
     data = holder.encode() + b" " * (claim.renewals % 64)
 
-    def put() -> bool:
+    def put(tag: str | None) -> bool:
         try:
             mode = {"e_tag": tag} if tag is not None else "overwrite"
             claim.tag = obstore.put(store, path.key, data, mode=mode).get("e_tag")
@@ -184,5 +198,8 @@ def _replace(path: ObjectPath, holder: Holder, tag: str | None, claim: ObjectCla
             claim.tag = obstore.put(store, path.key, data, use_multipart=False).get("e_tag")
         return True
 
+    plain = None if tag is None else tag.strip('"')  # Ceph 16 compares If-Match with the tag without quotes
     with translated(str(path)):
-        return persistently(str(path), put)
+        return persistently(str(path), lambda: put(tag)) or (
+            plain != tag and persistently(str(path), lambda: put(plain))
+        )
