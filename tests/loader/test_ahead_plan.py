@@ -28,8 +28,8 @@ def columns(rows: list[tuple[int, int, int, int]]) -> Columns:
     return tuple(np.array(column, np.int64) for column in (zip(*found, strict=True) if found else ([], [], [], [])))
 
 
-def plan(rows: Columns) -> list[AheadRequest]:
-    return plan_ahead(*rows)
+def plan(rows: Columns, *, whole: bool = False) -> list[AheadRequest]:
+    return plan_ahead(*rows, whole=whole)
 
 
 def union(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> int:
@@ -40,18 +40,22 @@ def union(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> int:
     return total
 
 
-@given(EXTENTS, st.randoms(use_true_random=False))
+@given(EXTENTS, st.randoms(use_true_random=False), st.booleans())
 def test_requests_cover_their_extents_and_read_little_else(
-    rows: list[tuple[int, int, int, int]], random: np.random.Generator
+    rows: list[tuple[int, int, int, int]], random: np.random.Generator, whole: bool
 ) -> None:
     made = columns(rows)
     order = np.array(random.sample(range(len(rows)), len(rows)), np.int64)  # type: ignore[attr-defined]
     file, offset, length, turn = (column[order] for column in made)
-    requests = plan((file, offset, length, turn))
+    requests = plan((file, offset, length, turn), whole=whole)
     taken = [row for request in requests for row in request.rows.tolist()]
     assert len(taken) == len(set(taken))
+    alone = sum(len(request.rows) == 1 for request in requests)
+    if whole:
+        assert set(taken) == set(np.flatnonzero((length > 0) & (length < 4 * MIB)).tolist())
+    else:
+        assert 2 * alone <= len(requests)
     for request in requests:
-        assert len(request.rows) > 1
         assert (file[request.rows] == request.file).all()
         assert (length[request.rows] > 0).all()
         assert request.start == offset[request.rows].min()
@@ -71,7 +75,7 @@ def test_neighbours_make_few_requests(sizes: list[int], gap: int) -> None:
     requests = plan((zeros, offset, length, zeros))
     total = int(offset[-1] + length[-1] - offset[0])
     assert len(requests) <= 1 + total // (8 * MIB - 300 * KIB - gap)
-    assert len(zeros) - sum(len(request.rows) for request in requests) <= 1, "the last one may be alone"
+    assert sum(len(request.rows) for request in requests) == len(zeros)
 
 
 def test_what_is_left_to_the_batches() -> None:
@@ -80,6 +84,7 @@ def test_what_is_left_to_the_batches() -> None:
     assert plan((zeros, far * 2, np.full(4, 110_000, np.int64), zeros)) == [], "every second photo"
     assert plan((zeros, far * 50, np.full(4, 5 * MIB, np.int64), zeros)) == [], "clips"
     assert plan((np.arange(4), zeros, np.full(4, 9, np.int64), zeros)) == [], "a file each"
+    assert len(plan((zeros, far * 2, np.full(4, 110_000, np.int64), zeros), whole=True)) == 4
     [request] = plan((zeros, far, np.full(4, 110_000, np.int64), zeros))
     assert (request.start, request.stop) == (0, 440_000)
     eight = np.array([number * 110_000 for number in range(9) if number != 6])

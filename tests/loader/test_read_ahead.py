@@ -151,8 +151,8 @@ def test_a_part_of_each_sample_is_not_read_with_the_rest(server: Server, monkeyp
     epoch = loader(server, fields=["text"])
     planned: list[list[ahead_plan.AheadRequest]] = []
 
-    def noted(*columns: Any) -> list[ahead_plan.AheadRequest]:
-        planned.append(ahead_plan.plan_ahead(*columns))
+    def noted(*columns: Any, whole: bool) -> list[ahead_plan.AheadRequest]:
+        planned.append(ahead_plan.plan_ahead(*columns, whole=whole))
         return planned[-1]
 
     monkeypatch.setattr(read_ahead, "plan_ahead", noted)

@@ -57,7 +57,7 @@ class AheadRequest:
         file: Number of the file.
         start: First byte.
         stop: End of the range.
-        rows: int64[n], n > 1, numbers of the extents, by offset.
+        rows: int64[n], numbers of the extents, by offset.
     """
 
     file: int
@@ -66,7 +66,9 @@ class AheadRequest:
     rows: I64
 
 
-def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64) -> list[AheadRequest]:
+def plan_ahead(
+    file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64, *, whole: bool = False
+) -> list[AheadRequest]:
     """Join extents into long requests.
 
     A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less than further
@@ -77,10 +79,11 @@ def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64)
         offset: int64[n]. All extents lie within their files.
         length: int64[n]; extents of length 0 or less need no request.
         turn: int64[n], when each is needed: numbers of batches.
+        whole: Whether extents without neighbours get requests in any case.
 
     Returns:
-        The requests, ordered by when they are needed, then by file and offset. Extents that are in none have no
-        neighbours, or are long.
+        The requests, ordered by when they are needed, then by file and offset. Extents that are in none are long, or
+        have no neighbours and are more than the requests of others: a batch has more requests at a time.
     """
     rows = np.flatnonzero((length > 0) & (length < _LONG))
     rows = rows[np.lexsort((offset[rows], file[rows]))]
@@ -90,6 +93,9 @@ def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64)
     for first, last in zip(bounds, bounds[1:], strict=False):
         own = rows[first:last]
         requests += _requests(int(numbers[first]), own, offset[own], offset[own] + length[own])
+    joined = [request for request in requests if len(request.rows) > 1]
+    if not whole and len(requests) > 2 * len(joined):
+        requests = joined
     needed = [int(turn[request.rows].min()) for request in requests]
     return [requests[number] for number in np.argsort(np.array(needed, np.int64), kind="stable").tolist()]
 
@@ -117,8 +123,7 @@ def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRequest]:
             ] - start[first]
             if in_vain.any():
                 last = first + int(in_vain.argmax())
-        if last - first > 1:
-            requests.append(AheadRequest(file, int(start[first]), int(reached[last - 1]), rows[first:last]))
+        requests.append(AheadRequest(file, int(start[first]), int(reached[last - 1]), rows[first:last]))
         first = last
     return requests
 

@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.threads import Result, Threads
-from bushel.loader.ahead_plan import FIRST_BATCHES, AheadRequest, Grouping, plan_ahead
+from bushel.loader.ahead_plan import AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File
 from bushel.storage.fetch import ranges_to_prefetch
@@ -29,11 +30,12 @@ __all__ = ["HeldBatch", "ReadAhead"]
 
 I64 = npt.NDArray[np.int64]
 
-_REQUESTS = 24
-"""Requests that run at a time, of 8 MiB at most."""
+_SHORT = 1 << 19
+"""Bytes of a short request, at most."""
 
-_FIRST_REQUESTS = 4
-"""Requests that run while the first batches (`FIRST_BATCHES`) are read: more requests would delay these."""
+_REQUESTS = {True: 64, False: 24}
+"""Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other, so the first
+batch gets most of the link, and the rest of its group fills the link from the start."""
 
 _GROUPS = 2
 """Groups that are planned at a time: the current one and the next one."""
@@ -49,7 +51,7 @@ class _Ended(BaseException):
     """Ends the threads of an iteration that wait for bytes. It is not an Exception, which they would handle."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Request:
     """A request, and where its values go.
 
@@ -62,6 +64,7 @@ class _Request:
         rows: The row of each in its part.
         done: Set when the values are where they belong.
         give_up: Set when a failure is not to be tried again.
+        number: Its place in the order in which requests are needed.
     """
 
     file: RemoteFile
@@ -72,11 +75,17 @@ class _Request:
     rows: list[int]
     done: Result[None] = field(default_factory=Result)
     give_up: threading.Event = field(default_factory=threading.Event)
+    number: int = 0
 
     @property
     def size(self) -> int:
         """Bytes that are requested."""
         return self.plan.stop - self.plan.start
+
+    @property
+    def short(self) -> bool:
+        """Whether it is short."""
+        return self.size <= _SHORT
 
     def fetch(self) -> list[bytes]:
         """Return the bytes of each extent."""
@@ -164,16 +173,16 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     ) -> None:
         self._plans, self._extents_of, self._grouping, self._limit = plans, extents_of, grouping, limit
         self._process = os.getpid()
-        self._threads = Threads(_REQUESTS + 1, "bushel-loader-ahead")  # one of them plans
+        self._threads = Threads(sum(_REQUESTS.values()) + 1, "bushel-loader-ahead")  # one of them plans
         self._changed = threading.Condition()
         self._groups: deque[deque[tuple[BatchPlan, HeldBatch]]] = deque()
         self._left: tuple[BatchPlan, _Asked, int] | None = None  # the batch that ended the last group
-        self._waiting: deque[_Request] = deque()
-        self._running: dict[int, _Request] = {}
+        self._waiting = {short: deque[_Request]() for short in _REQUESTS}
+        self._running: dict[bool, set[_Request]] = {short: set() for short in _REQUESTS}
+        self._numbers = count()
         self._held = self._takers = 0
         self._planning = self._drawn = self._stopped = False
         self._is_first = True
-        self._early = 0  # of the first batches, those that are not read yet
         self._error: BaseException | None = None
 
     def __next__(self) -> tuple[BatchPlan, HeldBatch]:
@@ -198,8 +207,10 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             return
         with self._changed:
             self._stopped = True
-            waiting, self._waiting = self._waiting, deque()
-            for request in self._running.values():
+            waiting = [request for requests in self._waiting.values() for request in requests]
+            for requests in self._waiting.values():
+                requests.clear()
+            for request in chain(*self._running.values()):
                 request.give_up.set()
         for request in waiting:
             request.done.fail(_Ended())
@@ -236,24 +247,28 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             for part in parts:
                 self._held -= sum(map(len, filter(None, part.values or ())))
                 part.values, part.requests = None, []
-            self._early = max(0, self._early - 1)
             self._proceed()
 
     def _proceed(self) -> None:
         """Start the requests for which memory is left. The caller holds the lock."""
         if self._stopped:
             return
-        while self._waiting and len(self._running) < (_FIRST_REQUESTS if self._early else _REQUESTS):
-            request = self._waiting[0]
-            if self._held + request.size > self._limit and (self._running or not self._takers):
-                break
-            self._waiting.popleft()
-            self._running[id(request)] = request
+        while (request := self._next_request()) is not None:
+            self._waiting[request.short].popleft()
+            self._running[request.short].add(request)
             self._held += request.size
             self._threads.submit(partial(self._fetch, request))
-        if not (self._waiting or self._planning or self._drawn) and len(self._groups) < _GROUPS:
+        if not (any(self._waiting.values()) or self._planning or self._drawn) and len(self._groups) < _GROUPS:
             self._planning = True
             self._threads.submit(self._plan)
+
+    def _next_request(self) -> _Request | None:
+        """Return the request that is needed first of those that may start; None if memory is lacking for it."""
+        free = [short for short, most in _REQUESTS.items() if self._waiting[short] and len(self._running[short]) < most]
+        request = min((self._waiting[short][0] for short in free), key=lambda one: one.number, default=None)
+        if request is None or self._held + request.size <= self._limit:
+            return request
+        return request if self._takers and not any(self._running.values()) else None
 
     def _fetch(self, request: _Request) -> None:
         try:
@@ -268,7 +283,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
     def _finish(self, request: _Request, values: Sequence[bytes]) -> None:
         with self._changed:
-            del self._running[id(request)]
+            self._running[request.short].remove(request)
             self._held += sum(map(len, values)) - request.size
             for value, part, row in zip(values, request.parts, request.rows, strict=False):  # none if it failed
                 if part.values is None:  # its batch has failed
@@ -281,23 +296,25 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         try:
             batches = self._draw()
             first = self._grouping.first_batches(sum(size for *_, size in batches)) if self._is_first else None
-            planned = [
-                _requests(each) for each in ((batches,) if first is None else (batches[:first], batches[first:]))
-            ]
+            planned = (
+                [_requests(batches)]
+                if first is None
+                else [_requests(batches[:first], whole=True), _requests(batches[first:])]
+            )
         except BaseException as error:
             with self._changed:
                 self._planning, self._drawn, self._error = False, True, error
                 self._changed.notify_all()
             return
         with self._changed:
-            self._early += min(FIRST_BATCHES, len(batches)) if self._is_first else 0
             self._planning, self._is_first = False, False
             for parts, requests in planned:
                 group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
                 if group:
                     self._groups.append(group)
-                if not self._stopped:
-                    self._waiting += requests
+                for request in requests if not self._stopped else ():
+                    request.number = next(self._numbers)
+                    self._waiting[request.short].append(request)
             self._drawn = not batches
             self._changed.notify_all()
             self._proceed()
@@ -323,7 +340,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
 
 def _requests(
-    batches: Sequence[tuple[BatchPlan, _Asked, int]],
+    batches: Sequence[tuple[BatchPlan, _Asked, int]], *, whole: bool = False
 ) -> tuple[list[tuple[tuple[BatchPlan, _Asked, int], list[_Part]]], list[_Request]]:
     """Return the parts of each batch of a group, and the requests of the group."""
     numbers: dict[Hashable, int] = {}
@@ -346,7 +363,7 @@ def _requests(
     number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
     requests: list[_Request] = []
     request_of = np.full(len(row), -1, np.int64)
-    for plan in plan_ahead(number, offset, length, turn_of):
+    for plan in plan_ahead(number, offset, length, turn_of, whole=whole):
         request_of[plan.rows] = len(requests)
         starts = offset[plan.rows] - plan.start
         ends = starts + length[plan.rows]
