@@ -34,8 +34,11 @@ _SHORT = 1 << 19
 """Bytes of a short request, at most."""
 
 _REQUESTS = {True: 64, False: 24}
-"""Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other, so the first
-batch gets most of the link, and the rest of its group fills the link from the start."""
+"""Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other."""
+
+_FIRST_LONG = 8
+"""Long requests that run while the first batch is requested: they fill a fast link from the start, and leave most of a
+slow one to the first batch."""
 
 _GROUPS = 2
 """Groups that are planned at a time: the current one and the next one."""
@@ -180,6 +183,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         self._waiting = {short: deque[_Request]() for short in _REQUESTS}
         self._running: dict[bool, set[_Request]] = {short: set() for short in _REQUESTS}
         self._numbers = count()
+        self._early: set[int] = set()  # numbers of the requests of the first batch that have not ended
         self._held = self._takers = 0
         self._planning = self._drawn = self._stopped = False
         self._is_first = True
@@ -264,7 +268,8 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
     def _next_request(self) -> _Request | None:
         """Return the request that is needed first of those that may start; None if memory is lacking for it."""
-        free = [short for short, most in _REQUESTS.items() if self._waiting[short] and len(self._running[short]) < most]
+        most = {**_REQUESTS, False: _FIRST_LONG} if self._early else _REQUESTS
+        free = [short for short in most if self._waiting[short] and len(self._running[short]) < most[short]]
         request = min((self._waiting[short][0] for short in free), key=lambda one: one.number, default=None)
         if request is None or self._held + request.size <= self._limit:
             return request
@@ -284,6 +289,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     def _finish(self, request: _Request, values: Sequence[bytes]) -> None:
         with self._changed:
             self._running[request.short].remove(request)
+            self._early.discard(request.number)
             self._held += sum(map(len, values)) - request.size
             for value, part, row in zip(values, request.parts, request.rows, strict=False):  # none if it failed
                 if part.values is None:  # its batch has failed
@@ -308,13 +314,15 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             return
         with self._changed:
             self._planning, self._is_first = False, False
-            for parts, requests in planned:
+            for number, (parts, requests) in enumerate(planned):
                 group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
                 if group:
                     self._groups.append(group)
                 for request in requests if not self._stopped else ():
                     request.number = next(self._numbers)
                     self._waiting[request.short].append(request)
+                    if number + 1 < len(planned):
+                        self._early.add(request.number)
             self._drawn = not batches
             self._changed.notify_all()
             self._proceed()
