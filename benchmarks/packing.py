@@ -101,7 +101,7 @@ folder, out = sys.argv[1:]
 names, room = sorted(os.listdir(folder)), np.zeros(1 << 20, np.uint8)
 with open(out, "wb", buffering=0) as file:
     while names:
-        offsets, _ = read_files(names, room, folder=folder)
+        offsets, _ = read_files(names[:64], room, folder=folder)
         file.write(room[: offsets[-1]])
         del names[: len(offsets) - 1]
 """

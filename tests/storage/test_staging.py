@@ -131,6 +131,32 @@ def test_the_system_may_write_less_than_it_was_given(
     assert (tmp_path / "x").read_bytes() == written
 
 
+@pytest.mark.parametrize("most", [5, 1000])
+@pytest.mark.parametrize(("slice_size", "pieces_at_once"), [(1, 1), (4, 3), (40, 1000), (1 << 18, 1024)])
+def test_pieces_are_written_in_slices(
+    tmp_path: Path, slice_size: int, pieces_at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_module, "_SLICE", slice_size)
+    monkeypatch.setattr(sink_module, "_MOST_PIECES", pieces_at_once)
+    whole, calls = os.pwritev, []
+
+    def counted(handle: int, pieces: list[memoryview], offset: int) -> int:
+        calls.append((len(pieces), sum(map(len, pieces))))
+        return whole(handle, [memoryview(b"".join(pieces))[:most]], offset)
+
+    monkeypatch.setattr(os, "pwritev", counted)
+    sizes = [0, 3, 0, 29, 1, 8, 9, 200, 0, 0, 7] * 3
+    pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
+    sink = Sink(tmp_path / "x")
+    sink.write(b"before")
+    sums = [zlib.crc32(piece) if number % 2 else None for number, piece in enumerate(pieces)]
+    assert sink.write_pieces(list(zip(pieces, sums, strict=True))) == 6
+    assert sink.checksum() == (0, zlib.crc32(b"before" + b"".join(pieces)))
+    sink.close()
+    assert (tmp_path / "x").read_bytes() == b"before" + b"".join(pieces)
+    assert all(count <= pieces_at_once and size <= 3 * slice_size for count, size in calls)
+
+
 @pytest.mark.parametrize("large", [8, 1 << 15])
 @pytest.mark.parametrize("buffer", [1, 100, 1 << 20])
 def test_a_write_that_fails_leaves_the_sink_where_it_was(

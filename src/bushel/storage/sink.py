@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
@@ -16,7 +16,8 @@ from bushel.kernels import crc32, join_crc32
 
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
-_MOST = 1 << 30  # one system call writes 2 GiB at most
+_SLICE = 1 << 18
+"""Least bytes of one system call. Linux keeps the bytes of a larger one in larger pages, and copies them slower."""
 _MOST_PIECES = 1024  # IOV_MAX
 
 _Piece: TypeAlias = tuple[bytes | bytearray | memoryview, int | None]  # bytes to write, and their CRC-32 if it is known
@@ -183,31 +184,52 @@ class Sink:
         self._waiting = bytearray()  # not cleared: after Ctrl-C a traceback may still hold a view of it
 
     def _put(self, pieces: Sequence[_Piece]) -> None:
-        """Append pieces in one system call, so that other threads interrupt it less often."""
+        """Append pieces in few system calls, so that other threads interrupt them less often."""
         handle, end = self._open, self._written
         with naming(self.path), ExitStack() as stack:
-            left = [piece for piece, _ in pieces]
             try:
-                while left:
-                    if len(left[0]) > _MOST:
-                        views = [stack.enter_context(memoryview(left[0])[:_MOST])]
+                for views in _slices([piece for piece, _ in pieces], stack):
+                    while views:
                         done = os.pwritev(handle.fileno(), views, end)
-                    else:
-                        done = os.pwritev(handle.fileno(), left[:_MOST_PIECES], end)
-                    end += done
-                    written = 0
-                    while written < len(left) and done >= len(left[written]):
-                        done -= len(left[written])
-                        written += 1
-                    del left[:written]
-                    if done:
-                        left[0] = stack.enter_context(memoryview(left[0])[done:])
+                        end += done
+                        views = _after(views, done, stack)
             except BaseException:
                 handle.truncate(self._written)
                 raise
         if self._sum is not None:
             for piece, known in pieces:
                 self._sum = crc32(piece, self._sum) if known is None else join_crc32(self._sum, known, len(piece))
+
+
+def _slices(pieces: Sequence[bytes | bytearray | memoryview], stack: ExitStack) -> Iterator[list[Buffer]]:
+    """Yield pieces, and parts of large ones, for one system call after another."""
+    views: list[Buffer] = []
+    size = 0
+    for piece in pieces:
+        for part in (piece,) if len(piece) <= 2 * _SLICE else _parts(piece, stack):
+            views.append(part)
+            size += len(part)
+            if size >= _SLICE or len(views) == _MOST_PIECES:
+                yield views
+                views, size = [], 0
+    if views:
+        yield views
+
+
+def _parts(piece: bytes | bytearray | memoryview, stack: ExitStack) -> Iterator[memoryview]:
+    view = stack.enter_context(memoryview(piece))
+    for at in range(0, len(view), _SLICE):
+        yield stack.enter_context(view[at : at + _SLICE])
+
+
+def _after(views: list[Buffer], done: int, stack: ExitStack) -> list[Buffer]:
+    """Return the rest of views after their first `done` bytes."""
+    for number, view in enumerate(views):
+        size = memoryview(view).nbytes
+        if done < size:
+            return [stack.enter_context(memoryview(view)[done:]), *views[number + 1 :]]
+        done -= size
+    return []
 
 
 def checksum_of(file: FileIO, first: int, last: int, start: int = 0) -> int:
