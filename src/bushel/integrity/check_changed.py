@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from bushel.containers import Container
 from bushel.containers.base import Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
-from bushel.integrity.problems import Findings, Kind, Problem
+from bushel.integrity.problems import Findings, Problem
 from bushel.storage import File
 
 _ACCEPT = "`bushel index` records them"
@@ -66,11 +67,7 @@ def check_changed(
 
 def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findings) -> None:
     """Add the problems that a comparison shows."""
-    file = str(shard.path(0))
-
-    def add(kind: Kind, message: str) -> None:
-        found.add(Problem(file, None, None, None, kind, message))
-
+    add = partial(found.add_file, shard.path(0))
     differing = compared.differing
     if known.samples and compared.now.samples and (known.keys is None) != (compared.now.keys is None):
         was, now = ("positions", "keys of their own")[:: 1 if known.keys is None else -1]
@@ -120,7 +117,7 @@ def within_files(known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...],
             columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
     if lost:
         message = f"{lost} values on record are not in the file any more"
-        found.add(Problem(str(shard.path(0)), None, None, None, "format", message))
+        found.add_file(shard.path(0), "format", message)
     return replace(known, files=stamps, fields=columns)
 
 

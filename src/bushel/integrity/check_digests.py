@@ -13,7 +13,7 @@ from bushel._index.value_digests import digests_of
 from bushel._runtime.threads import cpu_count
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
-from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.problems import Findings
 from bushel.storage import File
 
 _HINT = "; `bushel index --force` records the data as they are"
@@ -49,7 +49,7 @@ def check_digests(
         compared += 1
         if now != stamp.sha256:
             message = f"should have the SHA-256 {stamp.sha256}, found {now}{_HINT}"
-            found.add(Problem(str(path), None, None, None, "checksum", message))
+            found.add_file(path, "checksum", message)
     return compared
 
 
@@ -64,11 +64,10 @@ def _check_values(shard: Shard, index: ShardIndex, name: str, file_of: Callable[
     wrong = there & (np.asarray(was.values, object) != np.asarray(is_now.values, object))
     first = extents.starts if extents.starts is not None else np.arange(index.samples, dtype=np.int64)
     for sample in np.flatnonzero(wrong).tolist():
-        key = None if index.keys is None else index.keys[sample]
         row = int(first[sample])
-        file, offset = str(shard.path(0)), None
+        place: tuple[str, int | None] = (str(shard.path(0)), None)
         if row < extents.rows:
-            file, offset = shard.locate(index.place(extents.file, int(extents.offset[row])))
+            place = shard.locate(index.place(extents.file, int(extents.offset[row])))
         message = f"should have the SHA-256 {was.values[sample]}, found {is_now.values[sample] or 'no value'}"
-        found.add(Problem(file, offset, key, name, "checksum", message), sample if key is None else None)
+        found.add_value(index.keys, sample, place, name, "checksum", message)
     return int(there.sum())

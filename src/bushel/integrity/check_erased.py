@@ -16,7 +16,7 @@ from bushel.containers.removed import lists_of
 from bushel.errors import FormatError
 from bushel.integrity.erase_plan import erase_targets
 from bushel.integrity.erase_shard import overwritten
-from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.problems import Findings
 from bushel.storage import File
 
 
@@ -56,7 +56,7 @@ def report_begun(erased: ErasedRows, shard: Shard, found: Findings) -> None:
         f"erasing samples of {shard.path(0)} was interrupted, so that it is not checked: `bushel remove PATH --erase` "
         "continues"
     )
-    found.add(Problem(erased.list, None, None, None, "erased", message))
+    found.add_file(erased.list, "erased", message)
 
 
 def check_erased(
@@ -68,7 +68,7 @@ def check_erased(
         The number of samples that are erased.
     """
     if not isinstance(container, Erases) or (len(erased.rows) and int(erased.rows[-1]) >= index.samples):
-        found.add(Problem(erased.list, None, None, None, "erased", "the list is of other files"))
+        found.add_file(erased.list, "erased", "the list is of other files")
         return 0
     rows = erased.rows
     targets = erase_targets(index, rows, {})
@@ -91,8 +91,7 @@ def check_erased(
 
 
 def _report(shard: Shard, index: ShardIndex, row: int, field: str | None, found: Findings) -> None:
-    key = None if index.keys is None else index.keys[row]
     message = (
         "the list of removed samples says that this is erased, but its bytes are there: `bushel remove PATH --erase`"
     )
-    found.add(Problem(str(shard.path(0)), None, key, field, "erased", message), row if key is None else None)
+    found.add_value(index.keys, row, (str(shard.path(0)), None), field, "erased", message)

@@ -21,7 +21,7 @@ def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Find
     ]
     if new and gone:
         message = f"the files have {', '.join(map(repr, new))} where the index has {', '.join(map(repr, gone))}"
-        found.add(Problem(str(shard.path(0)), None, None, None, "index", f"the names of fields differ: {message}"))
+        found.add_file(shard.path(0), "index", f"the names of fields differ: {message}")
     for field, names in built.labels.items():
         pairs = enumerate(zip(before.labels.get(field, ()), names, strict=False))
         if (wrong := next(((number, *pair) for number, pair in pairs if pair[0] != pair[1]), None)) is not None:
@@ -42,4 +42,4 @@ def check_first_and_last(shard: Shard, kept: ShardIndex, found: Findings) -> Non
                 "bytes that belong to no value differ from the index, although the modification time is unchanged; "
                 f"all values with checksums are intact: {_MEND}"
             )
-            found.add(Problem(file.path, None, None, None, "index", message))
+            found.add_file(file.path, "index", message)

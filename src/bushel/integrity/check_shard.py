@@ -164,7 +164,7 @@ def _stored_table(
         return None, None
     if kept.keys is not None and not _finds_keys(kept.keys):
         message = f"the table for key lookup is damaged{_NO_INDEX}"
-        found.add(Problem(str(shard.sidecar), None, None, None, "index", message))
+        found.add_file(shard.sidecar, "index", message)
         return None, None
     return kept, None
 
@@ -196,7 +196,7 @@ def _disagree(container: Container, shard: Shard, kept: ShardIndex, difference: 
 
 def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
     for key in keys.duplicates() if keys is not None else ():
-        found.add(Problem(str(shard.path(0)), None, key, None, "key", "several samples have this key"))
+        found.add_file(shard.path(0), "key", "several samples have this key", key=key)
 
 
 # Comparing bytes with checksums
@@ -255,9 +255,8 @@ def _compare_crcs(shard: Shard, index: ShardIndex, known: FieldExtents, now: Fie
             sample = int(np.searchsorted(known.starts, row, side="right")) - 1
             element = f"element {row - int(known.starts[sample])} "
         message = f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found {int(now.crc32[row]):08x}"
-        key = None if index.keys is None else index.keys[sample]
-        file, offset = shard.locate(index.place(known.file, int(known.offset[row])))
-        found.add(Problem(file, offset, key, known.field.name, "checksum", message), sample if key is None else None)
+        place = shard.locate(index.place(known.file, int(known.offset[row])))
+        found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
 
 
 # Decoding values
@@ -297,7 +296,5 @@ def _check_value(dataset: Dataset, index: ShardIndex, position: int, name: str, 
         try:
             codec.decode(element)
         except CodecError as error:
-            file, offset = dataset.location(position, name)
-            key = None if index.keys is None else index.keys[position]
             message = f"element {number}: {error}" if isinstance(stored, list) else str(error)
-            found.add(Problem(file, offset, key, name, "decode", message), position if key is None else None)
+            found.add_value(index.keys, position, dataset.location(position, name), name, "decode", message)

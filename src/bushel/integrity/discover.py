@@ -20,7 +20,7 @@ from bushel.containers.abilities import HasFileNames
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.integrity.check_erased import ErasedRows
-from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.problems import Findings
 from bushel.storage import AnyPath, below
 
 
@@ -62,7 +62,7 @@ def discover(source: Any, container: str | None, found: Findings) -> list[Place]
     if incomplete is not None and not incomplete.missing_parts:
         expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"
         message = f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
-        found.add(Problem(incomplete.path, None, None, None, "incomplete", message))
+        found.add_file(incomplete.path, "incomplete", message)
     for path in paths:
         if path.is_dir():
             own = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
@@ -84,7 +84,7 @@ def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard
         staged = [folder for folder in unfinished_shards(shard.root) if folder.name == name]
         if any(map(unplaced_files, staged)) or _is_half_replaced(shard):
             message = "it is not checked, as its writer ended before all of its new files had their names"
-            found.add(Problem(str(shard.path(0)), None, None, None, "incomplete", message))
+            found.add_file(shard.path(0), "incomplete", message)
         else:
             left.append(shard)
     return left
@@ -174,13 +174,13 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], container: str, foun
         listed, there = {entry.name for entry in manifest.shards}, set(names)
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"
-            found.add(Problem(f"{path}/{name}", None, None, None, "missing", message))
+            found.add_file(f"{path}/{name}", "missing", message)
         for name in () if growing else sorted(there - listed):
             message = (
                 f"{place.name} does not list this shard: add it with `bushel index` if it belongs to the dataset, else "
                 "move it away"
             )
-            found.add(Problem(f"{path}/{name}", None, None, None, "stray", message))
+            found.add_file(f"{path}/{name}", "stray", message)
     for folder in unfinished_shards(path):
         message = "an interrupted write left this: continue it with mode='resume'"
-        found.add(Problem(str(folder), None, None, None, "unfinished", message))
+        found.add_file(folder, "unfinished", message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from bushel._index.table import Keys
 from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 
@@ -192,6 +193,17 @@ class Findings:
         elif not problem.warning:
             self.more += 1
 
+    def add_file(self, file: object, kind: Kind, message: str, *, key: str | None = None) -> None:
+        """Add a problem of a file, a folder or a shard, or of a key that is the only thing wrong in it."""
+        self.add(Problem(None if file is None else str(file), None, key, None, kind, message))
+
+    def add_value(
+        self, keys: Keys | None, sample: int, place: tuple[str, int | None], field: str | None, kind: Kind, message: str
+    ) -> None:
+        """Add a problem of a value of a shard, given the shard's keys, the sample, and the file and offset."""
+        key = None if keys is None else keys[sample]
+        self.add(Problem(*place, key, field, kind, message), sample if key is None else None)
+
     def add_error(self, error: FormatError, kind: Kind = "format") -> None:
         """Add the problem that an error reports, without its advice to run `bushel verify`."""
         hint = None if error.hint is None or "bushel verify" in error.hint else error.hint
@@ -206,7 +218,7 @@ class Findings:
     def add_os_error(self, error: OSError, file: str) -> None:
         """Add that the operating system could not read a file."""
         name = error.filename if isinstance(error.filename, str) else file
-        self.add(Problem(name, None, None, None, "read", error.strerror or str(error)))
+        self.add_file(name, "read", error.strerror or str(error))
 
     def add_shard(self, other: Findings, first: int) -> None:
         """Add the findings of a shard whose first sample has the position `first` in the dataset."""

@@ -295,16 +295,14 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     def name(key: str) -> str:
         valid = own.mended_key(key) if isinstance(own, MendsKeys) else key.replace("\0", "\ufffd")
         if valid != key:
-            found.add(Problem(None, None, valid, None, "key", f"the key {key!r} is invalid; it is now {valid!r}"))
+            found.add_file(None, "key", f"the key {key!r} is invalid; it is now {valid!r}", key=valid)
             key = valid
         seen[key] += 1
         while seen[key] > 1:
             other = f"{key}~{seen[key]}"
             if other not in seen:
                 seen[other] += 1
-                found.add(
-                    Problem(None, None, key, None, "key", f"another sample has this key; this one is now {other!r}")
-                )
+                found.add_file(None, "key", f"another sample has this key; this one is now {other!r}", key=key)
                 return other
             seen[key] += 1
         return key

@@ -24,7 +24,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.integrity.check_erased import erased_rows
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
-from bushel.integrity.problems import Findings, Problem, VerifyResult
+from bushel.integrity.problems import Findings, VerifyResult
 from bushel.spec import Field
 
 
@@ -200,7 +200,7 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
         key = keyed[second][1][int(local[at + 1])]
         if key == keyed[first][1][int(local[at])]:
             files = [str(keyed[number][0].shard.path(0)) for number in (first, second)]
-            found.add(Problem(files[1], None, key, None, "key", f"a sample of {files[0]} has this key, too"))
+            found.add_file(files[1], "key", f"a sample of {files[0]} has this key, too", key=key)
 
 
 def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
@@ -214,11 +214,11 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
     try:
         join_labels(named, fields)
     except SpecError as error:
-        found.add(Problem(None, None, None, None, "labels", str(error)))
+        found.add_file(None, "labels", str(error))
 
 
 def _check_key_file(places: Sequence[Place], found: Findings) -> None:
     """Compare the key file with its checksums: by a damaged one, keys would seem to be missing."""
     path = manifest_path([place.shard for place in places])
     if isinstance(path, Path) and (wrong := damage(path.with_name(NAME))) is not None:
-        found.add(Problem(str(path.with_name(NAME)), None, None, None, "index", wrong))
+        found.add_file(path.with_name(NAME), "index", wrong)

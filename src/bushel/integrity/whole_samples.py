@@ -156,12 +156,12 @@ def _with_known_checksums(
         return index, own
     if compared.empties:
         message = f"{compared.empties} sequences are empty on record and missing now, or the other way round"
-        found.add(Problem(str(shard.path(0)), None, None, None, "replaced", message))
+        found.add_file(shard.path(0), "replaced", message)
     if compared.gone:
         message = f"{compared.gone} of {known.samples} samples on record are gone"
         if compared.added:
             message += f"; {compared.added} are new, and are kept without a checksum to compare with"
-        found.add(Problem(str(shard.path(0)), None, None, None, "replaced", message))
+        found.add_file(shard.path(0), "replaced", message)
     on_record = all(
         bool(compared.compared[name][column.length != MISSING].all())
         for name, column in index.fields.items()
