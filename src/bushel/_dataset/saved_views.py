@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from bushel._discovery.folders import above_parts
-from bushel._index.named_arrays import body_crc32, parse
+from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings
 from bushel._index.sidecar import FOLDER
 from bushel._reader.find_keys import positions_of_keys
@@ -94,9 +94,7 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     arrays: dict[str, Any] = {"positions": positions, "keys.text": keys.text, "keys.offsets": keys.offsets}
     crc, now = body_crc32(arrays), time.time_ns()
     header = _Header(_VERSION, crc, _whole(view).fingerprint, made, where, list(view.spec), len(view), now)
-    from safetensors.numpy import save
-
-    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
+    write_whole(path, encode(arrays, header))
 
 
 def saved_view(dataset: D, name: str, *, stale: bool) -> D:

@@ -1,8 +1,12 @@
-"""Reading the named arrays of small safetensors files beside the index, whose bytes are compared with a CRC-32."""
+"""Named arrays as a safetensors file: the sidecars, and the small files beside them, whose bytes have a CRC-32.
+
+`safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors), but copies all arrays: 8
+bytes of length, a header of JSON, and the arrays, ordered by type and name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -11,6 +15,13 @@ import numpy.typing as npt
 
 from bushel.kernels import crc32
 
+_PIECE = 1 << 22
+_KINDS = {
+    **{np.dtype(np.uint64): "U64", np.dtype(np.int64): "I64", np.dtype(np.float64): "F64", np.dtype(np.float32): "F32"},
+    **{np.dtype(np.uint32): "U32", np.dtype(np.int32): "I32", np.dtype(np.float16): "F16", np.dtype(np.uint16): "U16"},
+    **{np.dtype(np.int16): "I16", np.dtype(np.int8): "I8", np.dtype(np.uint8): "U8", np.dtype(np.bool_): "BOOL"},
+}  # in the order of a file
+_PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
 _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype(np.uint8),
     "U32": np.dtype(np.uint32),
@@ -18,6 +29,38 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+def in_order(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+    """Return arrays in the order of a file."""
+    return dict(sorted(arrays.items(), key=lambda own: (_PLACES[own[1].dtype], own[0])))
+
+
+def head_of(arrays: Arrays, text: str) -> bytes:
+    """Return the bytes before arrays in order: the length of the header, and the header, with a text of its own."""
+    entries: dict[str, Any] = {"__metadata__": {"bushel": text}}
+    at = 0
+    for name, array in arrays.items():
+        end = at + array.nbytes
+        entries[name] = {"dtype": _KINDS[array.dtype], "shape": array.shape, "data_offsets": (at, end)}
+        at = end
+    header = msgspec.json.encode(entries)
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header
+
+
+def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
+    """Yield the bytes of arrays in order, 4 MiB at most at a time."""
+    for array in arrays.values():
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(data), _PIECE):
+            yield data[start : start + _PIECE].data
+
+
+def encode(arrays: Mapping[str, npt.NDArray[Any]], header: object) -> bytes:
+    """Return the bytes of a file of small arrays, with a header that msgspec can encode as its text."""
+    arrays = in_order(arrays)
+    return b"".join([head_of(arrays, msgspec.json.encode(header).decode()), *pieces_of(arrays)])
 
 
 def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:

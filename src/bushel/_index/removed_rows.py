@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.named_arrays import body_crc32, parse
+from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings
 from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.structs import Struct
@@ -151,11 +151,8 @@ def save_removed(path: AnyPath, removed: RemovedRows) -> None:
     if not removed.reasons:
         remove(path)
         return
-    from safetensors.numpy import save
-
     names, reasons = Strings.of(removed.shards), Strings.of(removed.reasons)
     own = (names.text, names.offsets, removed.samples, removed.starts, removed.rows, removed.calls, removed.erased)
     values = (*own, reasons.text, reasons.offsets, removed.times)
     arrays: dict[str, npt.NDArray[Any]] = dict(zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True))
-    header = _Header(_VERSION, body_crc32(arrays))
-    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}))
+    write_whole(path, encode(arrays, _Header(_VERSION, body_crc32(arrays))))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.clip_frames import ARRAYS
 from bushel._index.file_spec import asked_for
+from bushel._index.named_arrays import Arrays, head_of, in_order, pieces_of
 from bushel._index.sidecar import (
     COLUMN_ARRAYS,
     CRC32_IS,
@@ -37,18 +36,10 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
     Raises:
         OSError: The folder is not writable.
     """
-    arrays, metadata = _contents(index)
+    arrays, head = _contents(index)
     if not isinstance(path, Path) or sum(array.nbytes for array in arrays.values()) <= _LARGE:
-        write_whole(path, encode_index(index), sync=sync)
+        write_whole(path, b"".join([head, *pieces_of(arrays)]), sync=sync)
         return
-    from bushel._index.array_file import head_of, pieces_of
-
-    head = bytearray(head_of(arrays, metadata))
-    found = crc32(head)
-    for piece in pieces_of(arrays):
-        found = crc32(piece, found)
-    digits = head.index(CRC32_IS) + len(CRC32_IS)
-    head[digits : digits + 8] = b"%08x" % found
     with replacing(path, sync=sync) as file:
         for rest in chain([memoryview(head)], pieces_of(arrays)):
             while rest:
@@ -57,18 +48,13 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
 
 def encode_index(index: ShardIndex) -> bytes:
     """Return the bytes of a shard's index."""
-    from safetensors.numpy import save
-
-    arrays, metadata = _contents(index)
-    data = bytearray(save(arrays, metadata))
-    digits = data.index(CRC32_IS) + len(CRC32_IS)
-    data[digits : digits + 8] = b"%08x" % crc32(data)
-    return bytes(data)
+    arrays, head = _contents(index)
+    return b"".join([head, *pieces_of(arrays)])
 
 
-def _contents(index: ShardIndex) -> tuple[dict[str, npt.NDArray[Any]], dict[str, str]]:
-    """Return the arrays of an index, and the metadata of its header, in which the CRC-32 is zero."""
-    arrays: dict[str, npt.NDArray[Any]] = {}
+def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
+    """Return the arrays of an index in order, and the bytes before them, with the CRC-32 of all."""
+    arrays: Arrays = {}
     if index.keys is not None:
         for part in ("text", "offsets", "hashes", "order"):
             arrays[f"__key__.{part}"] = getattr(index.keys, part)
@@ -102,7 +88,14 @@ def _contents(index: ShardIndex) -> tuple[dict[str, npt.NDArray[Any]], dict[str,
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
         digests if any(digests := [stamp.sha256 for stamp in index.files]) else msgspec.UNSET,
     )
-    return arrays, {"bushel": msgspec.json.encode(header).decode()}
+    arrays = in_order(arrays)
+    head = bytearray(head_of(arrays, msgspec.json.encode(header).decode()))
+    found = crc32(head)
+    for piece in pieces_of(arrays):
+        found = crc32(piece, found)
+    digits = head.index(CRC32_IS) + len(CRC32_IS)
+    head[digits : digits + 8] = b"%08x" % found
+    return arrays, head
 
 
 def _field(name: str, extents: FieldExtents) -> HeaderField:

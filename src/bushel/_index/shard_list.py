@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bushel._index.class_names import Labels, check_labels
 from bushel._index.file_spec import spec_from_file
-from bushel._index.named_arrays import body_crc32, parse
+from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.structs import Struct
@@ -164,14 +164,12 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     """Write a table atomically. Raise OSError if the folder is not writable."""
-    from safetensors.numpy import save
-
     arrays = _arrays(table)
     spec = {name: field.type for name, field in table.spec.items()}
     labels = {name: list(names) for name, names in table.labels.items()}
     bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
     header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, body_crc32(arrays))
-    write_whole(path, save(arrays, {"bushel": msgspec.json.encode(header).decode()}), sync=False)
+    write_whole(path, encode(arrays, header), sync=False)
 
 
 def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:

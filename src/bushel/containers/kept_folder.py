@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.array_file import head_of, pieces_of
 from bushel._index.file_stamps import FileStamps
-from bushel._index.named_arrays import body_crc32, parse
+from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
 from bushel._index.table import FileStamp, ShardIndex
@@ -113,7 +112,6 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
         "watched": _joined([each.name for each in seen]),
         "marks": np.array([each[1:] for each in seen], np.int64).T.reshape(-1),
     }
-    head = head_of(arrays, {"bushel": str(_LAYOUT)})
     count = len(stamps)
     fields = {name: replace(column, file=column.file - count) for name, column in index.fields.items()}
     slim = replace(index, files=(_entry_of(stamps),), fields=fields, blocks=index.blocks[1:])
@@ -122,7 +120,7 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
     except UnicodeEncodeError as error:  # in the name of a class
         log_info("%s: the list of its files is not kept: %s", root, error)
         return
-    parts = (table, b"".join([head, *pieces_of(arrays)]))
+    parts = (table, encode(arrays, _LAYOUT))
     if sum(map(len, parts)) > cache.limit:
         return
     identity = _identity(root)

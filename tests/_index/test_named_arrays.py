@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save
 
 from bushel._index import saving
-from bushel._index.array_file import head_of, pieces_of
+from bushel._index.named_arrays import head_of, in_order, pieces_of
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
@@ -19,8 +19,9 @@ from bushel.spec import Field
 def test_the_bytes_are_those_of_safetensors() -> None:
     types = ("uint8", "bool", "int64", "uint64", "float64", "uint32", "int32", "float32", "int8", "uint16")
     arrays = {f'{name}.ä"\n{number}': np.arange(number, dtype=name) for number, name in enumerate(types)}
-    metadata = {"bushel": '{"crc32":"00","ü":"\x01"}'}
-    assert head_of(arrays, metadata) + b"".join(pieces_of(arrays)) == save(arrays, metadata)
+    text = '{"crc32":"00","ü":"\x01"}'
+    own = in_order(arrays)
+    assert head_of(own, text) + b"".join(pieces_of(own)) == save(arrays, {"bushel": text})
 
 
 def test_a_large_index_is_written_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
