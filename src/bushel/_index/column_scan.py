@@ -30,7 +30,7 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.text_lengths import lengths_of_texts
 from bushel._index.value_digests import digests_of
 from bushel._index.value_scan import chunks_of
-from bushel._runtime.arrays import I32, I64, U8
+from bushel._runtime.arrays import I32, I64, U8, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec
@@ -202,8 +202,7 @@ class _Scan:
             return None
         if recorded is not None and recorded.data is not None and int(recorded.length.max(initial=0)) <= LONGEST_TEXT:
             short = recorded.length != MISSING
-            text, offsets = recorded.data, np.zeros(column.rows + 1, np.int64)
-            np.cumsum(np.maximum(recorded.length, 0), out=offsets[1:])
+            text, offsets = recorded.data, offsets_of(np.maximum(recorded.length, 0))
         elif isinstance(self._mapped, MappedFile):
             short = (column.length != MISSING) & (column.length <= LONGEST_TEXT)
             length = np.where(short, column.length, MISSING)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
 
 def _sums(blocks: Blocks) -> I64:
     """Return int64[blocks + 1], the bytes that the blocks before each one expand to."""
-    return np.concatenate([[0], np.cumsum(np.where(blocks.is_stored(np.arange(len(blocks))), 0, blocks.sizes))])
+    return offsets_of(np.where(blocks.is_stored(np.arange(len(blocks))), 0, blocks.sizes))
 
 
 def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
@@ -172,12 +172,8 @@ class Expansion(Struct, frozen=True):
 
 def _values(field: FieldExtents, rows: I64) -> tuple[I64, I64]:
     """Return the extents of samples that have bytes: the index in `rows` of the sample of each, and its own number."""
-    if field.starts is None:
-        sample, value = np.arange(len(rows)), rows
-    else:
-        counts = field.starts[rows + 1] - field.starts[rows]
-        sample = np.repeat(np.arange(len(rows)), counts)
-        value = np.arange(len(sample)) + np.repeat(field.starts[rows] - (np.cumsum(counts) - counts), counts)
+    value, counts = field.rows_of(rows)
+    sample = np.repeat(np.arange(len(rows)), counts)
     there = field.length[value] > 0
     return sample[there], value[there]
 
@@ -187,6 +183,6 @@ def _blocks_of(blocks: Blocks, field: FieldExtents, value: I64) -> tuple[I64, I6
     first = blocks.start.searchsorted(field.offset[value], "right") - 1
     counts = blocks.start.searchsorted(field.offset[value] + field.length[value], "left") - first
     number = np.repeat(np.arange(len(value)), counts)
-    block = np.arange(len(number)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    block = ranges(first, counts)
     expanded = ~blocks.is_stored(block)
     return number[expanded], block[expanded]

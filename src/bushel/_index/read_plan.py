@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bushel._index.elements import Elements, damaged_sequences, element_rows
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I32, I64, U32, Bools
+from bushel._runtime.arrays import I32, I64, U32, Bools, ranges
 from bushel._runtime.structs import Struct
 from bushel.storage import Extents
 
@@ -328,8 +328,7 @@ class _Builder:
         planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
         for group, column, rows, places in chosen:
             own = sizes[places]
-            at = np.arange(len(rows), dtype=np.int64) + np.repeat(first[places] - (np.cumsum(own) - own), own)
-            self._put(planned, group, column, rows, at)
+            self._put(planned, group, column, rows, ranges(first[places], own))
         return planned, counts.tolist()
 
     def _put(

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
-from bushel._runtime.arrays import I64, U8, U32, U64, Bools, joined
+from bushel._runtime.arrays import I64, U8, U32, U64, Bools, joined, ranges
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
@@ -259,9 +259,7 @@ class FieldExtents(Struct, frozen=True):
             return samples, np.ones(len(samples), np.int64)
         first = self.starts[samples]
         counts = self.starts[samples + 1] - first
-        ends = np.cumsum(counts)
-        rows = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
-        return rows + np.repeat(first - (ends - counts), counts), counts
+        return ranges(first, counts), counts
 
 
 @public("bushel.containers")

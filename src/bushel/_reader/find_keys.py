@@ -9,7 +9,7 @@ import numpy as np
 from bushel._index.table import Keys
 from bushel._reader.key_file import stored_lookup
 from bushel._reader.shards import ShardRows
-from bushel._runtime.arrays import I64, U64
+from bushel._runtime.arrays import I64, U64, ranges
 from bushel.errors import FormatError
 
 
@@ -27,10 +27,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
         own = rows.shards[number].index.keys
         if own is None:
             continue
-        first = np.searchsorted(own.hashes, table.hashes[some], side="left")
-        counts = np.searchsorted(own.hashes, table.hashes[some], side="right") - first
-        hits = np.repeat(np.arange(len(some)), counts)
-        places = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+        places, hits = _equal(own.hashes, table.hashes[some])
         at, asked = own.order[places], table.order[some[hits]]
         if len(at) and not 0 <= at.min() <= at.max() < len(own):
             sidecar = str(rows.shards[number].shard.sidecar)
@@ -47,6 +44,13 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
     return np.unique(np.concatenate(found)), missing
 
 
+def _equal(known: U64, hashes: U64) -> tuple[I64, I64]:
+    """Return where ascending hashes equal some others: the places in the first, and in the second ones."""
+    first = np.searchsorted(known, hashes, side="left")
+    counts = np.searchsorted(known, hashes, side="right") - first
+    return ranges(first, counts), np.repeat(np.arange(len(hashes), dtype=np.int64), counts)
+
+
 def _shards(rows: ShardRows, hashes: U64) -> Iterator[tuple[int, I64]]:
     """Yield the shards that may have some of these hashes, and which: those that the key file names, or all."""
     stored = stored_lookup(rows.shards, rows.starts)
@@ -55,10 +59,7 @@ def _shards(rows: ShardRows, hashes: U64) -> Iterator[tuple[int, I64]]:
             if shard.keyed:
                 yield number, np.arange(len(hashes), dtype=np.int64)
         return
-    first = np.searchsorted(stored.hashes, hashes, side="left")
-    counts = np.searchsorted(stored.hashes, hashes, side="right") - first
-    hits = np.repeat(np.arange(len(hashes), dtype=np.int64), counts)
-    places = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    places, hits = _equal(stored.hashes, hashes)
     if not len(hits):
         return
     numbers = stored.shard_numbers[places]

@@ -146,8 +146,6 @@ def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: 
     absent = short[starts[1:]] > short[starts[:-1]]
     counts = np.where(absent, 0, np.diff(starts))
     kept = np.repeat(~absent, np.diff(starts))
-    own_starts = np.zeros(len(starts), np.int64)
-    np.cumsum(counts, out=own_starts[1:])
     return FieldExtents(
         replace(field, sequence=True),
         codecs.pop() if codecs else field.codec,
@@ -155,6 +153,6 @@ def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: 
         offset[kept],
         length[kept],
         sums[kept] if summed else None,
-        starts=own_starts,
+        starts=offsets_of(counts),
         absent=absent if absent.any() else None,
     )

@@ -25,6 +25,14 @@ def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:
     return offsets
 
 
+def ranges(first: I64, counts: I64) -> I64:
+    """Return as many numbers as `counts` says from each of `first` on, one range after another: int64[total]."""
+    ends = np.cumsum(counts)
+    numbers = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+    numbers += np.repeat(first - (ends - counts), counts)
+    return numbers
+
+
 def joined(values: Sequence[bytes]) -> tuple[U8, I64]:
     """Return the bytes of values one after another, and their offsets: int64[n + 1]."""
     lengths = np.fromiter(map(len, values), np.int64, len(values))

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import field
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, U32
+from bushel._runtime.arrays import F64, I64, U32, offsets_of
 from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash
 from bushel._runtime.public import public
@@ -268,7 +268,7 @@ class Mixed(Struct, frozen=True):
 
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""
-        starts, first = np.cumsum((0, *self.sizes)), epoch * self.samples
+        starts, first = offsets_of(self.sizes), epoch * self.samples
         number = int(np.searchsorted(starts, sample, side="right")) - 1
         size, share = self.sizes[number], self.shares[number]
         low, high = self._drawn(number, first), self._drawn(number, first + self.samples)

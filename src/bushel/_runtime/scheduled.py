@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U32
+from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.order import (
     ORDER_VERSION,
     PART,
@@ -221,7 +221,7 @@ class Scheduled:
 
     def draws_with(self, sample: int, first: int, last: int) -> list[int]:
         """Return the draws of a sample between two draws, in ascending order."""
-        before = np.cumsum((0, *self.sizes))
+        before = offsets_of(self.sizes)
         number = int(np.searchsorted(before, sample, side="right")) - 1
         low, high = self.drawn(first)[number], self.drawn(last)[number]
         source, own = self.sources[number], sample - int(before[number])

@@ -17,7 +17,7 @@ from bushel._index.column_names import SHA256
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._reader.columns import part_of
-from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of
+from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of, ranges
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 
@@ -270,10 +270,8 @@ def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, 
         if not len(alike):
             continue
         counts = one.counts[left[alike]]
-        ends = np.cumsum(counts)
-        within = np.arange(int(ends[-1]), dtype=np.int64) - np.repeat(ends - counts, counts)
-        places = [np.repeat(each.starts[own[alike]], counts) + within for each, own in ((one, left), (other, right))]
-        first = ends - counts
+        places = [ranges(each.starts[own[alike]], counts) for each, own in ((one, left), (other, right))]
+        first = np.cumsum(counts) - counts
         for equal, number in ((sizes, 0), (sums, 1)):
             a, b = one.elements[number][places[0]], other.elements[number][places[1]]
             equal[alike] = np.logical_and.reduceat(a == b, first)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, ranges
 from bushel._runtime.structs import Struct
 from bushel.loader.bucketed import Bucketed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
@@ -75,7 +75,7 @@ class BucketPlan(Struct, frozen=True):
             turns = np.arange(first, last, dtype=np.int64) * self.world_size + self.rank
             begins, sizes = bounds[turns], bounds[turns + 1] - bounds[turns]
             stops = np.cumsum(sizes)
-            positions = np.repeat(begins - (stops - sizes), sizes) + np.arange(int(stops[-1]), dtype=np.int64)
+            positions = ranges(begins, sizes)
             samples = self.order.take(epoch, positions)
             until = bounds[np.arange(first + 1, last + 1) * self.world_size].tolist()
             for start, stop, done in zip((stops - sizes).tolist(), stops.tolist(), until, strict=True):

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, U32
+from bushel._runtime.arrays import I64, U32, ranges
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.scheduled import SampleOrder, look_up
@@ -67,7 +67,7 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
     first = np.searchsorted(ends, rows, side="right")
     sizes = np.searchsorted(starts, rows + tokens, side="left") - first
     row = np.repeat(np.arange(len(rows)), sizes)
-    which = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + first[row]
+    which = ranges(first, sizes)
     begins = np.maximum(rows[row] - starts[which], 0)
     counts = np.minimum(rows[row] + tokens, ends[which]) - starts[which] - begins
     kept = counts > 0  # a document may have no tokens

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, ranges
 from bushel._runtime.structs import Struct
 from bushel.loader.packed import Packed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
@@ -92,7 +92,7 @@ class PackPlan(Struct, frozen=True):
         """Return the batch with some rows."""
         sizes = ends - starts
         row_ends = np.cumsum(sizes)
-        positions = np.repeat(starts - (row_ends - sizes), sizes) + np.arange(int(row_ends[-1]), dtype=np.int64)
+        positions = ranges(starts, sizes)
         pieces = self.order.pieces
         samples, begins = pieces.documents(self.order.take_pieces(epoch, positions))
         rows = Rows(row_ends, begins, np.full(len(samples), pieces.limit, np.int64), int(starts[0]))

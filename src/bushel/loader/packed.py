@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U32, offsets_of
+from bushel._runtime.arrays import I64, U32, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
@@ -177,7 +177,7 @@ class Packed:
             starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[rows]
             sizes = ends[rows] - starts
             ends = np.cumsum(sizes)
-            order = order[np.repeat(starts - (ends - sizes), sizes) + np.arange(len(order), dtype=np.int64)]
+            order = order[ranges(starts, sizes)]
         start = number * self.window
         made = Window(start, pieces[order], ends + start)
         self._rows_of_windows(epoch)[number] = len(ends)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bushel._runtime.arrays import I32, I64, U8, U64, Bools
+from bushel._runtime.arrays import I32, I64, U8, U64, Bools, ranges
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
@@ -206,9 +206,8 @@ def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
     first = blocks.start.searchsorted(begin, "right") - 1
     count = blocks.start.searchsorted(end, "left") - first  # up to the block that has the last byte
     if len(row) and int(count.max()) > 1:
-        ramp = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         row, begin, end = np.repeat(row, count), np.repeat(begin, count), np.repeat(end, count)
-        block = np.repeat(first, count) + ramp
+        block = ranges(first, count)
         start = blocks.start[block]
         from_, to = np.maximum(begin, start), np.minimum(end, blocks.start[block + 1])
         full = np.flatnonzero(to > from_)  # some blocks are empty

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, Bools, ranges
 from bushel.containers.arrow.messages import Batch, Column, Type
 from bushel.containers.block_list import BlockList
 from bushel.filters import expand
@@ -188,9 +188,7 @@ def elements_of(part: Part) -> tuple[I64, I64, Bools]:
     if part.column.width < 0 or int(starts[-1]) > part.children[0].rows:
         raise ValueError(f"lists end at {int(starts[-1])} of {part.children[0].rows} elements")
     counts = np.where(valid, np.diff(starts), 0)
-    before = np.cumsum(counts) - counts
-    numbers = np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(starts[:-1] - before, counts)
-    return numbers, counts, valid
+    return ranges(starts[:-1], counts), counts, valid
 
 
 def dtype_of(column: Column) -> np.dtype[np.generic] | None:

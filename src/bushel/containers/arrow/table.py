@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.arrow.messages import Batch, Column, Schema, Type
 from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, elements_of, numbers_of, parts_of
 from bushel.containers.block_list import BlockList
@@ -204,7 +204,7 @@ class Table(RowTable):
             return
         starts = absent = None
         if column.type in _LISTS:
-            starts = np.concatenate([none, [0], np.cumsum(np.concatenate([none, *growing.counts]))]).astype(np.int64)
+            starts = offsets_of(np.concatenate([none, *growing.counts]))
             absent = np.concatenate([np.zeros(0, np.bool_), *growing.absent])
         text = leaf.type in _TEXTS
         codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)

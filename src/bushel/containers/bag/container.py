@@ -16,7 +16,7 @@ import numpy as np
 
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
@@ -370,6 +370,6 @@ def column_of_records(field: Field, codec: str, number: int, table: Table, ref: 
     used = count > 0
     offset, length = extents(table)
     if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
-        rows = np.repeat(first - starts[:-1], count.astype(np.int64)) + np.arange(total)
+        rows = ranges(first, count.astype(np.int64))
         offset, length = offset[rows], length[rows]
     return FieldExtents(field, codec, number, offset, length, starts=None if ref.count is None else starts)

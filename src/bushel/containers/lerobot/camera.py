@@ -75,7 +75,7 @@ def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) ->
         frame, away[rows] = one.nearest(seconds[rows])
         last, first = one.frames.packets[frame], one.frames.starts[frame]
         offsets, lengths = one.packets.offsets, one.packets.lengths
-        outside = np.append(0, np.cumsum((offsets < 0) | (offsets > one.size - lengths)))
+        outside = offsets_of((offsets < 0) | (offsets > one.size - lengths))
         there = (away[rows] <= most) & (outside[last + 1] == outside[first])
         packet[rows], start[rows] = np.where(there, base + last, -1), base + first
         base += len(offsets)
@@ -95,7 +95,7 @@ class Regions:
     @cached_property
     def before(self) -> I64:
         """int64[regions + 1], the number of packets in all regions before."""
-        return np.append(0, np.cumsum(self.last - self.first + 1))
+        return offsets_of(self.last - self.first + 1)
 
     @cached_property
     def _video(self) -> I64:
@@ -133,7 +133,7 @@ class Regions:
     @cached_property
     def _config_ends(self) -> I64:
         """Where the configurations end in the table; each follows its length."""
-        return np.cumsum([0, *(4 + len(each) for each in self._configs)], dtype=np.int64)
+        return offsets_of(4 + len(each) for each in self._configs)
 
     @cached_property
     def _head(self) -> I64:
@@ -145,7 +145,7 @@ class Regions:
     @cached_property
     def _ends(self) -> I64:
         """Where each packet ends in its region."""
-        ends: I64 = np.append(0, np.cumsum(self._of_packets("lengths")))
+        ends = offsets_of(self._of_packets("lengths"))
         begin: I64 = ends[self.before[:-1]] - self._head
         own: I64 = ends[1:] - begin[self._region]
         return own
@@ -172,7 +172,7 @@ class Regions:
         files = np.array([one.file for one in self.videos], np.int32)
         file[rest], offset[rest] = files[self._video[self._region[run]]], at[run]
         length[rest] = np.add.reduceat(size, run) if len(run) else 0
-        start = np.append(0, np.cumsum(length))
+        start = offsets_of(length)
         configs = b"".join(len(each).to_bytes(4, "little") + each for each in self._configs)
         held = np.concatenate([np.frombuffer(configs, np.uint8), self._tables()])
         made = Blocks(start, file, offset, length, np.zeros(total, np.uint8), ("stored",), None, held)
