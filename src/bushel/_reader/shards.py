@@ -15,7 +15,7 @@ from bushel._index.class_names import Labels
 from bushel._index.read_plan import Group
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.abilities import PromisesChecksums
@@ -280,7 +280,8 @@ class ShardRows:
     def __init__(self, shards: Sequence[OpenShard], remaining: Remaining | None = None) -> None:
         self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
         self.counted: Sequence[OpenShard] = self.shards
-        self.starts = offsets_of(samples_of(self.shards))
+        self.starts = np.zeros(len(self.shards) + 1, np.int64)
+        np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
         self.fields = union_of_fields(kinds(self.shards))
         self.remaining = remaining
