@@ -33,9 +33,7 @@ POSITION = "__position__"
 """The column of the positions of samples, if some were removed."""
 
 VERSION = 1
-_ROWS = 1 << 20
-"""Rows of a row group, at most."""
-
+_ROWS = 1 << 20  # rows of a row group, at most
 _Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 

@@ -26,8 +26,7 @@ from bushel.storage.forward import Readable, decompressed, output_of
 
 _PIPE = "pipe:"
 _STDIN = "-"
-_MOST_BYTES = 16 << 30
-"""Largest number of bytes of one sample. A larger size is damaged, or does not fit into memory."""
+_MOST_BYTES = 16 << 30  # largest number of bytes of one sample; a larger size is damaged, or does not fit into memory
 
 
 class ForwardOnly(UnsupportedError, TypeError):

@@ -14,8 +14,7 @@ from bushel.errors import SpecError
 if TYPE_CHECKING:
     from bushel._dataset.dataset import Dataset
 
-_TOLERANCE = 1e-4
-"""Seconds by which a time may differ from the time of a frame, as in LeRobot."""
+_TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot
 
 
 def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:

@@ -22,8 +22,7 @@ _SIDE = 128
 _LINE = 120
 _ELEMENTS = 8
 _IN_BATCH = 6  # samples of a batch that are shown
-_PLAYED = 4 << 20
-"""Size in bytes of the largest sound that a notebook contains."""
+_PLAYED = 4 << 20  # size in bytes of the largest sound that a notebook contains
 _SOUNDS = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg"}
 
 _STYLE = (

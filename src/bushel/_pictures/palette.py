@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 Pixels = npt.NDArray[np.uint8]
 
-_CLASSES = 64
-"""Class numbers of masks are below this. Images with larger values are shown as grey levels."""
-_IGNORED = 255
-"""The number that masks give to pixels without a class."""
+_CLASSES = 64  # class numbers of masks are below this; images with larger values are shown as grey levels
+_IGNORED = 255  # the number that masks give to pixels without a class
 _GOLDEN = 0.61803398875
 
 

@@ -13,12 +13,9 @@ from bushel._pictures.palette import is_index_mask, mask_pixels
 
 Pixels = npt.NDArray[np.uint8]
 
-_CHECK = 8
-"""Side of the squares that show through transparent pixels."""
-_MOST = 512
-"""Largest number of elements along an axis that is shown; of longer axes, every k-th element is."""
-_CURVE = (96, 192)
-"""Height and width of a curve in pixels."""
+_CHECK = 8  # side of the squares that show through transparent pixels
+_MOST = 512  # largest number of elements along an axis that is shown; of longer axes, every k-th element is
+_CURVE = (96, 192)  # height and width of a curve in pixels
 _NOT_A_NUMBER = (214, 64, 120)
 
 # Viridis (Smith and van der Walt, CC0) at sixteen equal steps.

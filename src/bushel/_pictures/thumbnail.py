@@ -17,9 +17,7 @@ from bushel.transforms.spatial import Crop, Geometry, ScaleTo
 
 _QUALITY = 82
 _JPEG_MAGIC = b"\xff\xd8"
-_SMALL = 64
-"""Pictures with both sides up to this many pixels are stored without loss."""
-
+_SMALL = 64  # pictures with both sides up to this many pixels are stored without loss
 Pixels = npt.NDArray[np.uint8]
 
 

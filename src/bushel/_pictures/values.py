@@ -16,8 +16,7 @@ from bushel.codecs.base import Buffer, describe
 from bushel.codecs.image import image_reading
 from bushel.errors import CodecError
 
-_FRAMES = 3_000_000
-"""Number of frames of a sound that are drawn at most: a minute at 48 kHz."""
+_FRAMES = 3_000_000  # number of frames of a sound that are drawn at most: a minute at 48 kHz
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
 
 

@@ -15,8 +15,7 @@ from bushel.spec import KEY
 
 CHUNK = 1 << 19
 """Stored bytes that `extend` frames at once."""
-_LARGE_CHUNK = 1 << 23
-"""Stored bytes that `extend` passes to the system at once if none of them have to be copied."""
+_LARGE_CHUNK = 1 << 23  # stored bytes that `extend` passes to the system at once if none of them have to be copied
 
 
 class ColumnWriter(DatasetWriter):

@@ -16,8 +16,7 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
 
 _DIGITS = 9
-_MOST_SPELLED = 1 << 20
-"""Numbers that become texts in a set when a sample with a key of its own follows them."""
+_MOST_SPELLED = 1 << 20  # numbers that become texts in a set when a sample with a key of its own follows them
 
 
 @dataclass(frozen=True, slots=True)

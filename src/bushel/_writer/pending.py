@@ -12,8 +12,7 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import SampleBuffer
 from bushel.spec import KEY
 
-_LARGE = 1 << 15
-"""Bytes of a sample above which `SampleBuffer` does not take it."""
+_LARGE = 1 << 15  # bytes of a sample above which `SampleBuffer` does not take it
 
 
 class Room(NamedTuple):

@@ -27,8 +27,7 @@ FORMATS = {
 """The formats of files whose contents Croissant describes, by container."""
 
 _OTHER = "application/octet-stream"
-_MANY = 1000
-"""A shard with more files than this is described as a set of files."""
+_MANY = 1000  # a shard with more files than this is described as a set of files
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ _READABLE = {
     "csv": (".csv",),
 }
 """Endings of files that mlcroissant reads as tables."""
-_KEY_OF_MEMBER = r"((?:.*/)?[^/.]+)\..*$"
-"""The key of a member of an archive: folder and name up to the first dot."""
+_KEY_OF_MEMBER = r"((?:.*/)?[^/.]+)\..*$"  # the key of a member of an archive: folder and name up to the first dot
 
 
 @dataclass(slots=True)

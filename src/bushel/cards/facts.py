@@ -24,8 +24,7 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.integrity.removing import Removal, removals
 from bushel.integrity.signing import places_of_digest
 
-_NAMED = 30
-"""Licences and sources that are named; the others are counted."""
+_NAMED = 30  # licences and sources that are named; the others are counted
 
 
 @dataclass(frozen=True, slots=True)

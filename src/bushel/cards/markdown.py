@@ -10,8 +10,7 @@ from bushel._runtime.amounts import count, size
 from bushel.cards.about import About
 from bushel.cards.facts import Counted, Facts
 
-_CLASSES = 100
-"""Classes that are listed; the others are counted."""
+_CLASSES = 100  # classes that are listed; the others are counted
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 

@@ -155,8 +155,7 @@ _EVERYWHERE = (
 
 _PART = re.compile(r"part-[0-9]{5,}")
 _POSITION = re.compile(r"-[0-9]+")
-_ESCAPE = "\0"
-"""Prefix of a negative position, which hides it from click's parser of options."""
+_ESCAPE = "\0"  # prefix of a negative position, which hides it from click's parser of options
 
 
 class _Command(click.Command):

@@ -20,8 +20,7 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._dataset.stream import StreamDataset
 
-_CHUNK, _BATCH = 1024, 64
-"""Number of samples listed and read at a time."""
+_CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
 _READABLE = frozenset({"utf8", "json", "msgpack", *_NUMBERS})

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from bushel._index.column_summary import ColumnSummary
     from bushel._reader.field_summary import FieldSummary
 
-_SHOWN = 5
-"""Number of class names that are shown."""
+_SHOWN = 5  # number of class names that are shown
 
 
 def command(

@@ -13,8 +13,7 @@ from bushel.cli.options import Kind, Pickle, View, pairs
 if TYPE_CHECKING:
     from bushel.viewer.shelf import Shelf
 
-_MOST = 8
-"""Largest number of datasets in one viewer."""
+_MOST = 8  # largest number of datasets in one viewer
 
 
 class AddressOptions(Struct, frozen=True):

@@ -28,14 +28,11 @@ Sound = F32
 
 _BY_PACKET = ("mp3", "mp3float", "vorbis")
 """FFmpeg's decoders whose frames depend only on a few earlier packets, so that decoding may start at any packet."""
-_RESERVOIR = 511
-"""Bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)."""
+_RESERVOIR = 511  # bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)
 _SIDE = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}
 """Bytes of side information in an MP3 packet: of MPEG-1 or not, and by the number of channels."""
-_MPEG1 = 32000
-"""The lowest sample rate of MPEG-1 audio; MPEG-2 has the lower ones."""
-_OVERLAP = 3
-"""Earlier packets whose frames overlap with the needed ones, and one more to be safe."""
+_MPEG1 = 32000  # the lowest sample rate of MPEG-1 audio; MPEG-2 has the lower ones
+_OVERLAP = 3  # earlier packets whose frames overlap with the needed ones, and one more to be safe
 _ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
 _LAYOUTS = {1: "mono", 2: "stereo"}
 

@@ -15,8 +15,7 @@ from bushel.codecs.base import Buffer
 _SEQUENCE, _DELIMITER, _FRAME_HEADER, _TILES, _METADATA, _FRAME, _PADDING = 1, 2, 3, 4, 5, 6, 15
 _INTER = 1
 _SELECT = 2  # each frame says it
-_HEAD = 64
-"""Bytes of a unit in which its header ends, as far as it is read."""
+_HEAD = 64  # bytes of a unit in which its header ends, as far as it is read
 
 
 class _Sequence(Struct, frozen=True):

@@ -26,8 +26,7 @@ KEYFRAME, SHOWN = 1, 2
 DECODERS = {"h264": "h264", "hevc": "hevc", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 """FFmpeg's decoders by FFmpeg's names of codecs. Clips of other codecs are read whole."""
 
-_MOST_PIXELS = 1 << 16
-"""Width or height in pixels above which a configuration counts as damaged."""
+_MOST_PIXELS = 1 << 16  # width or height in pixels above which a configuration counts as damaged
 
 
 class ClipConfig(msgspec.Struct, frozen=True):

@@ -17,8 +17,7 @@ from bushel.codecs.video import open_clip, pyav, read_packets
 _HEADER = 64
 """Bytes before a packet's data that belong to it: of WebM's blocks, whose position is the position of their header."""
 
-_LARGEST = 1 << 32
-"""Size in bytes from which a clip gets no table, because offsets have 32 bits."""
+_LARGEST = 1 << 32  # size in bytes from which a clip gets no table, because offsets have 32 bits
 
 
 def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:

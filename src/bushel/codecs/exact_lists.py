@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_EXACT = 1 << 53
-"""Up to this number, a float64 holds every whole number."""
+_EXACT = 1 << 53  # up to this number, a float64 holds every whole number
 
 
 class InexactError(ValueError):

@@ -31,8 +31,7 @@ _READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_MAGIC = b"\xff\xd8"
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _JPEG_PIXELS = 65535 * 65535
-_SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
-"""Horizontal and vertical chroma subsampling factors."""
+_SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}  # horizontal and vertical chroma subsampling factors
 
 
 _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3

@@ -27,8 +27,7 @@ _JXL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a")
 _LENGTH_BITS = (9, 13, 18, 30)
 _RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 """Width ÷ height of JPEG XL images whose header leaves the width out."""
-_FIRST_TURNED = 5
-"""The first Exif orientation that exchanges width and height."""
+_FIRST_TURNED = 5  # the first Exif orientation that exchanges width and height
 
 
 def newer_format(data: Buffer) -> str | None:

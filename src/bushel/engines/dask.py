@@ -15,8 +15,7 @@ with needed_by("engine='dask'", "bushel[dask]"):
     import distributed
     from distributed.protocol.pickle import dumps
 
-_LARGE = 1 << 20
-"""A task of at least this many bytes is sent to the workers once, and not with each attempt."""
+_LARGE = 1 << 20  # a task of at least this many bytes is sent to the workers once, and not with each attempt
 
 
 def connect(engine: Any = "dask") -> DaskEngine:

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from bushel._runtime.tasks.numbers import format_numbers
 
-_ARRAY = 1000
-"""Numbers in an array: Slurm's default allows indexes up to 1000 (MaxArraySize)."""
+_ARRAY = 1000  # numbers in an array: Slurm's default allows indexes up to 1000 (MaxArraySize)
 _WITH_VALUE = ("--engine", "--sbatch", "--retries", "--speculate", "--part")
 
 

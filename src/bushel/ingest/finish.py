@@ -35,8 +35,7 @@ from bushel.spec import parse_spec
 from bushel.storage import AnyPath, make_folder, place_file, read_whole, remove, sync_folder, walk_names
 from bushel.storage.names import below, refuse_link, remove_tree
 
-_LEAVES = 8
-"""If there are at least this many leaves, an engine reads them."""
+_LEAVES = 8  # if there are at least this many leaves, an engine reads them
 _THREADS = 8
 _SHOWN = 5
 _FOLDER = "finish-"

@@ -11,8 +11,7 @@ from bushel._runtime.arrays import U64
 from bushel._runtime.structs import Struct
 from bushel.storage import AnyPath, open_file, write_whole
 
-_BITS = 8
-"""Files have the offsets of the hashes of each of 2**8 equal ranges."""
+_BITS = 8  # files have the offsets of the hashes of each of 2**8 equal ranges
 _HEAD = 8 * ((1 << _BITS) + 1)
 _AT_ONCE = 4 << 20
 

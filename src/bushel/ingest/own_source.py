@@ -19,8 +19,7 @@ from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored
 from bushel.storage import AnyPath, as_path, is_object
 
-_Place = tuple[str, ...]
-"""The parts of a resolved path, or of a URL."""
+_Place = tuple[str, ...]  # the parts of a resolved path, or of a URL
 
 
 def refuse_own_source(source: Any, opened: Source | Stream, target: AnyPath, options: PackOptions) -> None:

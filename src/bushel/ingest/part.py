@@ -22,11 +22,9 @@ from bushel.ingest.side_files import ErrorList, ErrorLog, PackState, error_text
 from bushel.storage import AnyPath
 
 _QUEUED_BYTES = 64 << 20
-_BATCH_OVERHEAD = 1024
-"""Bytes of an encoded batch besides its samples."""
+_BATCH_OVERHEAD = 1024  # bytes of an encoded batch besides its samples
 _MAX_BATCH_ITEMS = 256
-_MAX_LISTED_ITEMS = 1024
-"""Items of a batch whose bytes are known before."""
+_MAX_LISTED_ITEMS = 1024  # items of a batch whose bytes are known before
 _POSITIONS_AT_ONCE = 1 << 14
 
 

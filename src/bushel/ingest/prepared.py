@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 _BATCH_BYTES = 1 << 20
 _DATASET_BATCH_BYTES = 16 << 20
 _REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once
-_ORIGINS = 1000
-"""Items whose origins a fingerprint contains, at most."""
+_ORIGINS = 1000  # items whose origins a fingerprint contains, at most
 
 
 class Prepared(Struct, frozen=True):

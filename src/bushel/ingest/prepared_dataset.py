@@ -32,8 +32,7 @@ from bushel.sources.stored import Stored, StoredStream
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
-_LOOK = 1 << 16
-"""Number of samples whose lengths or shards are looked up at once."""
+_LOOK = 1 << 16  # number of samples whose lengths or shards are looked up at once
 
 
 class _Facts(Struct, frozen=True):

@@ -34,8 +34,7 @@ from bushel.sources.stored import Stored, StoredStream
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
-_ITEMS_IN_PART = 1000
-"""Items of a part, if an engine is given and no number of parts."""
+_ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts
 
 
 class DatasetAt(Struct, frozen=True):

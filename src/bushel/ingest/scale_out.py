@@ -36,8 +36,7 @@ from bushel.storage.names import below, remove_tree
 
 _FAILED = "failed"
 """File of a run that ended with an error before any part was committed. Another run may take its place."""
-_ROUNDS = 3
-"""Number of attempts to join the parts if some must be written again. Two suffice, unless drivers race."""
+_ROUNDS = 3  # number of attempts to join the parts if some must be written again; two suffice, unless drivers race
 
 
 class RunOptions(Struct, frozen=True):

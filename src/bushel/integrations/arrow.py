@@ -39,8 +39,7 @@ _TYPES: Mapping[str, pa.DataType] = {
 }
 """Types of values by codec. Other numbers are int64, and all other values are their stored bytes."""
 
-_ROW_GROUPS = 4
-"""Row groups that a source keeps in memory: `pack` reads them in order, in several threads."""
+_ROW_GROUPS = 4  # row groups that a source keeps in memory: `pack` reads them in order, in several threads
 
 
 def arrow_type(field: Field) -> pa.DataType:

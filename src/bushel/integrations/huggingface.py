@@ -25,10 +25,8 @@ _VALUES = {
     **{"utf8": "string", "json": "string", "bytes": "binary"},
     **{"float": "float64", "f32": "float32", "float-text": "float64", "uint": "uint64", "u64": "uint64"},
 }
-_CHUNK = 64
-"""Samples that are read at once."""
-_PARTS = 1024
-"""Largest number of parts of a stream, between which `datasets` distributes ranks and workers."""
+_CHUNK = 64  # samples that are read at once
+_PARTS = 1024  # largest number of parts of a stream, between which `datasets` distributes ranks and workers
 
 
 @overload

@@ -15,8 +15,7 @@ from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
 
 _PLAN = DecodePlan((), None, "HWC", ())
-_LEVELS = 1.0
-"""Mean difference of pixels from the CPU's, in levels of 255, that a decoder may have."""
+_LEVELS = 1.0  # mean difference of pixels from the CPU's, in levels of 255, that a decoder may have
 
 
 def geometry_of(images: EncodedImages, number: int) -> Geometry:

@@ -18,8 +18,7 @@ from bushel.errors import BushelError, DamagedWarning, SpecError
 from bushel.testing.damage import flip
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
 
-_DAMAGES = 60
-"""Number of damaged copies of each file."""
+_DAMAGES = 60  # number of damaged copies of each file
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ _POLYGON = ("segmentation", "polygon", "polygons")
 _POINTS = ("keypoints", "landmarks", "points")
 _CORNERS = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
 _SIZED = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("left", "top", "width", "height"))
-_MOST = 500
-"""Shapes of one value that are drawn."""
+_MOST = 500  # shapes of one value that are drawn
 
 
 @dataclass(frozen=True, slots=True)

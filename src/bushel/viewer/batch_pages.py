@@ -21,10 +21,8 @@ from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
 if TYPE_CHECKING:
     from bushel.loader import Loader
 
-_ROWS = 256
-"""Largest number of rows of a batch that are shown."""
-_STEPS = 40
-"""Steps whose shares are drawn."""
+_ROWS = 256  # largest number of rows of a batch that are shown
+_STEPS = 40  # steps whose shares are drawn
 _SIDE = 256
 
 

@@ -17,11 +17,9 @@ from bushel.viewer.shelf import plain_text
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 
-_OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
-"""The entries of batches besides fields."""
+_OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)  # the entries of batches besides fields
 _LINE = 160
-_TOKENS = 48
-"""Tokens of a document that are shown."""
+_TOKENS = 48  # tokens of a document that are shown
 
 
 @dataclass(frozen=True, slots=True)

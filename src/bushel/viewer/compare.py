@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from bushel.integrity import Diff
 
 _PAGE = 24
-_LOOK_AT = 5000
-"""Largest number of samples that are compared to fill a page."""
-_SECONDS = 2.0
-"""Seconds after which a page that needs decoding is shown, even if it is not full."""
+_LOOK_AT = 5000  # largest number of samples that are compared to fill a page
+_SECONDS = 2.0  # seconds after which a page that needs decoding is shown, even if it is not full
 _AT_ONCE = 256
 
 

@@ -30,8 +30,7 @@ SHOWN: Mapping[str, str] = {
 }
 """The choices of listed pairs, with their labels."""
 
-_DECODED = 32 << 20
-"""Size in bytes up to which values are decoded to compare them."""
+_DECODED = 32 << 20  # size in bytes up to which values are decoded to compare them
 
 
 @dataclass(frozen=True, slots=True)

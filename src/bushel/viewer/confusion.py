@@ -17,8 +17,7 @@ from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Pages, at
 
-_CLASSES = 60
-"""Largest number of classes of a matrix; of more, the classes with the most disagreements."""
+_CLASSES = 60  # largest number of classes of a matrix; of more, the classes with the most disagreements
 _WORST = 20
 
 

@@ -18,11 +18,8 @@ from bushel.codecs.base import describe
 from bushel.errors import CodecError
 from bushel.viewer.shelf import plain_text
 
-_TEXT = 4000
-"""Number of characters of a text that are compared."""
-_CONTEXT = 40
-"""Number of characters that are shown on each side of a change."""
-
+_TEXT = 4000  # number of characters of a text that are compared
+_CONTEXT = 40  # number of characters that are shown on each side of a change
 Run = tuple[bool, str]
 """A piece of a text, and whether it is only on this side."""
 

@@ -17,8 +17,7 @@ from bushel.viewer.site import Pages, Site, at, number_in
 _PAGE = 20
 _TILES = 12
 _CHUNK = 1 << 18
-_COMPARED = 32 << 20
-"""Size in bytes up to which values are compared byte by byte."""
+_COMPARED = 32 << 20  # size in bytes up to which values are compared byte by byte
 
 
 @dataclass(frozen=True, slots=True)

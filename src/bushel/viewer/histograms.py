@@ -16,22 +16,15 @@ from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
 from bushel.viewer.site import Pages, as_json_answer, at
 
-_CLASSES = 100
-"""Largest number of different whole numbers that count as classes without names and with gaps."""
-_MANY_CLASSES = 50_000
-"""Largest number of different whole numbers that count as classes if they have names or few gaps."""
-_LISTED = 100
-"""Number of classes that are listed at once."""
-_TEXTS = 60
-"""Number of texts that are listed at once; the most frequent ones."""
+_CLASSES = 100  # largest number of different whole numbers that count as classes without names and with gaps
+_MANY_CLASSES = 50_000  # largest number of different whole numbers that count as classes if they have names or few gaps
+_LISTED = 100  # number of classes that are listed at once
+_TEXTS = 60  # number of texts that are listed at once; the most frequent ones
 _BINS = 28
-_TAILS = (0.01, 0.05, 0.1)
-"""Shares of the values on each side that may be ignored to find the usual range."""
-_FAR = 4
-"""Outliers share one interval if the range of all values is this many times the usual range."""
+_TAILS = (0.01, 0.05, 0.1)  # shares of the values on each side that may be ignored to find the usual range
+_FAR = 4  # outliers share one interval if the range of all values is this many times the usual range
 _SAMPLED = 200_000
-_COUNTED = 1 << 18
-"""Number of values that are counted at a time."""
+_COUNTED = 1 << 18  # number of values that are counted at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +240,7 @@ def _even(begin: Any, end: Any, *, whole: bool) -> list[Any]:
 
 _SIZES = frozenset(("bytes", "width", "height", "length", "frames", "duration", "channels", "hash"))
 """Last parts of the names of columns that hold sizes or hashes: they are never classes."""
-_LARGEST = 20_000_000
-"""Number of samples up to which histograms are made."""
+_LARGEST = 20_000_000  # number of samples up to which histograms are made
 
 
 class ColumnPages(Pages):

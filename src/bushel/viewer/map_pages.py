@@ -21,12 +21,10 @@ from bushel.viewer.vectors import Vectors, inside, read_more
 Legend = list[tuple[int, str, str]]
 """Colour number, text and colour."""
 
-_SECONDS = 1.0
-"""Seconds for which one request reads vectors; then the page sends another one."""
+_SECONDS = 1.0  # seconds for which one request reads vectors; then the page sends another one
 _CLASSES = 250
 _STEPS = 16
-_ABSENT, _OTHER = 255, 254
-"""Colour numbers of samples without a value, and of those that the filters do not list."""
+_ABSENT, _OTHER = 255, 254  # colour numbers of samples without a value, and of those that the filters do not list
 _CORNERS = 2000
 _SHOWN = 12
 

@@ -41,15 +41,11 @@ MEASURES: Mapping[str, Mapping[str, str]] = {
 }
 """The measures of each kind of value, and their descriptions. In the viewer: the columns `quality.FIELD.MEASURE`."""
 
-_QUIET = 1e-3
-"""Amplitude of -60 decibels."""
-_STRETCHES = 50
-"""Parts of a sound, of equal length. Each is silent or not."""
+_QUIET = 1e-3  # amplitude of -60 decibels
+_STRETCHES = 50  # parts of a sound, of equal length; each is silent or not
 _CLIPPED = 0.999
-_WORDS = 5_000
-"""Words of a text that make its hash."""
-_LEAST_WORDS = 8
-"""Texts with fewer words have no hash: such texts are often similar by chance."""
+_WORDS = 5_000  # words of a text that make its hash
+_LEAST_WORDS = 8  # texts with fewer words have no hash: such texts are often similar by chance
 
 
 def picture_measures(pixels: U8) -> dict[str, float]:

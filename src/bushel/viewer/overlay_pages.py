@@ -21,12 +21,10 @@ from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in
 
-_MOST = 120
-"""Samples of one request."""
+_MOST = 120  # samples of one request
 _OPAQUE = 150
 _CAPTION = 400
-_LARGEST = 1 << 22
-"""Bytes of an annotation up to which it is read."""
+_LARGEST = 1 << 22  # bytes of an annotation up to which it is read
 
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:

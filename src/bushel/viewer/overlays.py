@@ -30,8 +30,7 @@ _SUITS: Mapping[str, tuple[str, ...]] = {
     "caption": ("text", "tree"),
 }
 _CLASSES = ("labels", "classes", "categories", "category_ids", "category", "class_ids")
-_LOOKED_AT = 64
-"""Samples by which the form of boxes is guessed."""
+_LOOKED_AT = 64  # samples by which the form of boxes is guessed
 _HEAD = 1 << 16
 
 

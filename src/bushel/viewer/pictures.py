@@ -16,8 +16,7 @@ from bushel.viewer.shelf import Shelf, Shown
 SIDES = (96, 160, 256, 384, 512)
 """Sides of thumbnails in pixels. Few different sizes make the cache useful."""
 
-_ON_TILE = 4
-"""Number of elements of a sequence on its tile."""
+_ON_TILE = 4  # number of elements of a sequence on its tile
 
 
 def side_for(wanted: int) -> int:

@@ -13,13 +13,10 @@ from bushel.viewer.measures import MEASURES
 
 HASH = "hash"
 """Name of the column of hashes, beside the columns of the measures."""
-_FLAT = 1.0
-"""Pictures with less entropy have similar hashes, even if they differ."""
+_FLAT = 1.0  # pictures with less entropy have similar hashes, even if they differ
 _BANDS = 4
-_NEAR = _BANDS - 1
-"""Largest number of different bits in the hashes of near-duplicates: then one of four bands is equal."""
-_CROWD = 200
-"""Hashes with one band in common are compared with each other up to this number."""
+_NEAR = _BANDS - 1  # largest number of different bits in the hashes of near-duplicates: then one of four bands is equal
+_CROWD = 200  # hashes with one band in common are compared with each other up to this number
 
 
 @dataclass

@@ -29,16 +29,12 @@ from bushel.viewer.shelf import QUALITY, Shown
 from bushel.viewer.site import Pages, Site, at
 
 _SIDE = 96
-_FRAMES = 3_000_000
-"""Number of frames of a sound that are measured at most: a minute at 48 kHz."""
-_SECONDS = 3.0
-"""Seconds for which a request measures."""
+_FRAMES = 3_000_000  # number of frames of a sound that are measured at most: a minute at 48 kHz
+_SECONDS = 3.0  # seconds for which a request measures
 _EXTREME = 6
 _GROUPS, _TILES = 30, 8
-_LISTED = 200
-"""Members of a group up to which a condition lists them in the grid."""
-_LARGEST = 20_000_000
-"""Number of samples up to which outliers of columns are searched."""
+_LISTED = 200  # members of a group up to which a condition lists them in the grid
+_LARGEST = 20_000_000  # number of samples up to which outliers of columns are searched
 _LABELS = ("label", "cls", "class")
 
 _Side = tuple[Shown, Measures]

@@ -20,10 +20,8 @@ from bushel.viewer.shelf import Shown, plain_text
 MOST_ROWS = 500
 """Largest number of rows of one request."""
 
-_SHORT = 4096
-"""Size in bytes up to which values are read for the grid."""
-_LINE = 240
-"""Number of characters of a value in the grid."""
+_SHORT = 4096  # size in bytes up to which values are read for the grid
+_LINE = 240  # number of characters of a value in the grid
 
 
 def line_of(shown: Shown, name: str, value: Any) -> str:

@@ -25,16 +25,12 @@ from bushel.viewer.kinds import ShownField
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
 
-_TEXT = 100_000
-"""Number of characters of a text on the page."""
+_TEXT = 100_000  # number of characters of a text on the page
 _HEX = 2048
 _NODES, _DEPTH = 2000, 12
-_ELEMENTS = 120
-"""Number of elements of a sequence on the page."""
-_CHECKED = 64 << 20
-"""Size in bytes up to which values are read to compare them with their checksum."""
-_DECODED = 32 << 20
-"""Size in bytes up to which values other than images are decoded."""
+_ELEMENTS = 120  # number of elements of a sequence on the page
+_CHECKED = 64 << 20  # size in bytes up to which values are read to compare them with their checksum
+_DECODED = 32 << 20  # size in bytes up to which values other than images are decoded
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from bushel.viewer.tracks import is_played
 
 _BLOCK = 1 << 18
 _HEX = 4096
-_LIKES = 2
-"""Number of fields of vectors by which a page offers to look for similar samples."""
+_LIKES = 2  # number of fields of vectors by which a page offers to look for similar samples
 
 
 class SamplePages(Pages):

@@ -16,9 +16,7 @@ from bushel._reader.where import choose
 from bushel._runtime.arrays import I64, U8, Bools
 from bushel.viewer.shelf import Shelf, Shown
 
-_KEY_BYTES = 1 << 20
-"""Bytes of keys that are searched at a time."""
-
+_KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
 _LOWER = np.arange(256, dtype=np.uint8)
 _LOWER[ord("A") : ord("Z") + 1] += 32
 

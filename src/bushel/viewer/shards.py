@@ -12,11 +12,9 @@ from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Pages, Site, as_json_answer, at
 from bushel.viewer.verification import Verification, state_of_shard
 
-_BOXES = 2000
-"""Largest number of boxes on the map; of more shards, each box stands for several."""
+_BOXES = 2000  # largest number of boxes on the map; of more shards, each box stands for several
 _LISTED = 200
-_EVERY = 0.25
-"""Seconds between two messages of progress."""
+_EVERY = 0.25  # seconds between two messages of progress
 
 
 @dataclass(frozen=True, slots=True)

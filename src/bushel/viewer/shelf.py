@@ -35,8 +35,7 @@ QUALITY = "quality."
 """Beginning of the names of columns that are measures of a field: `quality.FIELD.MEASURE`."""
 LIKE = "like."
 """Prefix of the names of columns with the similarity of the vectors of samples to one vector."""
-_NAMED = 3
-"""Number of damaged shards that each page names."""
+_NAMED = 3  # number of damaged shards that each page names
 
 
 class ByteCache(Generic[T]):

@@ -19,8 +19,7 @@ from bushel.viewer.site import Pages, Site, as_json_answer, at, number_in
 from bushel.viewer.tags import checked_name
 
 _CHUNK = 1 << 14
-_SPELLED = 20
-"""Largest number of samples that the line of Python names one by one."""
+_SPELLED = 20  # largest number of samples that the line of Python names one by one
 
 
 class TagPages(Pages):

@@ -17,10 +17,8 @@ from bushel.viewer.site import Pages, as_json_answer, at
 
 _EPISODE, _TIME = "episode_index", "timestamp"
 """The columns of LeRobot that say to which episode a frame belongs, and when it was taken."""
-_STEPS = 20_000
-"""Samples of an episode that are played at most."""
-_DRAWN, _CHANNELS = 1500, 32
-"""Steps and channels of an array that are drawn."""
+_STEPS = 20_000  # samples of an episode that are played at most
+_DRAWN, _CHANNELS = 1500, 32  # steps and channels of an array that are drawn
 _RATE = 10.0
 
 

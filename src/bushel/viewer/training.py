@@ -37,10 +37,8 @@ PRESETS: Mapping[str, Sequence[Any]] = {
 """Transforms that the page offers, besides those that were named when the viewer was started."""
 
 _LARGEST = (1 << 64) - 1
-_TILES = 256
-"""Largest number of samples of a batch that are shown."""
-_EPOCHS = 8
-"""Number of epochs in which one sample is shown."""
+_TILES = 256  # largest number of samples of a batch that are shown
+_EPOCHS = 8  # number of epochs in which one sample is shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,11 @@ from bushel._runtime.arrays import F32, F64, I64, Bools
 from bushel.errors import BushelError
 from bushel.viewer.umap_places import Placing, has_umap
 
-_BYTES = 256 << 20
-"""Memory that the vectors of one field may use; of more samples, every k-th is read."""
+_BYTES = 256 << 20  # memory that the vectors of one field may use; of more samples, every k-th is read
 _CHUNK = 2048
-_EXACT = 512
-"""Numbers in a vector up to which the directions come from the whole covariance."""
+_EXACT = 512  # numbers in a vector up to which the directions come from the whole covariance
 _EXTRA, _ROUNDS = 8, 6
-_FEW = 5
-"""Vectors that UMAP needs to have neighbours."""
+_FEW = 5  # vectors that UMAP needs to have neighbours
 _BLOCK = 1 << 14
 
 

@@ -13,8 +13,7 @@ from bushel.viewer.shelf import Shown, plain_text
 if TYPE_CHECKING:
     from bushel.integrity import Problem, VerifyResult
 
-_LISTED = 200
-"""Number of problems that are shown."""
+_LISTED = 200  # number of problems that are shown
 
 
 class _Stopped(Exception):

@@ -33,8 +33,7 @@ __all__ = [
     "utils",
 ]
 
-__version__ = "1.4.0"
-"""The version of the original."""
+__version__ = "1.4.0"  # the version of the original
 
 
 def __getattr__(name: str) -> Any:

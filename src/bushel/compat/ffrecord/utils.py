@@ -48,8 +48,7 @@ def dump(dataset: Records, fname: PathLike, nfiles: int, verbose: bool = False) 
         list(pool.map(_write_inherited, parts, paths, repeat(verbose)))
 
 
-_inherited: list[Records] = []
-"""The dataset, in a forked process."""
+_inherited: list[Records] = []  # the dataset, in a forked process
 
 
 def _inherit(dataset: Records) -> None:

@@ -11,9 +11,7 @@ from bushel.compat.granular.loader import Loader
 from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
 from bushel.compat.granular.writer import DatasetWriter, ShardedDatasetWriter
 
-__version__ = "0.20.3"
-"""The release of Granular whose names these are."""
-
+__version__ = "0.20.3"  # the release of Granular whose names these are
 __all__ = [
     "BagReader",
     "BagWriter",

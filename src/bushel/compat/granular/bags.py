@@ -34,9 +34,7 @@ __all__ = [
     "encoders",
 ]
 
-__version__ = "0.5.1"
-"""The release of bags whose names these are."""
-
+__version__ = "0.5.1"  # the release of bags whose names these are
 _GB = 1 << 30
 _TYPE = re.compile(r"([a-z0-9-_]+)(\([a-z0-9-_,.]*\))?(\[\])?")
 
@@ -50,9 +48,7 @@ _CODECS = {
     "png": "png",
     "mp4": "mp4",
 }
-_WITH_PARAMETERS = {"int": "int", "array": "array"}
-"""Types that use their parameters; images ignore them, as in bags."""
-
+_WITH_PARAMETERS = {"int": "int", "array": "array"}  # types that use their parameters; images ignore them, as in bags
 Parsed = tuple[bool, str, tuple[str, ...]]
 
 

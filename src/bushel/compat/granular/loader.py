@@ -102,8 +102,7 @@ def fill(task: Task, steps: Sequence[Step], seed: int, arrays: Arrays, first: in
     return ()
 
 
-_received: list[Task] = []
-"""The task of this worker process."""
+_received: list[Task] = []  # the task of this worker process
 
 
 def receive(task: bytes) -> None:

@@ -33,8 +33,7 @@ from bushel.storage import AnyPath, FilePool
 
 Datapoint = dict[str, Any]
 
-_HELD = 4 << 20
-"""If the bags of a key take no more bytes than this in all shards, they are held in memory by default."""
+_HELD = 4 << 20  # if the bags of a key take no more bytes than this in all shards, they are held in memory by default
 
 
 @dataclass(slots=True)

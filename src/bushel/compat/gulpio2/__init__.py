@@ -4,5 +4,4 @@ from bushel.compat.gulpio2.fileio import ChunkWriter, GulpChunk, GulpDirectory, 
 
 __all__ = ["ChunkWriter", "GulpChunk", "GulpDirectory", "GulpIngestor", "__version__"]
 
-__version__ = "0.0.4"
-"""The release of GulpIO2 whose names these are."""
+__version__ = "0.0.4"  # the release of GulpIO2 whose names these are

@@ -20,8 +20,7 @@ ColorSpace = Literal["RGB", "GRAY"]
 T = TypeVar("T")
 U = TypeVar("U")
 
-_MOST_THREADS = 8
-"""Threads for one clip. Starting more costs as much as they save."""
+_MOST_THREADS = 8  # threads for one clip; starting more costs as much as they save
 _CMYK = 4
 
 

@@ -16,9 +16,7 @@ from bushel.errors import FormatError
 from bushel.sources import VIDEOS, Frames, Media, Row, Table, parse_json, read_list, read_rows, walk
 from bushel.storage import AnyPath, as_path
 
-_CUT = re.compile(r"_\d{6}_\d{6}$")
-"""The first and last second, which Kinetics appends to the id."""
-
+_CUT = re.compile(r"_\d{6}_\d{6}$")  # the first and last second, which Kinetics appends to the id
 Place = str | os.PathLike[str] | AnyPath
 
 

@@ -17,8 +17,7 @@ Padding = int | Sequence[int]
 """Pixels on every side; or left, top, right and bottom."""
 
 _JITTER = (256, 224, 192, 168)
-_PILLOW = {0: 0, 1: 2, 2: 3, 3: 4, 4: 1}
-"""OpenCV's interpolations (nearest, linear, cubic, area, Lanczos) as Pillow's."""
+_PILLOW = {0: 0, 1: 2, 2: 3, 3: 4, 4: 1}  # OpenCV's interpolations (nearest, linear, cubic, area, Lanczos) as Pillow's
 
 
 class Compose:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 _JPEG_WRITE_QUALITY = 90
 """Quality of the frames that `img_to_jpeg_bytes` encodes. Programs set it, by this name of GulpIO2's."""
 
-_ACCURATE = 96
-"""The lowest quality for which simplejpeg does not use the fast DCT."""
+_ACCURATE = 96  # the lowest quality for which simplejpeg does not use the fast DCT
 
 
 def img_to_jpeg_bytes(img: Any) -> bytes:

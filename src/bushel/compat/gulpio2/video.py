@@ -11,14 +11,9 @@ from typing import Any
 from bushel.compat.gulpio2.images import Image
 from bushel.sources import Pick, decode_video
 
-_LATE = 1.1
-"""Number of frames that ffmpeg lets a video be early or late before it drops or repeats one."""
-
-_MOST_REPEATS = 3600 * 30 * 30
-"""A frame that would be repeated more often has a damaged time, and is left out."""
-
-_FINE = 1 << 16
-"""Parts of a frame to which ffmpeg rounds times. Half a part more breaks ties."""
+_LATE = 1.1  # number of frames that ffmpeg lets a video be early or late before it drops or repeats one
+_MOST_REPEATS = 3600 * 30 * 30  # a frame that would be repeated more often has a damaged time, and is left out
+_FINE = 1 << 16  # parts of a frame to which ffmpeg rounds times; half a part more breaks ties
 
 
 def read_video(

@@ -19,8 +19,7 @@ Pixels = npt.NDArray[Any]
 Resample = Callable[[Pixels, tuple[int, int], int], Pixels]
 """Resizes an image to (width, height), with an interpolation of 0 to 4."""
 
-_FILTERS = (0, 2, 3, 4, 1)
-"""Pillow's filters by OpenCV's numbers: nearest, bilinear, cubic, box, Lanczos."""
+_FILTERS = (0, 2, 3, 4, 1)  # pillow's filters by OpenCV's numbers: nearest, bilinear, cubic, box, Lanczos
 
 
 def im2rec_steps(

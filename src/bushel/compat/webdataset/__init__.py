@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from bushel.compat.webdataset.utils import *  # noqa: F403
     from bushel.compat.webdataset.writer import *  # noqa: F403
 
-__version__ = "1.0.2"
-"""The version of the original."""
-
+__version__ = "1.0.2"  # the version of the original
 _EXPORTS = {
     "autodecode": """
         Continue Decoder DecodingError gzfilter handle_extension imagehandler pytorch_weights_only torch_audio

@@ -26,8 +26,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 """Secrets in commands (after the first group), which messages leave out: passwords, signatures, tokens."""
-_CURL_STOPPED, _CURL_NOT_READ = 23, 26
-"""Exit codes of curl if its reader, or its input, was closed."""
+_CURL_STOPPED, _CURL_NOT_READ = 23, 26  # exit codes of curl if its reader, or its input, was closed
 
 
 class Pipe:

@@ -9,8 +9,7 @@ from typing import NoReturn, TypeAlias
 
 Handler: TypeAlias = Callable[[Exception], bool]
 
-_PAUSE = 0.5
-"""Seconds that a warning stays on the screen before the next one, as in the original."""
+_PAUSE = 0.5  # seconds that a warning stays on the screen before the next one, as in the original
 
 
 def reraise_exception(exn: Exception) -> NoReturn:

@@ -11,8 +11,7 @@ from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.utils import pytorch_worker_info
 from bushel.loader import cpu_count, parallel_map
 
-_PREFETCH = 4
-"""Samples in work or waiting, for each thread."""
+_PREFETCH = 4  # samples in work or waiting, for each thread
 _MOST_THREADS = 16
 
 

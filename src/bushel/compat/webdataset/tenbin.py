@@ -12,12 +12,10 @@ from bushel.codecs import get_codec
 from bushel.compat.webdataset.autodecode import ArrayDataError, decoders
 from bushel.errors import CodecError
 
-_CHUNK = struct.Struct("<8sq")
-"""The header of a chunk: `~TenBin~`, and its length without padding."""
+_CHUNK = struct.Struct("<8sq")  # the header of a chunk: `~TenBin~`, and its length without padding
 _ALIGNMENT = 64
 _PIECE = 1 << 20
-_INFO = slice(8, 16)
-"""The info of an array in its header chunk, after the type."""
+_INFO = slice(8, 16)  # the info of an array in its header chunk, after the type
 
 
 class FixedLengthError(ArrayDataError, struct.error):

@@ -35,8 +35,7 @@ from bushel.loader import in_batches
 
 _RANDOM = "__random__"
 _BATCH = 256
-_LONGEST = 240
-"""Maximum bytes of a field's name, so that `sample.FIELD` is a valid file name."""
+_LONGEST = 240  # maximum bytes of a field's name, so that `sample.FIELD` is a valid file name
 
 
 def main(arguments: list[str]) -> int:
