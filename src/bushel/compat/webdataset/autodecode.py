@@ -217,11 +217,7 @@ class Decoder:
         return data
 
     def decode(self, sample: dict[str, Any]) -> dict[str, Any]:
-        """Decode a sample.
-
-        Raises:
-            DecodingError: A field could not be decoded.
-        """
+        """Decode a sample. Raise DecodingError if a field could not be decoded."""
         result: dict[str, Any] = {}
         for field, value in sample.items():
             try:

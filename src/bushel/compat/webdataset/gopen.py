@@ -194,11 +194,7 @@ gopen_schemes: dict[str, _Opener] = {
 
 
 def rewrite_url(url: str) -> str:
-    """Apply the first rule of `GOPEN_REWRITE` (`PATTERN=REPLACEMENT;…`) that changes the URL.
-
-    Raises:
-        NotAllowedError: Security is enforced.
-    """
+    """Apply the first rule of `GOPEN_REWRITE` (`PATTERN=REPLACEMENT;…`) that changes the URL."""
     if "GOPEN_REWRITE" not in os.environ:
         return url
     what = "GOPEN_REWRITE is set"

@@ -132,11 +132,7 @@ def clsdecode(data: bytes) -> int:
 
 
 def imdecode(data: bytes) -> Any:
-    """Decode an image to uint8 HxWx3, or HxW if it is greyscale.
-
-    Raises:
-        CodecError: The data are not an image.
-    """
+    """Decode an image to uint8 HxWx3, or HxW if it is greyscale. Raise CodecError if the data are not an image."""
     return get_codec("image").decode(data)
 
 
@@ -180,11 +176,7 @@ def allsplitext(path: str) -> tuple[str, str] | tuple[None, None]:
 
 
 def tariterator(stream: Any) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of the files of an archive.
-
-    Raises:
-        FormatError: The archive is damaged or truncated.
-    """
+    """Yield names and contents of the files of an archive. Raise FormatError if the archive is damaged or truncated."""
     return member_contents(stream)
 
 

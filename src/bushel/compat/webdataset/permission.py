@@ -18,11 +18,7 @@ def secure() -> bool:
 
 
 def refuse_if_secure(original: str, what: object) -> None:
-    """Raise an error that begins with the `original` words of webdataset, which programs may look for, if `secure()`.
-
-    Raises:
-        NotAllowedError: Security is enforced.
-    """
+    """Raise an error that begins with the `original` words of webdataset, which programs may look for, if `secure`."""
     if secure():
         raise NotAllowedError(
             f"{original} ({what}; unset webdataset.utils.enforce_security and WDS_SECURE to allow it)"
@@ -37,22 +33,14 @@ def _check(variable: str, asked: bool | None, problem: str, remedy: str) -> None
 
 
 def check_commands(what: object, asked: bool | None = None) -> None:
-    """Refuse to run a command, unless the caller's `allow_commands=` (None: `BUSHEL_ALLOW_COMMANDS`) allows it.
-
-    Raises:
-        NotAllowedError: Commands are not allowed.
-    """
+    """Refuse to run a command, unless the caller's `allow_commands=` (None: `BUSHEL_ALLOW_COMMANDS`) allows it."""
     refuse_if_secure("gopen_pipe: unsafe_gopen is False, cannot open pipe URLs", what)
     remedy = "pass allow_commands=True (--allow-commands on a command line)"
     _check("BUSHEL_ALLOW_COMMANDS", asked, f"{what!r} would run a command", remedy)
 
 
 def check_pickle(what: str, asked: bool | None = None) -> None:
-    """Refuse to load a pickle from the field `what`, unless `asked` (None: `BUSHEL_ALLOW_PICKLE`) allows it.
-
-    Raises:
-        NotAllowedError: Pickles are not allowed.
-    """
+    """Refuse to load a pickle from the field `what`, unless `asked` (None: `BUSHEL_ALLOW_PICKLE`) allows it."""
     refuse_if_secure("Unpickling is not allowed for security reasons when enforce_security is set.", what)
     problem = f"{what!r} is a pickle, which may run any code when it is loaded"
     _check("BUSHEL_ALLOW_PICKLE", asked, problem, "pass your own decoder for this field")

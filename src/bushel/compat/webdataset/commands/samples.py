@@ -86,11 +86,7 @@ class Reading:
 
 
 def samples(reading: Reading) -> Iterator[Sample]:
-    """Yield the samples: their keys and fields.
-
-    Raises:
-        FormatError: More archives are damaged than tolerated.
-    """
+    """Yield the samples: their keys and fields. Raise FormatError if more archives are damaged than tolerated."""
     left = [reading.maxerr]
 
     def handler(error: Exception) -> bool:

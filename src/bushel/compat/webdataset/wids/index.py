@@ -111,11 +111,7 @@ def _shards(listed: Any, base: str | None, more: Mapping[str, Any], name: str | 
 
 
 def describe_shard(url: str, path: str) -> dict[str, Any]:
-    """Return the entry of a shard in an index, from its local file.
-
-    Raises:
-        MalformedError: The archive is damaged.
-    """
+    """Return the entry of a shard in an index, from its local file. Raise MalformedError if the archive is damaged."""
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     with open_shard(path) as dataset:
