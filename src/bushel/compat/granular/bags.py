@@ -17,8 +17,7 @@ import numpy as np
 from bushel.codecs import get_codec
 from bushel.compat.granular import bag, reader, writer
 from bushel.compat.granular.base import Closing, WrongUseError
-from bushel.compat.granular.formats import Codecs
-from bushel.compat.granular.originals import AS_IN_THE_ORIGINAL, BAGS, as_original, is_direct
+from bushel.compat.granular.formats import AS_IN_THE_ORIGINAL, BAGS, Codecs, as_original, is_direct
 from bushel.containers.bag import encode_table
 from bushel.errors import CodecError, SpecError
 from bushel.storage import path_of_stream
