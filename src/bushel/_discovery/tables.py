@@ -229,7 +229,7 @@ def build_table(container: str, shard: Shard, options: ReadOptions, known: Shard
         from bushel.containers.checksums import with_checksums
 
         shard = shard.with_files_of(index)
-        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        files = list(map(open_file, shard.paths))
         index = with_checksums(index, files, report=options.report)
     if known is None or not known.labels or index.labels:
         return index

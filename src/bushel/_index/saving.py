@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -26,6 +25,7 @@ from bushel._index.sidecar import (
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, replacing, write_whole
+from bushel.storage.whole import write_all
 
 _LARGE = 1 << 20  # an index with more bytes of arrays than this is written without a copy of them in memory
 
@@ -41,9 +41,9 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         write_whole(path, b"".join([head, *pieces_of(arrays)]), sync=sync)
         return
     with replacing(path, sync=sync) as file:
-        for rest in chain([memoryview(head)], pieces_of(arrays)):
-            while rest:
-                rest = rest[file.write(rest) :]
+        write_all(file, head)
+        for piece in pieces_of(arrays):
+            write_all(file, piece)
 
 
 def encode_index(index: ShardIndex) -> bytes:

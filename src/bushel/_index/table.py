@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bushel._index.clip_frames import ClipFrames
     from bushel._index.columns import Column
     from bushel._index.jpeg_tables import SeekTables, Segments
-    from bushel.storage import AnyPath
+    from bushel.storage import AnyPath, File
     from bushel.storage.blocks import Blocks
 
 MISSING = -1
@@ -96,6 +96,11 @@ class Shard(Struct, frozen=True):
         """Return the paths of some of its local files as text."""
         root, files = f"{self.root}/", self.files
         return [str(self.path(number)) if leads_out(files[number]) else root + files[number] for number in numbers]
+
+    @property
+    def paths(self) -> list[AnyPath]:
+        """The paths of its files."""
+        return [self.path(number) for number in range(len(self.files))]
 
     @property
     def beside(self) -> AnyPath:
@@ -260,6 +265,11 @@ class FieldExtents(Struct, frozen=True):
         first = self.starts[samples]
         counts = self.starts[samples + 1] - first
         return ranges(first, counts), counts
+
+
+def stamps(shard: Shard, files: Sequence[File]) -> tuple[FileStamp, ...]:
+    """Return the stamps of the open files of a shard."""
+    return tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
 
 
 @public("bushel.containers")

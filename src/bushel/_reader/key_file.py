@@ -12,7 +12,6 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +28,7 @@ from bushel._runtime.log import log_warning
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
 from bushel.storage import replacing
+from bushel.storage.whole import write_all
 
 NAME = "keys.safetensors"
 """Name of the file in the folder of the manifest."""
@@ -107,19 +107,19 @@ def save_key_file(
     count = sum(shards[number].samples for number in keyed)
     head = _head(count, state, 0, 0)
     with replacing(path) as file:
-        _write(file, 0, head)
+        write_all(file, head, 0)
         done, sums = 0, [0, 0]
         for hashes, numbers in _sorted_ranges(shards, keyed, max(1, -(-count * 32 // memory))):
             parts = ((hashes.tobytes(), 8 * done), (numbers.tobytes(), 8 * count + 4 * done))
             for part, (data, at) in enumerate(parts):
-                _write(file, len(head) + at, data)
+                write_all(file, data, len(head) + at)
                 sums[part] = crc32(data, sums[part])
             done += len(hashes)
             if report is not None:
                 report(done)
         if done != count:
             raise FormatError(f"{done} keys were found in the shards, and {count} expected", hint="run `bushel index`")
-        _write(file, 0, _head(count, state, *sums))
+        write_all(file, _head(count, state, *sums), 0)
     return count
 
 
@@ -163,13 +163,6 @@ def _entries(count: int, header: _Header) -> bytes:
             "shards": {"dtype": "U32", "shape": [count], "data_offsets": [8 * count, 12 * count]},
         }
     )
-
-
-def _write(file: FileIO, at: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(file.fileno(), rest, at)
-        rest, at = rest[written:], at + written
 
 
 def load_key_file(path: Path, state: str) -> KeyFile | None:

@@ -87,7 +87,7 @@ class OpenShard(Struct):
         """
         if len(shard.files) > _MANY_FILES and not shard.sidecar.exists():
             return None
-        sidecar, paths = shard.sidecar, list(map(shard.path, range(len(shard.files))))
+        sidecar, paths = shard.sidecar, shard.paths
         try:
             index = load_index(sidecar)
             if len(index.files) != len(paths):

@@ -29,6 +29,7 @@ from bushel.kernels import crc32
 from bushel.storage import read_whole
 from bushel.storage.names import inside
 from bushel.storage.sink import checksum_of
+from bushel.storage.whole import write_all
 
 _NAME = "journal"
 _FRAME = struct.Struct("<II")
@@ -95,9 +96,7 @@ class Journal:
         with naming(self._path), open(self._path, "ab", buffering=0) as file:
             start = file.tell()
             try:
-                rest = memoryview(_FRAME.pack(len(body), crc32(body)) + body)
-                while rest:
-                    rest = rest[file.write(rest) :]
+                write_all(file, _FRAME.pack(len(body), crc32(body)) + body)
                 if sync:
                     os.fsync(file.fileno())
             except BaseException:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel.spec import Field
 from bushel.storage import open_file
 
@@ -75,8 +75,7 @@ def table_of(
         >>> table.samples, list(table.fields)
         (2, ['line'])
     """
-    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
-    stamps = tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
+    files = list(map(open_file, shard.paths))
     extents = {}
     for name, own in fields.items():
         field = Field(name, own.type.removesuffix("[]"), own.type.endswith("[]"))
@@ -91,5 +90,5 @@ def table_of(
             own.absent if own.absent is not None and own.absent.any() else None,
         )
     known = None if keys is None else Keys.of(keys)
-    table = ShardIndex(samples, stamps, extents, container, known, columns=columns or {}, blocks=blocks)
+    table = ShardIndex(samples, stamps(shard, files), extents, container, known, columns=columns or {}, blocks=blocks)
     return table.check(str(shard.path(0)))

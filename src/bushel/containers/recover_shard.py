@@ -26,7 +26,7 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
     if not isinstance(own, Recovers):
         fault(FormatError(f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))))
         return None
-    missing = [path for path in map(shard.path, range(len(shard.files))) if not path.exists()]
+    missing = [path for path in shard.paths if not path.exists()]
     if missing:
         fault(FormatError("without this file, its shard has no intact sample", file=str(missing[0])))
         return None

@@ -61,7 +61,7 @@ def _paths(run: RunFolder, record: Record) -> Iterator[AnyPath]:
     root = run.root if run.single else run.part(record.part)
     for recorded in record.shards:
         shard = recorded.below(root)
-        yield from map(shard.path, range(len(shard.files)))
+        yield from shard.paths
         yield shard.sidecar
 
 

@@ -98,7 +98,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         return Checked(found, None)
     _check_keys(shard, index.keys, found)
     shard = shard.with_files_of(index)
-    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    files = list(map(open_file, shard.paths))
     checked, complete = 0, False
     if checks.checksums:
         if isinstance(container, ChecksStored):

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from bushel import kernels
 from bushel._discovery.tables import StoredTable, build_table, stamp_of, stamps_of, stored_table
@@ -27,6 +27,7 @@ from bushel.containers.erasing import Eraser
 from bushel.errors import FormatError
 from bushel.integrity.erase_plan import EraseTargets, erase_targets
 from bushel.storage import File, open_file, remove, sync_folder
+from bushel.storage.whole import write_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +165,12 @@ def _write(shard: Shard, eraser: Eraser, index: ShardIndex, targets: EraseTarget
     """Overwrite the values in the files, and wait until that is on disk."""
     files = [open_file(shard.path(number)) for number in range(len(index.files))]
     with ExitStack() as stack:
-        opened: dict[int, BinaryIO] = {}
+        opened: dict[int, FileIO] = {}
 
         def write(file: int, offset: int, part: bytes) -> None:
             if file not in opened:
                 opened[file] = stack.enter_context(open(str(shard.path(file)), "r+b", buffering=0))
-            rest = memoryview(part)
-            while rest:
-                done = os.pwrite(opened[file].fileno(), rest, offset)
-                rest, offset = rest[done:], offset + done
+            write_all(opened[file], part, offset)
 
         for number, _, new in overwritten(files, eraser, index, targets):
             for file, offset, part in targets.parts(number, new):

@@ -176,8 +176,7 @@ class _Checked:
 
 
 def _size(place: Place) -> int:
-    paths = (place.shard.path(number) for number in range(len(place.shard.files)))
-    return sum(int(path.stat().st_size) for path in paths if path.exists())
+    return sum(int(path.stat().st_size) for path in place.shard.paths if path.exists())
 
 
 def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:

@@ -147,7 +147,7 @@ def _with_known_checksums(
         return index, own
     shard = place.shard.with_files_of(index)
     try:
-        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        files = list(map(open_file, shard.paths))
         now = with_checksums(index, files)
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
@@ -180,7 +180,7 @@ def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys:
     recovered = recover_shard(name, shard, _spec(kept), lambda _: None)
     if recovered is None or recovered.index.keys is None:
         return [(opened, everything)]
-    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    files = list(map(open_file, shard.paths))
     index = with_checksums(recovered.index, files)
     missing = np.setdiff1d(np.arange(kept.samples), own)
     wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}

@@ -76,9 +76,15 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
             file.write(data)
         return
     with replacing(path, sync=sync) as file:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[file.write(rest) :]
+        write_all(file, data)
+
+
+def write_all(file: FileIO, data: bytes | bytearray | memoryview, at: int | None = None) -> None:
+    """Write all of some bytes, of which a call may take a part, to where a file is, or to an offset."""
+    rest = memoryview(data)
+    while rest:
+        done = file.write(rest) if at is None else os.pwrite(file.fileno(), rest, at)
+        rest, at = rest[done:], None if at is None else at + done
 
 
 @contextmanager

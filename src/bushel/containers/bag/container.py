@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FieldExtents, Keys, ShardIndex, stamps
 from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
@@ -93,7 +93,7 @@ class Bag(Struct, frozen=True):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one shard, from the tables of its bags."""
-        files = [open_member(path) for path in map(shard.path, range(len(shard.files)))]
+        files = list(map(open_member, shard.paths))
         if shard.files[-1].endswith("spec.json"):
             index = _index_dataset(shard, files)
         else:
@@ -245,11 +245,6 @@ def known_codec(codec: str) -> str:
     except SpecError:
         return "bytes"
     return codec
-
-
-def stamps(shard: Shard, files: list[File]) -> tuple[FileStamp, ...]:
-    """Return the stamps of open files."""
-    return tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
 
 
 def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardIndex:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from bushel._index.table import FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.bag.container import (
     column_of_records,
@@ -18,7 +18,6 @@ from bushel.containers.bag.container import (
     open_member,
     read_spec,
     sample_keys,
-    stamps,
 )
 from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
 from bushel.containers.bag.writer import stored_codec
@@ -49,7 +48,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     Raises:
         FormatError: Nothing can be recovered.
     """
-    files = [open_member(path) for path in map(shard.path, range(len(shard.files)))]
+    files = list(map(open_member, shard.paths))
     if not shard.files[-1].endswith("spec.json"):
         return _one_file(shard, files, options, fault)
     spec = read_spec(files[-1])

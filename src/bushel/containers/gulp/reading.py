@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex, stamps
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns
@@ -53,7 +53,7 @@ def index_items(
         blocks = (Blocks.in_table(np.frombuffer(parsed.inline, np.uint8)),)
     index = ShardIndex(
         samples=len(parsed.items),
-        files=tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True)),
+        files=stamps(shard, files),
         fields={
             name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
             if name == field.name

@@ -64,7 +64,7 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     episodes = meta.episodes_of(*own)
     with _all_there(shard):
         parquet = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
-        others = [open_file(shard.path(number)) for number in range(1, len(shard.files))]
+        others = list(map(open_file, shard.paths[1:]))
     stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files[1:], others, strict=True)]
     moved = {
         name: replace(each, file=each.file + len(stamps)) if each.file else each
@@ -84,7 +84,7 @@ def _all_there(shard: Shard) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        missing = (path for path in map(shard.path, range(len(shard.files))) if not path.exists())
+        missing = (path for path in shard.paths if not path.exists())
         path = str(next(missing, shard.path(0)))
         raise FormatError("a file of the dataset is missing", file=path, hint=HINT) from error
 

@@ -65,7 +65,7 @@ class _RecordIO(Struct, frozen=True):
         """Return the index of one file: the records that its `.idx` lists, in that order; without one, all records."""
         from bushel.containers.recordio.reading import index_of
 
-        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        files = list(map(open_file, shard.paths))
         data = files[0]
         records, keys = _find(files, options)
         index = index_of(shard, files, payloads_of(data, records, len(files)), keys, options).check(data.path)
@@ -82,7 +82,7 @@ class _RecordIO(Struct, frozen=True):
             There is an error for the first record that the `.idx` leaves out, for every key that appears twice, and for
             bytes at the end that are not a complete record.
         """
-        files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+        files = list(map(open_file, shard.paths))
         found, _, fault = scan_records(files[0])
         faults = [] if fault is None else [fault]
         if len(files) > 1:

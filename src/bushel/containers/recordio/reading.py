@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FieldExtents, Keys, ShardIndex, stamps
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
@@ -30,9 +30,8 @@ def index_of(
 ) -> ShardIndex:
     """Return the table of records, with the keys of the `.idx` unless the records have their own. It is not checked."""
     fields, own_keys = _fields_of(payloads, options)
-    stamps = tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
     samples = len(payloads.position)
-    return ShardIndex(samples, stamps, fields, "recordio", own_keys or keys, blocks=payloads.blocks)
+    return ShardIndex(samples, stamps(shard, files), fields, "recordio", own_keys or keys, blocks=payloads.blocks)
 
 
 def _fields_of(payloads: Payloads, options: ReadOptions) -> tuple[dict[str, FieldExtents], Keys | None]:

@@ -28,7 +28,7 @@ _LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
-    files = [open_file(shard.path(number)) for number in range(len(shard.files))]
+    files = list(map(open_file, shard.paths))
     lines = _lines(files[1], fault) if len(files) > 1 else None
     listed = None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
     records = _records(files[0], listed, fault)
