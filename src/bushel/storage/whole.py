@@ -80,7 +80,7 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
 
 
 def write_all(file: FileIO, data: bytes | bytearray | memoryview, at: int | None = None) -> None:
-    """Write all of some bytes, of which a call may take a part, to where a file is, or to an offset."""
+    """Write all bytes, however few a call takes, to where a file is, or to an offset."""
     rest = memoryview(data)
     while rest:
         done = file.write(rest) if at is None else os.pwrite(file.fileno(), rest, at)
