@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from io import BytesIO
-from operator import methodcaller
 from typing import IO, Any, Literal
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
@@ -266,6 +265,10 @@ def _rename_keys(
         yield result
 
 
+def _read_bytes(stream: BytesIO) -> bytes:
+    return stream.read()
+
+
 def _read_text(stream: BytesIO) -> str:
     return stream.read().decode("utf-8")
 
@@ -275,7 +278,7 @@ def _read_pickle(stream: BytesIO) -> Any:
     return pickle.load(stream)
 
 
-default_decoders: Rules = [("*.bin", methodcaller("read")), ("*.txt", _read_text), ("*.pyd", _read_pickle)]
+default_decoders: Rules = [("*.bin", _read_bytes), ("*.txt", _read_text), ("*.pyd", _read_pickle)]
 """Patterns and decoders of streams that `xdecode` starts with."""
 
 
