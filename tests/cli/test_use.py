@@ -197,3 +197,19 @@ def test_info_without_a_dataset(tmp_path: Path) -> None:
     assert "bushel.open_stream" in fails("info", tmp_path / "x.tar.gz")
     assert "bushel.open_stream" in fails("get", tmp_path / "x.tar.gz", 0)
     assert "pass --allow-commands" in fails("ls", "pipe:echo hello")
+
+
+def test_repair_names_its_option_for_the_container(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
+    message = fails("repair", tmp_path / "rows.jsonl", tmp_path / "out")
+    assert "name the container of the repaired one with --to: bag, tar" in message
+
+
+def test_a_folder_without_a_complete_shard_has_no_data(tmp_path: Path) -> None:
+    writer = bushel.Writer(tmp_path / "out", {"n": "int"}, container="tar")
+    writer.append({"n": 1}, key="a")
+    writer.flush()
+    message = fails("info", tmp_path / "out", code=1)
+    writer.close()
+    assert "this folder has no data" in message
+    assert "a write of it was interrupted" in message

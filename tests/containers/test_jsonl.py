@@ -149,9 +149,10 @@ def test_a_value_that_is_damaged_inside_is_the_error_of_its_sample(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["__key__", "", "a\0b"])
 def test_names_that_fields_cannot_have(name: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "x.jsonl", json.dumps({name: 1}))
-    with pytest.raises(FormatError, match="cannot be the name of a field"):
+    path = written(tmp_path / "x.jsonl", json.dumps({name: 1, "a": 2}))
+    with pytest.raises(FormatError, match=r"x.jsonl: '.*' cannot be the name of a field.*spec="):
         bushel.open(path)
+    assert bushel.open(path, spec={"a": "int"})[0]["a"] == 2
 
 
 def test_hostile_shapes(tmp_path: Path) -> None:

@@ -148,7 +148,10 @@ def test_a_missing_field_is_named_before_anything_is_written(tmp_path: Path) -> 
         writer.append({"a": "1", "b": "2"}, key="whole")
         writer.append({"a": "1"}, key="half")
         writer.append({"b": "1"}, key="other half")
-    with pytest.raises(SpecError, match="sample 'half' lacks the field 'b'.*tar, ffrecord, recordio"):
+    with pytest.raises(
+        SpecError,
+        match="sample 'half' lacks the field 'b': the container bag .* missing fields: tar, ffrecord, recordio",
+    ):
         bushel.convert(tmp_path / "in", tmp_path / "bag", container="bag")
     assert not (tmp_path / "bag").exists()
     bushel.convert(tmp_path / "in", tmp_path / "ffr", container="ffrecord", sync=False)

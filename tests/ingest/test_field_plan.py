@@ -38,6 +38,8 @@ def test_unknown_fields_are_refused() -> None:
     for fields, rename, spec in ((["x"], {}, {}), (None, {"x": "y"}, {}), (None, {}, {"x": "jpg"})):
         with pytest.raises(KeyError, match="unknown field 'x': the fields are image, label, words, raw"):
             target_fields(SOURCE, get_container("tar"), fields=fields, rename=rename, spec=spec)
+    with pytest.raises(KeyError, match="unknown field 'x': name it 'raw' here, as the source does"):
+        target_fields(SOURCE, get_container("tar"), fields=None, rename={"raw": "x"}, spec={"x": "utf8"})
 
 
 def test_bytes_are_copied_if_both_store_them_alike() -> None:

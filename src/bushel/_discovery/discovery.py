@@ -321,8 +321,9 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
         raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")
-    if not found and not names:
-        raise FormatError("this folder is empty", file=str(path), hint="`bushel pack` writes a dataset into a folder")
+    if not found and set(names) <= {FOLDER}:
+        what = "has no data" if names else "is empty"
+        raise FormatError(f"this folder {what}", file=str(path), hint="`bushel pack` writes a dataset into a folder")
     if not found:
         raise FormatError(
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "

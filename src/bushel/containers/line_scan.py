@@ -275,10 +275,11 @@ class LineTable:
             if text or not self.cells:  # an empty name is a column that is not wanted
                 parse_spec({text: "json"})
         except (UnicodeDecodeError, SpecError) as error:
+            shown = name[:100].decode(errors="backslashreplace")
             raise FormatError(
-                f"{name[:100]!r} cannot be the name of a field, which is text other than '' and {KEY!r}",
+                f"{shown!r} cannot be the name of a field, which is text other than '' and {KEY!r}",
                 file=self.file.real.path,
-                hint="rename it",
+                hint="rename it, or name the fields to be read with spec=",
             ) from error
         return text
 

@@ -49,7 +49,9 @@ def target_fields(
     wanted = list(source) if fields is None else list(dict.fromkeys(fields))
     for name in (*wanted, *rename, *spec):
         if name not in source:
-            raise KeyError(f"unknown field {name!r}: the fields are {', '.join(source) or 'none'}")
+            old = next((old for old, new in rename.items() if new == name), None)
+            meant = "" if old is None else f"name it {old!r} here, as the source does; "
+            raise KeyError(f"unknown field {name!r}: {meant}the fields are {', '.join(source) or 'none'}")
     types = {}
     taken: dict[str, str] = {}
     for name in wanted:

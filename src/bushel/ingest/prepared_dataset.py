@@ -223,8 +223,8 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
 
 def _advice(container: WritableContainer, spec: Spec, *, keyed: bool) -> str:
     able = ", ".join(_sparse_containers(spec, keyed=keyed))
-    other = f", or write to one of {able}, which allow missing fields" if able else ""
-    return f"a {container.name} needs every field in every sample. Leave this field out{other}"
+    other = f", or write to a container that allows missing fields: {able}" if able else ""
+    return f"the container {container.name} needs every field in every sample. Leave this field out{other}"
 
 
 def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:
