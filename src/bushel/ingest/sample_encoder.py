@@ -149,7 +149,7 @@ class SampleEncoder(Struct, frozen=True):
         elif not given:
             value = as_pixels(value, orient=self.orient)
         if steps := self.steps.get(field.name):
-            from bushel.loader.micro_batch import generator  # packing without transforms needs nothing of it
+            from bushel.loader.generator import generator  # packing without transforms needs nothing of it
 
             generators = partial(generator, self.seed, 0, position)
             if given:

@@ -145,6 +145,40 @@ def decode_jpegs(
         ValueError: Shapes do not match, or an option is out of range.
     """
 
+def draw_crops(
+    datas: Sequence[_Bytes],
+    steps: Sequence[tuple[str | float, ...]],
+    seed: int,
+    epoch: int,
+    samples: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    *,
+    orient: bool = False,
+) -> tuple[NDArray[np.int32], list[int]]:
+    """Draw the crops, flips and sizes of JPEGs, from the random numbers of their samples (docs/order.md).
+
+    Args:
+        datas: n JPEGs; their headers suffice.
+        steps: The transforms, in order, as `bushel.transforms.programs` gives them: ("resize", height, width),
+            ("resize_shorter", edge), ("center_crop", height, width), ("random_crop", height, width),
+            ("random_resized_crop", height, width, least scale, most scale, least ratio, most ratio, and the
+            logarithms of the ratios), ("flip_x", probability), ("flip_y", probability).
+        seed: The first word of the key, 0 to 2**64 - 1.
+        epoch: The second word of the key.
+        samples: int64[n], the number of each sample.
+        drawn: int64[n], how many random numbers have been drawn from each sample; increased by those drawn now. -1 to
+            leave out the image.
+        orient: Take the size after the rotation by the Exif orientation.
+
+    Returns:
+        int32[n, 10], as `decode_jpegs` takes it; and the numbers of the images that are left to the caller, whose rows
+        are 0: images that are not JPEGs or have no valid header, crops that do not fit, and second resizings.
+
+    Raises:
+        TypeError: An argument has another type, dtype or shape.
+        ValueError: A step is unknown, or lengths differ.
+    """
+
 def encode_jpeg(
     image: NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2), *, fast: bool = False
 ) -> bytes:

@@ -111,6 +111,9 @@ from bushel.kernels._jpeg import (
     decode_jpegs as decode_jpegs,
 )
 from bushel.kernels._jpeg import (
+    draw_crops as draw_crops,
+)
+from bushel.kernels._jpeg import (
     encode_jpeg as encode_jpeg,
 )
 from bushel.kernels._jpeg import (

@@ -347,14 +347,18 @@ class BatchArrays:
         """Return the array of a sequence field. The number of elements comes first in the shape."""
         return self.array(name, shape, dtype) if self._factory.stacks_sequences(name) else None
 
-    def fill(self, name: str, row: int) -> npt.NDArray[Any]:
-        """Mark a row as written, and return it."""
+    def fill(self, name: str, rows: Iterable[int]) -> None:
+        """Mark rows as written."""
         field = self._fields[name]
         if field is None:
             raise KeyError(name)
-        field.filled[row] = 1
-        value: npt.NDArray[Any] = field.array[row]
-        return value
+        for row in rows:
+            field.filled[row] = 1
+
+    def are_filled(self, name: str, rows: range) -> bool:
+        """Return whether all of these rows are written."""
+        field = self._fields.get(name)
+        return field is not None and all(field.filled[rows.start : rows.stop])
 
     def put(self, name: str, row: int, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Copy a value into its row and return the row; return the value if it has no row or is there already."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bushel._runtime.permutation import LIMIT
 from bushel.loader.bad_samples import named
-from bushel.loader.micro_batch import generator
+from bushel.loader.generator import generator
 
 if TYPE_CHECKING:
     from bushel.loader.plan import BatchPlan

@@ -85,7 +85,6 @@ class MapView(MapOptions):
             raise IndexError(f"positions {first} to {last} are out of range for a dataset of {size} samples")
         numbers = np.where(numbers < 0, numbers + size, numbers)
         plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
-        stored = self._pipeline.fetch(plan, clock).samples
-        decoded = self._pipeline.decode_and_transform(self.epoch, numbers, stored, clock)
+        decoded = self._pipeline.decode_and_transform(plan, self._pipeline.fetch(plan, clock), clock)
         raise_first(decoded)
         return [sample for sample in decoded if not isinstance(sample, Failure)]

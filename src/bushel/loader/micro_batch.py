@@ -9,33 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import cached_property
 from itertools import groupby
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from bushel._index.seek_lookup import warn_of_refused
 from bushel._reader.decoding import KNOWN_TYPES
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
-from bushel.errors import CodecError
+from bushel.loader.applied import apply_calls, checked
 from bushel.loader.bad_samples import Failure, named, note_once
 from bushel.loader.batch_arrays import BatchArrays, is_large
 from bushel.loader.collate import Sample
+from bushel.loader.frame_sequences import decode_sequence, is_sequence
+from bushel.loader.generator import SampleDraws
 from bushel.loader.loadable import Loadable, failure_of
 from bushel.loader.moving import Drawn, decoded_and_moved, draw_together
-from bushel.loader.sample_transforms import FieldTransforms
+from bushel.loader.sample_transforms import FieldTransforms, SampleTransforms
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
 from bushel.transforms.fused import (
     DecodePlan,
     bytes_of,
     decode_into,
-    frame_geometries,
+    geometry_rows,
     image_size,
     is_image,
     is_upright,
@@ -46,42 +46,9 @@ from bushel.transforms.values import Call
 if TYPE_CHECKING:
     from bushel.loader.device_step import DeviceStep
 
-__all__ = ["MicroBatch", "count_bytes", "generator", "micro_batches", "stored_bytes"]
+__all__ = ["MicroBatch", "count_bytes", "micro_batches", "stored_bytes", "stored_sizes"]
 
 _MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are transformed, so that caches hold them
-
-
-class _SampleSeed(ISpawnableSeedSequence):
-    """The words (seed, epoch, sample). Philox takes the first two as its key.
-
-    `Philox(key=...)` would cost three times as much, since NumPy then also asks the system for entropy, and spawned
-    generators would differ from run to run. A `SeedSequence` mixes the words, and is made only for those.
-    """
-
-    def __init__(self, *words: int) -> None:
-        self._words = words
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
-        return np.array(self._words[:n_words], dtype)
-
-    def spawn(self, n_children: int) -> list[Any]:
-        return self._sequence.spawn(n_children)
-
-    @cached_property
-    def _sequence(self) -> np.random.SeedSequence:
-        return np.random.SeedSequence(self._words)
-
-
-def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
-    """Return the source of random numbers for one sample in one epoch.
-
-    It is Philox (Salmon et al., 2011) with the key (seed, epoch) and the sample's position in the upper half of its
-    counter. So the numbers do not depend on the thread, process, batch or rank that transforms the sample.
-    """
-    counter = np.array([0, 0, sample, 0], np.uint64)
-    # NumPy takes any ISeedSequence, but its annotations name only this one
-    words = cast("np.random.SeedSequence", _SampleSeed(seed, epoch, sample))
-    return np.random.Generator(np.random.Philox(words, counter=counter))
 
 
 def micro_batches(stored: Sequence[Sample | Failure], fused: frozenset[str]) -> Iterator[tuple[int, int]]:
@@ -109,13 +76,31 @@ def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
     """Return the size of the stored values of a sample, in bytes. Values that the index had count as nothing."""
     total = 0
     for name, value in sample.items():
-        if name in without:
-            continue
-        if type(value) is bytes:
-            total += len(value)
-        elif type(value) not in KNOWN_TYPES:  # nor is the key
-            total += count_bytes(value)
+        if name not in without:
+            total += _stored_size(value)
     return total
+
+
+def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
+    """Return the size of the stored values of samples, in bytes, and of those of them that are not `fused`."""
+    total = others = 0
+    for sample in samples:
+        if not isinstance(sample, Failure):
+            for name, value in sample.items():
+                own = _stored_size(value)
+                total += own
+                if name not in fused:
+                    others += own
+    return total, others
+
+
+def _stored_size(value: Any) -> int:
+    kind = type(value)
+    if kind is bytes:
+        return len(value)
+    if kind is memoryview:
+        return int(value.nbytes)
+    return 0 if kind in KNOWN_TYPES else count_bytes(value)  # nor is the key
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +110,7 @@ class MicroBatch:
     Attributes:
         samples: The decoded samples, which change in place. Images with fused transforms are still stored bytes.
         numbers: Their positions in the dataset.
-        rngs: Their sources of random numbers; None if no transform is random.
+        rngs: Their random numbers.
         first: Row of the first sample in the batch.
         arrays: The arrays of the batch; None if it has none.
         dataset: The dataset, for errors and warnings.
@@ -135,12 +120,26 @@ class MicroBatch:
 
     samples: list[Sample | Failure]
     numbers: Sequence[int]
-    rngs: Sequence[np.random.Generator | None]
+    rngs: SampleDraws
     first: int
     arrays: BatchArrays | None
     dataset: Loadable
     refused: list[int] = dataclass_field(default_factory=list)
     device: DeviceStep | None = None
+
+    def apply(self, transforms: SampleTransforms, arrays: BatchArrays | None) -> float:
+        """Apply all transforms, and write the results into these arrays.
+
+        Returns:
+            Seconds spent decoding images.
+        """
+        decoding = 0.0
+        for step in transforms.fields:
+            decoding += self.transform(step, transforms.reducing_gap)
+        if transforms.sample is not None:
+            self.transform_samples(transforms.sample)
+        self.write_rows(arrays)
+        return decoding
 
     def transform(self, step: FieldTransforms, reducing_gap: float | None) -> float:
         """Transform one field of the samples that have it.
@@ -173,7 +172,8 @@ class MicroBatch:
                 calls = drawn[at].calls(calls)
             if calls and isinstance(sample, dict) and field in sample:
                 try:
-                    sample[field] = _apply(calls, sample[field], self.rngs[at], field)
+                    rng = self.rngs[at] if any(call.random for call in calls) else None
+                    sample[field] = apply_calls(calls, sample[field], rng, field)
                 except Exception as error:
                     self._fail(at, error)
 
@@ -216,7 +216,7 @@ class MicroBatch:
             key = sample[KEY]
             try:
                 made = call.function(sample, rng=self.rngs[at]) if call.random else call.function(sample)
-                self.samples[at] = {KEY: key} | _checked(made, dict) | {KEY: key}
+                self.samples[at] = {KEY: key} | checked(made, dict) | {KEY: key}
             except Exception as error:
                 note_once(error, f"in the sample_transform {named(call.function)}")
                 self.samples[at] = failure_of(self.dataset, error, self.numbers[at], key)
@@ -226,7 +226,9 @@ class MicroBatch:
         first = next((sample for sample in self.samples if isinstance(sample, dict)), None)
         if arrays is None or first is None:
             return
-        for name in [name for name, value in first.items() if is_large(value)]:
+        rows = range(self.first, self.first + len(self.samples))
+        large = [name for name, value in first.items() if is_large(value)]
+        for name in [name for name in large if not arrays.are_filled(name, rows)]:
             for row, sample in enumerate(self.samples, self.first):
                 if isinstance(sample, dict) and is_large(value := sample.get(name)):
                     sample[name] = arrays.put(name, row, value)
@@ -259,57 +261,99 @@ class MicroBatch:
 
         Geometries that are `drawn` already are taken from there.
         """
-        stored, reading = self._stored(field, is_image), step.reading or ImageReading()
-        geometries: dict[int, Geometry] = {}
-        tables: dict[int, Any] = {}
-        for at, data in stored.items():
-            try:
-                size = image_size(bytes_of(data), orient=reading.orient)
-                geometries[at] = plan.geometry(*size, self.rngs[at]) if drawn is None else drawn[at].geometry
-                tables[at] = _table(data, size, geometries[at])
-            except Exception as error:
-                self._fail(at, error, field)
+        reading = step.reading or ImageReading()
+        stored, tables = _without_tables(self._stored(field, is_image))
         device = self.device if self.device is not None and field in self.device.plans else None
-        if device is not None:
-            self._route(device, field, geometries, stored, orient=reading.orient)
-            plan = device.host_plan(field)
+        if plan.program is not None and drawn is None and device is None:
+            places, rows = self._draw(field, plan, stored, orient=reading.orient)
+        else:
+            geometries = self._geometries(field, plan, stored, drawn, orient=reading.orient)
+            if device is not None:
+                self._route(device, field, geometries, stored, orient=reading.orient)
+                plan = device.host_plan(field)
+            places, rows = list(geometries), geometry_rows(geometries.values())
         shape = _shape(plan)
         alone = step.rest or device is not None
         batch = None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
-        started, spent = perf_counter(), thread_time()
-        for run in [list(geometries)] if batch is None else _consecutive(geometries):
+        started, spent, done = perf_counter(), thread_time(), 0
+        for run in [places] if batch is None else _consecutive(places):
             last = self.first + run[-1] + 1 if run else self.first
             out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
             refused: list[int] = []
             errors = decode_into(
                 plan,
-                [bytes_of(stored[at]) for at in run],
-                [geometries[at] for at in run],
+                [stored[at] for at in run],
+                rows[done : done + len(run)],
                 out,
                 reducing_gap=reducing_gap,
                 reading=reading,
-                seek_tables=_or_none([tables[at] for at in run]),
+                seek_tables=[tables.get(at) for at in run] if tables else None,
                 refused=refused,
             )
+            done += len(run)
             self._refuse(field, [run[number] for number in refused])
-            for number, at in enumerate(run):
-                sample = self.samples[at]
-                if number in errors:
-                    self._fail(at, errors[number], field)
-                elif isinstance(sample, dict):
-                    sample[field] = out[number] if device is None else device.on_host(out[number])
-                    if batch is not None and self.arrays is not None:
-                        self.arrays.fill(field, self.first + at)
-        if device is not None and geometries:
+            self._take(field, run, list(out) if device is None else list(map(device.on_host, out)), errors)
+            if batch is not None and self.arrays is not None:
+                self.arrays.fill(field, [self.first + at for number, at in enumerate(run) if number not in errors])
+        if device is not None and places:
             device.tuning.on_host(perf_counter() - started, thread_time() - spent)
         return set(stored)
+
+    def _take(self, field: str, places: Sequence[int], values: Sequence[Any], errors: Mapping[int, Exception]) -> None:
+        """Put decoded images into the samples at these places, except for those with an error."""
+        for number, at in enumerate(places):
+            sample = self.samples[at]
+            if number in errors:
+                self._fail(at, errors[number], field)
+            elif isinstance(sample, dict):
+                sample[field] = values[number]
+
+    def _draw(
+        self, field: str, plan: DecodePlan, stored: Mapping[int, Any], *, orient: bool
+    ) -> tuple[list[int], npt.NDArray[np.int32]]:
+        """Draw the geometries of images in a kernel. Return the places of the images, and a row for each.
+
+        Images that the kernel leaves are drawn in Python, which raises the errors of those that have none.
+        """
+        places = list(stored)
+        rows, left = self.rngs.crops(places, list(stored.values()), plan.program or (), orient=orient)
+        if not left:
+            return places, rows
+        others = {places[number]: stored[places[number]] for number in left}
+        found = self._geometries(field, plan, others, orient=orient)
+        for number in left:
+            if (geometry := found.get(places[number])) is not None:
+                rows[number] = geometry.row
+        good = [number for number, at in enumerate(places) if at in found or at not in others]
+        return [places[number] for number in good], rows[good]
+
+    def _geometries(
+        self,
+        field: str,
+        plan: DecodePlan,
+        stored: Mapping[int, Any],
+        drawn: Mapping[int, Drawn] | None = None,
+        *,
+        orient: bool,
+    ) -> dict[int, Geometry]:
+        """Return the geometries of images, by place, without those that have none. Some may be drawn already."""
+        found: dict[int, Geometry] = {}
+        for at, data in stored.items():
+            try:
+                if drawn is not None:
+                    found[at] = drawn[at].geometry
+                else:
+                    found[at] = plan.geometry(*image_size(data, orient=orient), self.rngs[at])
+            except Exception as error:
+                self._fail(at, error, field)
+        return found
 
     def _route(
         self, device: DeviceStep, field: str, geometries: dict[int, Geometry], stored: dict[int, Any], *, orient: bool
     ) -> None:
         """Leave images to the device, and remove them from `geometries`."""
         for at, geometry in list(geometries.items()):
-            data, sample = bytes_of(stored[at]), self.samples[at]
+            data, sample = stored[at], self.samples[at]
             if not device.routes(field, self.numbers[at], data, geometry) or (orient and not is_upright(data)):
                 continue
             if isinstance(sample, dict):
@@ -318,7 +362,7 @@ class MicroBatch:
 
     def _decode_whole(self, field: str, reading: ImageReading) -> None:
         """Decode the images of a field, plain or a sequence, that the dataset left as stored bytes."""
-        for at, stored in self._stored(field, lambda value: is_image(value) or _is_sequence(value)).items():
+        for at, stored in self._stored(field, lambda value: is_image(value) or is_sequence(value)).items():
             sample = self.samples[at]
             try:
                 if isinstance(sample, dict):
@@ -333,7 +377,7 @@ class MicroBatch:
     ) -> set[int]:
         """Decode the frames of a field, transformed by the plan. Return the places of the samples that have them."""
         field, reading = step.field, step.reading or ImageReading()
-        stored = self._stored(field, _is_sequence)
+        stored = self._stored(field, is_sequence)
         for at, datas in stored.items():
             sample = self.samples[at]
             shape = (len(datas), *_shape(plan))
@@ -342,77 +386,21 @@ class MicroBatch:
             try:
                 if isinstance(sample, dict):
                     refused: list[int] = []
-                    sample[field] = _decode_sequence(
+                    sample[field] = decode_sequence(
                         frames, plan, datas, self.rngs[at], reducing_gap, reading, out, refused
                     )
                     self._refuse(field, [at] * len(refused))
                     if batch is not None and self.arrays is not None:
-                        self.arrays.fill(field, self.first + at)
+                        self.arrays.fill(field, [self.first + at])
             except Exception as error:
                 self._fail(at, error, field)
         return set(stored)
 
 
-def _decode_sequence(
-    frames: EachFrame,
-    plan: DecodePlan,
-    datas: Sequence[Any],
-    rng: np.random.Generator | None,
-    gap: float | None,
-    reading: ImageReading,
-    out: npt.NDArray[Any],
-    refused: list[int],
-) -> list[npt.NDArray[Any]]:
-    if not datas:
-        return []
-    sizes = [image_size(bytes_of(data), orient=reading.orient) for data in datas]
-    geometries = frame_geometries(frames, plan, sizes, rng)
-    errors = decode_into(
-        plan,
-        list(map(bytes_of, datas)),
-        geometries,
-        out,
-        reducing_gap=gap,
-        reading=reading,
-        seek_tables=_or_none(list(map(_table, datas, sizes, geometries))),
-        refused=refused,
-    )
-    for number, error in errors.items():
-        raise CodecError(f"element {number}: {error}", **error.details)
-    if not plan.rest:
-        return list(out)
-    calls = tuple(map(Call.of, plan.rest))
-    return [_apply(calls, frame, None, "") for frame in out]
-
-
-def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str) -> Any:
-    for call in calls:
-        try:
-            value = _checked(call.function(value, rng=rng) if call.random else call.function(value), object)
-        except Exception as error:
-            note_once(error, f"in the transform {named(call.function)} of field {field!r}")
-            raise
-    return value
-
-
-def _checked(made: Any, kind: type) -> Any:
-    if made is None or not isinstance(made, kind):
-        found = "None" if made is None else f"a {type(made).__name__}"
-        raise TypeError(f"it returned {found}: return the value, changed or not")
-    return made
-
-
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, list) and all(map(is_image, value))
-
-
-def _table(stored: Any, size: tuple[int, int], geometry: Geometry) -> Any:
-    """Return the seek table for decoding a crop. Whole images decode as fast without it."""
-    return stored.table if isinstance(stored, Seekable) and geometry.box != (0, 0, *size) else None
-
-
-def _or_none(tables: list[Any]) -> list[Any] | None:
-    return None if all(table is None for table in tables) else tables
+def _without_tables(stored: dict[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Return the bytes of stored images by place, and the seek tables of those that have one."""
+    tables = {at: value.table for at, value in stored.items() if isinstance(value, Seekable)}
+    return {at: bytes_of(value) for at, value in stored.items()} if tables else stored, tables
 
 
 def _shape(plan: DecodePlan) -> tuple[int, ...]:
@@ -422,10 +410,12 @@ def _shape(plan: DecodePlan) -> tuple[int, ...]:
     return plan.array_shape(1, plan.size, 3 if plan.normalise is None else len(plan.normalise.mean))[1:]
 
 
-def _consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
+def _consecutive(numbers: Sequence[int]) -> Iterable[list[int]]:
     """Cut ascending numbers into runs of consecutive ones."""
-    for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        yield [number for _, number in group]
+    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return [list(numbers)]
+    groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    return [[number for _, number in group] for _, group in groups]
 
 
 def count_bytes(value: Any) -> int:

@@ -22,8 +22,9 @@ from bushel.loader.bad_samples import ErrorReport, Failure, OnError
 from bushel.loader.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.batch_reader import BatchReader
 from bushel.loader.collate import Batch, Collate, Sample, collate
+from bushel.loader.generator import SampleDraws
 from bushel.loader.loadable import PlainReader, describe, failure_of
-from bushel.loader.micro_batch import MicroBatch, count_bytes, generator, micro_batches, stored_bytes
+from bushel.loader.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.plan import BatchPlan, draws_of
 from bushel.loader.replacing import decoded_one_by_one, following, nothing_left, one_by_one
 from bushel.loader.row_batches import collate_rows
@@ -79,11 +80,13 @@ class Fetched(Struct, frozen=True):
         samples: The samples, in the order of the batch.
         stored_bytes: Their size in bytes.
         gathered: The fields that were gathered into the arrays of the batch, which the samples lack.
+        decoded: Whether they are decoded, except for images with fused transforms: if there is nothing else to decode.
     """
 
     samples: list[Sample | Failure]
     stored_bytes: int
     gathered: frozenset[str] = frozenset()
+    decoded: bool = False
 
 
 class Finished(Struct, frozen=True):
@@ -203,11 +206,15 @@ class Pipeline(Struct, frozen=True):
         room = None if arrays is None or not inside else arrays.room(inside)
         with held or nullcontext():
             stored = self._fetch(plan, others, held, room)
-        size = sum(stored_bytes(sample) for sample in stored if not isinstance(sample, Failure))
+        size, others_size = stored_sizes(stored, self.transforms.fused)
         if arrays is not None and gathered:
             size += count_bytes(arrays.whole())
         clock.add({"storage": perf_counter() - start})
-        return Fetched(stored, size, gathered)
+        if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
+            return Fetched(stored, size, gathered)
+        return Fetched(
+            self._decode(plan.epoch, plan.samples, stored, draws_of(self.order, plan), clock), size, gathered, True
+        )
 
     def _wanted(self, plan: BatchPlan) -> tuple[I64, I64 | None]:
         """Return the samples of a batch that are not excluded, and the seeds of their random numbers."""
@@ -242,55 +249,48 @@ class Pipeline(Struct, frozen=True):
 
     def decode_and_transform(
         self,
-        epoch: int,
-        numbers: I64,
-        stored: Sequence[Sample | Failure],
+        plan: BatchPlan,
+        fetched: Fetched,
         clock: Clock,
         arrays: BatchArrays | None = None,
-        first: int = 0,
-        draws: I64 | None = None,
+        part: tuple[int, int] | None = None,
+        row: int | None = None,
     ) -> list[Sample | Failure]:
         """Decode and transform stored samples. A `Failure` takes the place of each bad one, for every `on_error`.
 
         Args:
-            epoch: Number of the epoch, for random transforms.
-            numbers: int64[n], the positions of the samples in the dataset.
-            stored: The samples as `fetch` returned them.
+            plan: The batch.
+            fetched: Its samples.
             clock: Adds up times.
             arrays: The arrays of the batch.
-            first: Row of the first sample in the batch.
-            draws: int64[n], what the random numbers of each sample depend on, if not on its position in the dataset.
+            part: Start and end of the samples to work on; None for all.
+            row: Row of the first of them in the arrays; None for its place among the samples.
         """
+        begin, stop = part or (0, len(fetched.samples))
+        shift = 0 if row is None else row - begin
         done: list[Sample | Failure] = []
         if self.sources is not None and self.sources.transforms:
-            for own, start, end in self.sources.runs(numbers):
+            for own, start, end in self.sources.runs(plan.samples[begin:stop]):
                 one = replace(self, transforms=self.sources.transforms[own], sources=self.sources.without_transforms())
-                seeds = None if draws is None else draws[start:end]
-                part = numbers[start:end], stored[start:end], clock, arrays, first + start, seeds
-                done += one.decode_and_transform(epoch, *part)
+                places = begin + start, begin + end
+                done += one.decode_and_transform(plan, fetched, clock, arrays, places, begin + start + shift)
             return done
-        for start, end in micro_batches(stored, self.transforms.fused):
-            started = perf_counter()
-            seeds = None if draws is None else draws[start:end]
-            samples = self._decode(epoch, numbers[start:end], stored[start:end], seeds)
-            if self.sources is not None:
-                self.sources.name(samples, numbers[start:end])
-            if whole := self.source.drain_whole_clips():
-                clock.add({"whole_clips": whole})
-            decoding, own = perf_counter() - started, numbers[start:end].tolist()
-            rngs: list[np.random.Generator | None] = [None] * len(own)
-            if self.transforms.random:
-                rngs = [generator(self.order.seed, epoch, n) for n in (own if seeds is None else seeds.tolist())]
-            refused: list[int] = []
-            last = self.transforms.sample
-            # what it returns is written into the rows: images must not be there before
-            rows = arrays if last is None else None
-            micro = MicroBatch(samples, own, rngs, first + start, rows, self.source.dataset, refused, self.device)
-            for step in self.transforms.fields:
-                decoding += micro.transform(step, self.transforms.reducing_gap)
-            if last is not None:
-                micro.transform_samples(last)
-            micro.write_rows(arrays)
+        stored, seeds = fetched.samples[begin:stop], draws_of(self.order, plan)
+        pieces = [(0, len(stored))] if fetched.decoded else micro_batches(stored, self.transforms.fused)
+        for start, end in pieces:
+            here = slice(begin + start, begin + end)
+            numbers, draws = plan.samples[here], None if seeds is None else seeds[here]
+            samples = stored[start:end]
+            if not fetched.decoded:
+                samples = self._decode(plan.epoch, numbers, samples, draws, clock)
+            seeds_here = numbers if draws is None else draws
+            rngs = SampleDraws(self.order.seed, plan.epoch, seeds_here, random=self.transforms.random)
+            started, refused, own = perf_counter(), list[int](), numbers.tolist()
+            # what a transform of samples returns is written into the rows: images must not be there before
+            rows = arrays if self.transforms.sample is None else None
+            first, dataset = begin + start + shift, self.source.dataset
+            micro = MicroBatch(samples, own, rngs, first, rows, dataset, refused, self.device)
+            decoding = micro.apply(self.transforms, arrays)
             clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
             if refused:
                 clock.add({"refused_seek_tables": len(refused)})
@@ -298,11 +298,11 @@ class Pipeline(Struct, frozen=True):
         return done
 
     def _decode(
-        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64 | None
+        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64 | None, clock: Clock
     ) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
-        if not self.decode:
-            return list(stored)
+        started = perf_counter()
+        decoded = list(stored)
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
@@ -313,14 +313,19 @@ class Pipeline(Struct, frozen=True):
                 self.windows.add_pads(found, epoch, own, seeds)
             return found
 
-        good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
-        whole = [sample for sample in stored if not isinstance(sample, Failure)]
-        with suppress(Exception):  # the bad sample raises it again below
-            decoded: list[Sample | Failure] = list(stored)
-            for place, sample in zip(good, decode(whole, good), strict=True):
-                decoded[place] = sample
-            return decoded
-        return decoded_one_by_one(self.source.dataset, stored, numbers, decode)
+        if self.decode:
+            good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
+            try:
+                for place, sample in zip(good, decode([decoded[place] for place in good], good), strict=True):
+                    decoded[place] = sample
+            except Exception:  # the bad sample raises it again
+                decoded = decoded_one_by_one(self.source.dataset, stored, numbers, decode)
+        if self.sources is not None:
+            self.sources.name(decoded, numbers)
+        if whole := self.source.drain_whole_clips():
+            clock.add({"whole_clips": whole})
+        clock.add({"decode": perf_counter() - started})
+        return decoded
 
     def assemble(
         self,
@@ -405,9 +410,7 @@ class Pipeline(Struct, frozen=True):
         """
         own = self if self.device is None else replace(self, device=replace(self.device, host_only=True))
         for one in following(self.order, plan.epoch, int(plan.positions[place])):
-            stored = self.fetch(one, clock).samples
-            draws = draws_of(self.order, one)
-            [sample] = own.decode_and_transform(plan.epoch, one.samples, stored, clock, arrays, place, draws)
+            [sample] = own.decode_and_transform(one, self.fetch(one, clock), clock, arrays, row=place)
             if not isinstance(sample, Failure):
                 return sample, 0 if one.rows is None else int(one.rows.begins[0])
             self._report(int(one.samples[0]), sample, report)

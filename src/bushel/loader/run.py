@@ -24,7 +24,7 @@ from bushel.loader.collate import Sample
 from bushel.loader.micro_batch import count_bytes
 from bushel.loader.outputs import Output, Upload
 from bushel.loader.pipeline import Clock, Finished, Pipeline
-from bushel.loader.plan import BatchPlan, draws_of
+from bushel.loader.plan import BatchPlan
 
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, ReadAhead
@@ -116,8 +116,7 @@ class Iteration(Struct, frozen=True):
         pipeline, clock = self.pipeline, self.clock
         arrays = pipeline.arrays(plan, factory)
         fetched = pipeline.fetch(plan, clock, arrays)
-        draws = draws_of(pipeline.order, plan)
-        decoded = pipeline.decode_and_transform(plan.epoch, plan.samples, fetched.samples, clock, arrays, draws=draws)
+        decoded = pipeline.decode_and_transform(plan, fetched, clock, arrays)
         return pipeline.assemble(plan, fetched, decoded, arrays, self.report, clock)
 
     def on_host(self, finished: Finished) -> Finished:
@@ -259,23 +258,17 @@ class _BatchTask:
             starts = range(0, len(stored), size)
             self._left = len(starts)
             self._decoded: list[list[Sample | Failure]] = [[]] * len(starts)
-            for part, start in enumerate(starts):
-                self._decoders.submit(partial(self._decode, part, start, start + size))
+            for number, start in enumerate(starts):
+                self._decoders.submit(partial(self._decode, number, start, start + size))
         except BaseException as error:
             self._fail(error)
 
-    def _decode(self, part: int, start: int, end: int) -> None:
+    def _decode(self, number: int, start: int, end: int) -> None:
         try:
-            plan = self.plan
-            draws = draws_of(self._pipeline.order, plan)
-            self._decoded[part] = self._pipeline.decode_and_transform(
-                plan.epoch,
-                plan.samples[start:end],
-                self._fetched.samples[start:end],
-                self._clock,
-                self._arrays,
-                start,
-                None if draws is None else draws[start:end],
+            pipeline = self._pipeline
+            part = start, min(end, len(self._fetched.samples))
+            self._decoded[number] = pipeline.decode_and_transform(
+                self.plan, self._fetched, self._clock, self._arrays, part
             )
             with self._lock:
                 self._left -= 1

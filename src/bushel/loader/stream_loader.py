@@ -20,9 +20,9 @@ from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_count, check_rules
 from bushel.loader.collate import Sample
+from bushel.loader.generator import generator
 from bushel.loader.iterables import shuffle_buffer
 from bushel.loader.loadable import source_of
-from bushel.loader.micro_batch import generator
 from bushel.loader.options import StreamOptions
 from bushel.loader.pipeline import Clock, Finished, Pipeline
 from bushel.loader.plan import BatchPlan

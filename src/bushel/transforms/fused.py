@@ -19,6 +19,7 @@ from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
+from bushel.transforms.programs import Program, program_of
 from bushel.transforms.spatial import Geometry, Image, Spatial
 from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
@@ -34,18 +35,16 @@ class DecodePlan(Struct, frozen=True):
         normalise: Normalisation of the pixels; None to write them as uint8.
         layout: Layout of the pixels.
         rest: The transforms to apply to the result.
+        size: Height and width of every result; None if they depend on the image.
+        program: The steps with which a kernel draws the geometries, as `geometry` does; None if it cannot.
     """
 
     spatial: tuple[Spatial, ...]
     normalise: Normalize | None
     layout: Literal["HWC", "CHW"]
     rest: tuple[Transform, ...]
-
-    @property
-    def size(self) -> tuple[int, int] | None:
-        """Height and width of every result; None if they depend on the image."""
-        sizes = [transform.output for transform in self.spatial if transform.resizes or transform.output is not None]
-        return sizes[-1] if sizes else None
+    size: tuple[int, int] | None = None
+    program: Program | None = None
 
     @property
     def random(self) -> bool:
@@ -104,7 +103,9 @@ def plan_decode(transforms: Sequence[Transform]) -> DecodePlan:
     if flat and isinstance(flat[0], ToCHW):
         layout = "CHW"
         flat.pop(0)
-    return DecodePlan(tuple(spatial), normalise, layout, tuple(flat))
+    sizes = [transform.output for transform in spatial if transform.resizes or transform.output is not None]
+    size = sizes[-1] if sizes else None
+    return DecodePlan(tuple(spatial), normalise, layout, tuple(flat), size, program_of(spatial))
 
 
 def plan_frames(frames: EachFrame) -> DecodePlan | None:
@@ -128,6 +129,11 @@ def frame_geometries(
     order = reversed(dict.fromkeys(reversed(every)))
     geometries = {size: plan.geometry(*size, rng) for size, rng in zip(order, frames.generators(rng), strict=False)}
     return [geometries[size] for size in every]
+
+
+def geometry_rows(geometries: Iterable[Geometry]) -> npt.NDArray[np.int32]:
+    """Return int32[n, 10], the geometries as the kernels take them."""
+    return np.array([geometry.row for geometry in geometries], np.int32).reshape(-1, 10)
 
 
 def _is_jpeg(data: Buffer) -> bool:
@@ -216,7 +222,7 @@ def _with_channels(image: npt.NDArray[Any], channels: int) -> Image:
 def decode_into(
     plan: DecodePlan,
     datas: Sequence[Buffer],
-    geometries: Sequence[Geometry],
+    geometries: Sequence[Geometry] | npt.NDArray[np.int32],
     out: npt.NDArray[Any],
     *,
     reducing_gap: float | None = 2.0,
@@ -232,7 +238,7 @@ def decode_into(
     Args:
         plan: Plan with the layout and normalisation of the result.
         datas: The encoded images.
-        geometries: The geometry of each image: `plan.geometry` of its `image_size`.
+        geometries: The geometry of each image: `plan.geometry` of its `image_size`; or their `geometry_rows`.
         out: C-contiguous output with a row for each image, of shape `plan.array_shape` and dtype `plan.dtype`. Grey
             images fill three channels; alpha is dropped if the output has no channel for it.
         reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times larger than the result,
@@ -246,7 +252,7 @@ def decode_into(
     """
     table = plan.normalise.table if plan.normalise else None
     channels = out.shape[1 if plan.layout == "CHW" else 3]
-    rows = np.array([geometry.row for geometry in geometries], np.int32).reshape(-1, 10)
+    rows = geometries if isinstance(geometries, np.ndarray) else geometry_rows(geometries)
     decode_jpegs = partial(
         kernels.decode_jpegs,
         layout=plan.layout,
@@ -271,7 +277,7 @@ def decode_into(
                 for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
-                top = decode_top(data, ImageReading(reading.orient), geometries[number].box[3])
+                top = decode_top(data, ImageReading(reading.orient), int(rows[number, 3]))
                 image = _with_channels(top, channels)
                 kernels.resize(image, rows[one], out[one], plan.layout, table)
         except CodecError as error:

@@ -83,6 +83,7 @@ NB_MODULE(_kernels, module) {
     bushel::bind_sample_buffer(module);
     bushel::bind_samples(module);
     bushel::bind_jpeg(module);
+    bushel::bind_crops(module);
     bushel::bind_scans(module);
     bushel::bind_tfrecord(module);
     bushel::bind_lines(module);

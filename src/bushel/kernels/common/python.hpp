@@ -41,6 +41,10 @@ constexpr const char *type_name<const std::int64_t>() {
     return "int64";
 }
 template <>
+constexpr const char *type_name<std::int64_t>() {
+    return "writable int64";
+}
+template <>
 constexpr const char *type_name<const double>() {
     return "float64";
 }
@@ -116,6 +120,7 @@ void bind_framing(nb::module_ &module);
 void bind_sample_buffer(nb::module_ &module);
 void bind_samples(nb::module_ &module);
 void bind_jpeg(nb::module_ &module);
+void bind_crops(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_tfrecord(nb::module_ &module);
 void bind_lines(nb::module_ &module);

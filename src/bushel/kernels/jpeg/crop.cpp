@@ -196,7 +196,10 @@ void decode_crop(JpegDecoders &decoders, const std::uint8_t *data, std::size_t s
         region = {region.left + columns.low(), region.top + rows.low(), region.left + columns.high(),
                   region.top + rows.high()};
     }
-    const Pixels stored = decode_region(decoders, data, size, header, table, region, scale, out.channels, options);
+    // a whole image is decoded from its start as fast as with a table
+    const bool is_whole = box.width() == header.width && box.height() == header.height;
+    const Pixels stored = decode_region(decoders, data, size, header, is_whole ? SeekTable() : table, region, scale,
+                                        out.channels, options);
     if (orientation.is_upright()) return resize(stored, columns, rows, out);
 
     thread_local Buffer upright;
