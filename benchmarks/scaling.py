@@ -6,6 +6,10 @@
 A setting of N processors is a process that may run on N processors only, with N threads (`workers=N`) or N worker
 processes of one thread each (`processes=N, workers=1`). The settings take turns, and the first epoch of each is not
 counted. "of N×" is the rate divided by N times the rate with one processor and threads: 1 is perfect scaling.
+With `--kinds pauses`, a pause of half a millisecond per photo, in which no thread needs a processor or the interpreter,
+takes the place of the decoder. So a machine with few processors shows how far the interpreter lets threads scale, as
+long as their work beside decoding fits on it. It is a model: real threads share caches, too.
+
 Simultaneous multithreading, shared caches and a clock that falls under load make a machine's last processors count for
 less than its first: "kernel alone" is N processes that decode photos from memory without a Loader, the limit.
 """
@@ -38,9 +42,10 @@ from images import BATCH, kernel
 from measure import SCRATCH, Rate, Timing, console, in_turns, options_parser, save
 
 PROCESSORS = (1, 2, 4, 8, 16, 32, 64)
-KINDS = ("photos", "tokens", "clips")
+KINDS = ("photos", "tokens", "clips", "pauses")
 WAYS = ("threads", "processes", "kernel alone")
 KERNEL_SECONDS = 2
+PAUSE_SECONDS = 0.0005
 TOKENS = 4096
 SIDE = 224
 
@@ -62,7 +67,7 @@ class Setting:
 def fill(kind: str, small: bool) -> Path:
     """Write the dataset of a kind if it does not exist."""
     if kind != "tokens":
-        case = next(case for case in crops.CASES if case.name == ("photos" if kind == "photos" else "clips of 16"))
+        case = next(case for case in crops.CASES if case.name == ("clips of 16" if kind == "clips" else "photos"))
         return crops.fill(case, case.images // 10 if small else case.images, None) / "plain"
     count = 10_000 if small else 100_000
     path = SCRATCH / f"tokens-{count}"
@@ -79,11 +84,11 @@ def epochs(kind: str, path: Path, processors: int, processes: bool) -> Iterator[
     """Load epochs without end; yield the number of items of each."""
     image: list[Any] = [RandomResizedCrop(SIDE), RandomHorizontalFlip()]
     options: dict[str, Any] = {"workers": 1, "processes": processors} if processes else {"workers": processors}
-    if kind == "photos":
+    if kind in ("photos", "pauses"):
         options["transforms"] = {"image": image}
     elif kind == "clips":
         options |= {"transforms": {"frames": [EachFrame(image)]}, "collate": {"frames": "stack"}}
-    batch = {"photos": 128, "clips": 8, "tokens": 256}[kind]
+    batch = {"photos": 128, "clips": 8, "tokens": 256, "pauses": 128}[kind]
     dataset = bushel.open(path)
     times = (max(1, processors // 2) if processors > 2 else processors) * (5 if kind == "tokens" else 1)
     repeated = dataset[np.tile(np.arange(len(dataset)), times)]
@@ -94,6 +99,12 @@ def epochs(kind: str, path: Path, processors: int, processes: bool) -> Iterator[
             [values] = (value for value in arrays.values() if isinstance(value, np.ndarray) and value.dtype.kind == "u")
             items += values.shape[0] * (values.shape[1] if kind == "clips" else 1)
         yield items
+
+
+def pause(datas: list[bytes], *_: object, **__: object) -> list[Any]:
+    """Take the time of a decoder, without a processor."""
+    time.sleep(PAUSE_SECONDS * len(datas))
+    return []
 
 
 def kernels(path: Path, processors: int) -> Iterator[int]:
@@ -118,7 +129,10 @@ def _decoded(datas: list[bytes], rows: npt.NDArray[np.int32]) -> int:
 
 def serve(kind: str, path: Path, processors: int, way: str) -> None:
     """Measure an epoch for each line of standard input. This is the process of a setting."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
+    if kind == "pauses":
+        bushel.kernels.decode_jpegs = pause
+    else:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
     running: Iterator[int] = (
         kernels(path, processors) if way == "kernel alone" else epochs(kind, path, processors, way == "processes")
     )
@@ -174,7 +188,7 @@ class Serving:
 
 def show(kind: str, settings: list[Setting], rates: dict[str, Rate]) -> None:
     """Print the rates of a kind and how far each is from perfect scaling."""
-    items = {"photos": "photos", "clips": "frames", "tokens": "rows"}[kind]
+    items = {"clips": "frames", "tokens": "rows"}.get(kind, "photos")
     table = Table("", title=f"{kind} ({_cores()})", title_justify="left")
     for heading in (f"{items}/s", "slowest", "fastest", "CPU µs", "÷ 1 thread", "of N×"):
         table.add_column(heading, justify="right")
@@ -199,9 +213,7 @@ def _cores() -> str:
 def main() -> None:
     """Run the benchmark with the options of the command line."""
     parser = options_parser("Scaling of the Loader over processors.", "a tenth of the data, fewer rounds")
-    parser.add_argument(
-        "--kinds", nargs="+", choices=("photos", "tokens", "clips"), default=["photos", "tokens", "clips"]
-    )
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["photos", "tokens", "clips"])
     parser.add_argument("--counts", nargs="+", type=int, default=PROCESSORS, help="numbers of processors")
     parser.add_argument("--serve", nargs=4, metavar=("KIND", "PATH", "PROCESSORS", "WAY"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -214,8 +226,9 @@ def main() -> None:
     results: dict[str, Any] = {}
     for kind in options.kinds:
         path = fill(kind, options.small)
-        ways = WAYS if kind == "photos" else WAYS[:2]
-        settings = [Setting(kind, count, way) for way in ways for count in counts]
+        ways = {"photos": WAYS, "pauses": WAYS[:1]}.get(kind, WAYS[:2])
+        numbers = options.counts if kind == "pauses" else counts
+        settings = [Setting(kind, number, way) for way in ways for number in numbers]
         running = {setting.name: Serving(setting, path) for setting in settings}
         try:
             rates = in_turns(running, 2 if options.small else 3)

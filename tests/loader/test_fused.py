@@ -22,8 +22,10 @@ from bushel.transforms import (
     EachFrame,
     Lambda,
     Normalize,
+    RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomVerticalFlip,
     Resize,
     ToCHW,
 )
@@ -258,3 +260,36 @@ def test_randomness_is_that_of_the_sample_with_any_number_of_workers(dataset: bu
     expected = images(workers=0)
     assert images(workers=3) == expected
     assert images(processes=2, workers=1) == expected
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["images only", "other random transforms"])
+def test_crops_of_the_kernel_are_those_of_python_with_any_number_of_workers(
+    others: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    with bushel.Writer(tmp_path / "data", {"image": "jpg", "label": "int"}, container="bag") as writer:
+        for number in range(60):
+            stream = io.BytesIO()
+            kind = {3: "PNG", 7: "WEBP"}.get(number % 11, "JPEG")
+            image = Image.open(io.BytesIO(photo(number)))
+            if number % 13 == 5:
+                image = image.resize((30, 20))  # too small for the crop
+            image.save(stream, kind, **({"exif": turned} if number % 5 == 0 else {}))
+            writer.append({"image": b"damaged" if number == 41 else stream.getvalue(), "label": number})
+    dataset = bushel.open(tmp_path / "data")
+    steps: list[Any] = [RandomHorizontalFlip(), RandomCrop((28, 36)), RandomResizedCrop(24), RandomVerticalFlip(0.3)]
+    transforms: dict[str, list[Any]] = {"image": [*steps, ColorJitter(hue=0.1)], "label": [jitter]}
+
+    def batches(**options: Any) -> tuple[list[Any], list[Any]]:
+        chosen = transforms if others else {"image": steps}
+        options = {"orient": True, "on_error": "replace", "max_errors": 40} | options
+        loader = Loader(dataset, 16, shuffle=True, seed=2**63, transforms=chosen, **options)
+        found = [(batch["image"].tobytes(), batch["label"].tolist()) for _ in range(2) for batch in loader]
+        return found, sorted((bad.sample, bad.cause.split(" (cannot")[0]) for bad in loader.errors)
+
+    drawn = [batches(workers=workers) for workers in (0, 1, 2, 5, 16)]
+    monkeypatch.setattr("bushel.transforms.fused.program_of", lambda transforms: None)
+    expected = batches(workers=0)
+    assert len({sample for sample, _ in expected[1]}) == 5 + 1
+    assert all(one == expected for one in drawn)

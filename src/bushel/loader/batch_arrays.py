@@ -376,11 +376,12 @@ class BatchArrays:
         return whole | {name: gathered.batch for name, gathered in self._gathered.items()}
 
     def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
-        with self._lock:
-            if name not in self._fields:
-                array = self._factory.make(self._samples, shape, dtype) if self._factory.stacks(name) else None
-                self._fields[name] = None if array is None else _Field(array, bytearray(self._samples))
-            field = self._fields[name]
+        if name not in self._fields:  # once for a batch: threads do not wait for each other for every sample
+            with self._lock:
+                if name not in self._fields:
+                    array = self._factory.make(self._samples, shape, dtype) if self._factory.stacks(name) else None
+                    self._fields[name] = None if array is None else _Field(array, bytearray(self._samples))
+        field = self._fields[name]
         if field is not None and (field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")):
             self._factory.give_up(name)
             return None
