@@ -29,7 +29,7 @@ def apply_calls(calls: Sequence[Call], value: Any, rng: np.random.Generator | No
 
 
 def checked(made: Any, kind: type) -> Any:
-    """Return what a transform returned.
+    """Return the result of a transform if it is valid.
 
     Raises:
         TypeError: It is None, or of another type.

@@ -62,7 +62,7 @@ class SampleDraws:
         seed: The seed.
         epoch: Number of the epoch.
         samples: int64[n], the number of each sample.
-        random: Whether random numbers are drawn at all. If not, there are no generators.
+        random: Whether random numbers are drawn at all. If not, samples have no generators.
     """
 
     def __init__(self, seed: int, epoch: int, samples: I64, *, random: bool) -> None:

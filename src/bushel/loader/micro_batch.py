@@ -82,7 +82,7 @@ def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
 
 
 def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
-    """Return the size of the stored values of samples, in bytes, and of those of them that are not `fused`."""
+    """Return the size of all stored values of samples, in bytes, and of all that are not `fused`."""
     total = others = 0
     for sample in samples:
         if not isinstance(sample, Failure):

@@ -73,7 +73,7 @@ private:
     bool flip_x_ = false, flip_y_ = false;
 };
 
-// Round half to even, as Python's `round` does; -1 for what is not a whole number of pixels.
+// Round half to even, as `round` of Python does; -1 for numbers that are not a possible count of pixels.
 std::int64_t rounded(double value) { return value >= 0 && value < 1e15 ? std::llrint(value) : -1; }
 
 bool crop_at(Combined &image, std::int64_t width, std::int64_t height, double x, double y) {
