@@ -199,3 +199,16 @@ def test_wrong_arrays_are_refused() -> None:
         draw_crops([HEADER], steps, 0, 0, np.zeros(2, np.int64), np.zeros(1, np.int64))
     with pytest.raises(TypeError, match="samples: expected a contiguous"):
         draw_crops([HEADER], steps, 0, 0, np.zeros(1, np.int32), np.zeros(1, np.int64))  # type: ignore[arg-type]
+
+
+def test_samples_with_a_generator_are_left_to_the_caller() -> None:
+    draws = SampleDraws(3, 1, np.array([7, 8, 9])[::-1], random=True)
+    rng = draws[1]
+    assert rng is not None
+    assert rng.random() == generator(3, 1, 8).random()
+    rows, left = draws.crops([0, 1, 2], [HEADER] * 3, (("random_crop", 3, 2),), orient=False)
+    assert left == [1]
+    for at, sample in ((0, 9), (2, 7)):
+        geometry = plan_decode([RandomCrop((3, 2))]).geometry(8, 8, generator(3, 1, sample))
+        assert rows[at].tolist() == geometry_rows([geometry])[0].tolist()
+    assert draws[1] is rng

@@ -67,8 +67,8 @@ class SampleDraws:
 
     def __init__(self, seed: int, epoch: int, samples: I64, *, random: bool) -> None:
         self._seed, self._epoch, self._random = seed, epoch, random
-        self._samples = np.ascontiguousarray(samples, np.int64)
-        self._drawn = np.zeros(len(samples), np.int64)  # numbers that the kernel drew; -1 with a generator
+        self._samples = samples
+        self._drawn: I64 | None = None  # numbers that the kernel drew; -1 with a generator
         self._made: dict[int, np.random.Generator] = {}
 
     def __getitem__(self, at: int) -> np.random.Generator | None:
@@ -77,8 +77,9 @@ class SampleDraws:
             return None
         if at not in self._made:
             rng = generator(self._seed, self._epoch, int(self._samples[at]))
-            rng.random(int(self._drawn[at]))
-            self._drawn[at] = -1
+            if self._drawn is not None:
+                rng.random(int(self._drawn[at]))
+                self._drawn[at] = -1
             self._made[at] = rng
         return self._made[at]
 
@@ -96,6 +97,10 @@ class SampleDraws:
         Returns:
             The geometries, and the numbers of the images that are left to the caller, as `draw_crops` returns them.
         """
+        if self._drawn is None:
+            self._samples = np.ascontiguousarray(self._samples, np.int64)
+            self._drawn = np.zeros(len(self._samples), np.int64)
+            self._drawn[list(self._made)] = -1
         if len(places) == len(self._samples):
             return draw_crops(datas, program, self._seed, self._epoch, self._samples, self._drawn, orient=orient)
         drawn = self._drawn[places]

@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import groupby
@@ -77,7 +77,7 @@ def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
     total = 0
     for name, value in sample.items():
         if name not in without:
-            total += _stored_size(value)
+            total += len(value) if type(value) is bytes else _stored_size(value)
     return total
 
 
@@ -87,7 +87,7 @@ def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> 
     for sample in samples:
         if not isinstance(sample, Failure):
             for name, value in sample.items():
-                own = _stored_size(value)
+                own = len(value) if type(value) is bytes else _stored_size(value)
                 total += own
                 if name not in fused:
                     others += own
@@ -95,12 +95,9 @@ def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> 
 
 
 def _stored_size(value: Any) -> int:
-    kind = type(value)
-    if kind is bytes:
-        return len(value)
-    if kind is memoryview:
-        return int(value.nbytes)
-    return 0 if kind in KNOWN_TYPES else count_bytes(value)  # nor is the key
+    if type(value) is memoryview:
+        return value.nbytes
+    return 0 if type(value) in KNOWN_TYPES else count_bytes(value)  # nor is the key
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +160,19 @@ class MicroBatch:
         return decoding
 
     def _call(
-        self, field: str, step: FieldTransforms, fused: Container[int], drawn: Mapping[int, Drawn] | None = None
+        self, field: str, step: FieldTransforms, fused: Collection[int], drawn: Mapping[int, Drawn] | None = None
     ) -> None:
         """Apply the transforms of a field that are not fused into decoding, or not at these places."""
+        if not step.rest and len(fused) == len(self.samples):
+            return
+        rest, every = (any(call.random for call in calls) for calls in (step.rest, step.calls))
         for at, sample in enumerate(self.samples):
-            calls = step.rest if at in fused else step.calls
+            calls, random = (step.rest, rest) if at in fused else (step.calls, every)
             if drawn is not None and at in drawn:
                 calls = drawn[at].calls(calls)
             if calls and isinstance(sample, dict) and field in sample:
                 try:
-                    rng = self.rngs[at] if any(call.random for call in calls) else None
-                    sample[field] = apply_calls(calls, sample[field], rng, field)
+                    sample[field] = apply_calls(calls, sample[field], self.rngs[at] if random else None, field)
                 except Exception as error:
                     self._fail(at, error)
 
