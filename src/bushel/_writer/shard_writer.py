@@ -198,11 +198,14 @@ class ShardInProgress:
         if self.pending.is_empty:
             return
         while (rows := self.pending.rows()) is not None:
-            keys, columns = rows
-            if not self._extend(keys, columns, None):
-                key = None if keys is None else keys[0].decode()
-                self._append(key, {name: column[0] for name, column in columns.items()})
+            self._write_rows(*rows)
         self.pending.clear()
+
+    def _write_rows(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn]) -> None:
+        """Write pending samples. Nothing refers to their arrays after that, so that `clear` keeps the memory."""
+        if not self._extend(keys, columns, None):
+            key = None if keys is None else keys[0].decode()
+            self._append(key, {name: column[0] for name, column in columns.items()})
 
     def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         positions, samples = self._staging.positions, self._builder.samples
