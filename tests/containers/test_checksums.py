@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, split_recordio
 from bushel.spec import Field
-from bushel.storage import Blocks, File, as_path, open_file
+from bushel.storage import Blocks, Extents, File, as_path, open_file
 
 CONTENT = [bytes(range(256)) * 3, b"the second file"]
 
@@ -118,8 +119,57 @@ def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytes
     assert crc32.tolist() == [zlib.crc32(CONTENT[0][o : o + n]) if n >= 0 else 0 for o, n in extents]
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
+    in_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "_VALUES", 7)
+    monkeypatch.setattr(checksums, "_BATCH", 40)
+    batches: list[int] = []
+    inner = checksums._crc32_of
+
+    def counted(index: ShardIndex, files: list[File], extents: Extents) -> npt.NDArray[np.uint32]:
+        batches.append(len(extents))
+        return inner(index, files, extents)
+
+    monkeypatch.setattr(checksums, "_crc32_of", counted)
+    a = [(n * 10, n % 5) for n in range(60)]
+    b = [(n * 10 + 5, n % 6 - 1) for n in range(60)]
+    if not in_order:
+        b[30], b[31] = (315, 4), (305, 4)
+    seen: list[int] = []
+    index = index_of(column("a", 0, a), column("b", 0, b), column("c", 0, [(0, MISSING)] * 60))
+    found = with_checksums(index, files_in(tmp_path, mapped=True), report=seen.append).fields
+    for name, extents in (("a", a), ("b", b), ("c", [(0, MISSING)] * 60)):
+        crc32 = found[name].crc32
+        assert crc32 is not None
+        assert crc32.dtype == np.uint32
+        assert crc32.tolist() == [zlib.crc32(CONTENT[0][o : o + n]) if n >= 0 else 0 for o, n in extents]
+    assert sum(seen) == sum(max(n, 0) for _, n in [*a, *b])
+    assert (sum(batches) == 180) == in_order  # the other way passes over missing values
+    assert not in_order or max(batches) <= 7
+
+
+def test_fields_in_two_files_and_of_other_lengths(tmp_path: Path) -> None:
+    long = column("frames", 0, [(0, 5), (5, 5), (10, 5), (20, 5)], starts=np.array([0, 1, 2, 4]))
+    index = index_of(column("a", 1, [(0, 3), (3, 3), (6, 3)]), long)
+    found = with_checksums(index, files_in(tmp_path, mapped=True)).fields
+    assert found["a"].crc32 is not None
+    assert found["a"].crc32.tolist() == [zlib.crc32(CONTENT[1][o : o + 3]) for o in (0, 3, 6)]
+    assert found["frames"].crc32 is not None
+    assert found["frames"].crc32.tolist() == [zlib.crc32(CONTENT[0][o : o + 5]) for o in (0, 5, 10, 20)]
+
+
 def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
     files = files_in(tmp_path, mapped=True)
     (tmp_path / "0").write_bytes(b"short")
     with pytest.raises(FormatError, match="shrunk"):
         with_checksums(index_of(column("a", 0, [(0, 700)])), files)
+
+
+def test_a_file_that_shrinks_names_its_value(tmp_path: Path) -> None:
+    files = files_in(tmp_path, mapped=True)
+    (tmp_path / "0").write_bytes(CONTENT[0][:20])
+    with pytest.raises(FormatError, match="shrunk") as caught:
+        with_checksums(index_of(column("a", 0, [(0, 5), (20, 5)]), column("b", 0, [(5, 5), (30, 7)])), files)
+    assert caught.value.file == files[0].path
