@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import IO, Any
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 _IN_MEMORY = 4 << 20  # bytes that are kept in memory before they are written to a file
+_RESERVED = 2 << 20  # bytes that are reserved at a time: finding room for each page takes longer than copying it
 _SPARE = 1.1  # factor by which an array gets more room than its share so far suggests
 _LEAST_SHARE = 1e-6
 _COPY = 1 << 20
@@ -30,6 +33,7 @@ class _Array:
     # the offset and the number of bytes of each array in the file
     segments: list[tuple[int, int]] = field(default_factory=list)
     room: int = 0  # bytes that fit after the last segment
+    reserved: int = 0  # where the bytes end that are reserved in the file
 
 
 class GrowingArrays:
@@ -104,7 +108,11 @@ class GrowingArrays:
                 pieces = list(run)
                 length = sum(_bytes_of(piece, own.dtype) for piece in pieces)
                 if not zeros:
-                    _write(self._file, pieces, start + written)
+                    at, end = start + written, start + written + length
+                    if end > own.reserved:
+                        own.reserved = max(end, min(at + _RESERVED, start + written + own.room))
+                        _reserve(self._file, at, own.reserved)
+                    _write(self._file, pieces, at)
                 written += length
             own.segments[-1] = start, written
             own.room -= size
@@ -144,6 +152,13 @@ def _whole(own: _Array) -> Iterator[npt.NDArray[Any]]:
 
 def _bytes_of(piece: npt.NDArray[Any] | int, dtype: np.dtype[Any]) -> int:
     return dtype.itemsize * piece if isinstance(piece, int) else piece.nbytes
+
+
+def _reserve(file: IO[bytes], start: int, end: int) -> None:
+    """Reserve bytes of a file. Where that is not possible, writing finds room for them, or fails."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.posix_fallocate(file.fileno(), start, end - start)
 
 
 def _write(file: IO[bytes], pieces: Sequence[Any], offset: int) -> None:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "common/vectors.hpp"
@@ -98,17 +99,23 @@ void FieldValues::remove(std::int32_t last) {
 FieldFacts facts_of(const FieldValues &values) {
     FieldFacts facts;
     const std::uint8_t *const kind = values.kind();
-    for (std::size_t i = 0; i < values.size(); ++i) facts.kinds |= std::uint32_t{1} << kind[i];
-    bool any = false;
-    if (facts.kinds >> static_cast<int>(ValueKind::integer) & 1) {
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            if (kind[i] != static_cast<std::uint8_t>(ValueKind::integer)) continue;
-            const std::int64_t number = values.number()[i];
-            facts.least = any ? std::min(facts.least, number) : number;
-            facts.most = any ? std::max(facts.most, number) : number;
-            any = true;
-        }
+    const std::size_t size = values.size();
+    for (std::size_t i = 0; i < size; ++i) {
+        facts.kinds |= std::uint32_t{1} << kind[i];
+        const std::uint64_t same = kind[i] * std::uint64_t{0x0101010101010101};
+        for (std::uint64_t next; i + 8 < size && (std::memcpy(&next, kind + i + 1, 8), next == same);) i += 8;
     }
+    constexpr auto integer = static_cast<std::uint8_t>(ValueKind::integer);
+    if (!(facts.kinds >> integer & 1)) return facts;
+    const bool all = facts.kinds == std::uint32_t{1} << integer;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
+    for (std::size_t i = 0; i < size; ++i) {
+        if (!all && kind[i] != integer) continue;
+        least = std::min(least, values.number()[i]);
+        most = std::max(most, values.number()[i]);
+    }
+    facts.least = least;
+    facts.most = most;
     return facts;
 }
 
