@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from bushel._runtime.structs import Struct
@@ -13,7 +12,8 @@ __all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec"]
 KEY = "__key__"
 """The name of a sample's key. Fields cannot have it."""
 
-_TYPE = re.compile(r"(?P<codec>[a-z0-9_-]+(\([A-Za-z0-9_.,()-]*\))?)(?P<sequence>\[\])?")
+_IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_IN_PARAMETERS = _IN_NAMES | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ.,()")
 
 
 class Field(Struct, frozen=True):
@@ -59,11 +59,17 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
         if not isinstance(name, str) or not name or name == KEY or "\0" in name or not _is_unicode(name):
             hint = f"use a non-empty string of Unicode text other than {KEY!r}"
             raise SpecError(f"{name!r} cannot be the name of a field: {hint}")
-        match = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
-        if match is None:
+        if not isinstance(kind, str) or not _is_type(kind):
             raise SpecError(f"field {name!r} has the malformed type {kind!r}: write 'jpg', or 'jpg[]' for a sequence")
-        fields[name] = Field(name, match["codec"], match["sequence"] is not None)
+        fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
     return fields
+
+
+def _is_type(text: str) -> bool:
+    """Return whether a text is a codec's name, perhaps with parameters in parentheses, perhaps followed by `[]`."""
+    name, bracket, parameters = text.removesuffix("[]").partition("(")
+    closed = parameters.endswith(")") and _IN_PARAMETERS.issuperset(parameters) if bracket else True
+    return closed and name != "" and _IN_NAMES.issuperset(name)
 
 
 def _is_unicode(text: str) -> bool:

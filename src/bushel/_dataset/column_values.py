@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.stored_values import StoredValues
 from bushel._index.class_names import Labels
 from bushel._reader.shards import kinds
 from bushel.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class ColumnValues(StoredValues):

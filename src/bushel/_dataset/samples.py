@@ -6,8 +6,6 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
-import numpy.typing as npt
-
 from bushel._reader.decoding import decode_samples
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.selection import Given, Mask, Positions, Selection
@@ -15,6 +13,8 @@ from bushel._reader.shards import OpenShard
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from bushel._index.key_lookup import KeyView, Lookup
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]

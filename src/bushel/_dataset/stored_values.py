@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.samples import Sample, Samples
 from bushel._index.elements import Elements, element_rows
@@ -17,6 +16,9 @@ from bushel._reader.decoding import count_elements, decode_samples
 from bushel._reader.selection import Given, Mask
 from bushel._runtime.arrays import offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class StoredValues(Samples):

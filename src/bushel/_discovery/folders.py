@@ -10,7 +10,6 @@ needs its name because a writer may be killed while it puts the files of the new
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -22,13 +21,13 @@ OVERWRITE_MARKER = "commit.json"
 """Name of the file in a staging folder that marks the new dataset as complete, while it is put in its place."""
 
 
-_PART = re.compile(r"part-[0-9]{5,}")
 _SHOWN = 3
 
 
 def is_part(name: str) -> bool:
     """Return whether a folder has the name of a part."""
-    return _PART.fullmatch(name) is not None
+    number = name.removeprefix("part-")
+    return len(name) - len(number) == 5 <= len(number) and number.isascii() and number.isdigit()
 
 
 def run_folder(target: AnyPath, *, single: bool) -> AnyPath:

@@ -7,14 +7,16 @@ comes from a sidecar is checked when it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import Bools, offsets_of
 from bushel._runtime.structs import Struct
 from bushel.kernels import number_texts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""
@@ -33,8 +35,8 @@ NUMBERS: dict[str, type[np.generic]] = {
 }
 """The dtype of the values of each kind but text."""
 
-Array = npt.NDArray[Any]
-Part = tuple[Array, npt.NDArray[np.bool_] | None]
+Array = np.ndarray[Any, np.dtype[Any]]
+Part = tuple[Array, Bools | None]
 """Values of some samples, and which of them are missing; None if none is. Missing ones hold 0, False or no text."""
 
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
 from bushel._index.table import FOLDER, FieldExtents, FileStamp, Keys, ShardIndex
@@ -33,6 +32,8 @@ from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath, read_whole
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from bushel._index.columns import Column, Kind
     from bushel.storage import Blocks
 

@@ -10,7 +10,6 @@ The table consists of NumPy arrays that may be views of a mapped file. A field t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -53,8 +52,9 @@ def _first_of_bags(name: str) -> str:
     return f"{'0' * len(name)}/{FOLDER}"
 
 
-is_url = re.compile(r"(?:https?|s3|gs|az)://").match
-"""Whether a name is the URL of a file on a server."""
+def is_url(name: str) -> bool:
+    """Return whether a name is the URL of a file on a server."""
+    return name.startswith(("http://", "https://", "s3://", "gs://", "az://"))
 
 
 @public("bushel.containers")

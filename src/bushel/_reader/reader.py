@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -101,6 +100,8 @@ class Reader(ShardRows):
 
     def direct(self) -> Reader:
         """Return a reader of the same samples that opens local files for direct reads, past the page cache."""
+        from copy import copy
+
         own = copy(self)
         own.pool = self.direct_pool
         return own

@@ -5,10 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.elements import Elements, Ranges
 from bushel._runtime.arrays import I64, U32, Bools
@@ -16,7 +15,10 @@ from bushel._runtime.structs import Struct
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 
-Given = Iterable[int] | npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Given = Iterable[int] | np.ndarray[Any, np.dtype[Any]]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
 
 Mask = Iterable[str] | Mapping[str, Any] | None

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-Bools = npt.NDArray[np.bool_]
-F32 = npt.NDArray[np.float32]
-F64 = npt.NDArray[np.float64]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Bools = npt.NDArray[np.bool_]
+    F32 = npt.NDArray[np.float32]
+    F64 = npt.NDArray[np.float64]
+    I32 = npt.NDArray[np.int32]
+    I64 = npt.NDArray[np.int64]
+    U8 = npt.NDArray[np.uint8]
+    U32 = npt.NDArray[np.uint32]
+    U64 = npt.NDArray[np.uint64]
+else:  # numpy.typing takes longer to import than most modules of Bushel
+    Bools = F32 = F64 = I32 = I64 = U8 = U32 = U64 = np.ndarray
 
 
 def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec.structs import asdict
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option

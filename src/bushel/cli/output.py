@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -75,6 +74,8 @@ def print_csv(row: Sequence[object]) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
+    import json
+
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     try:
         text.encode()
@@ -126,6 +127,7 @@ def progress_bar(task: str, *, quiet: bool, kind: str = "bar") -> Iterator[OnPro
 def _show_json(started: float) -> OnProgress:
     def show(now: Progress) -> None:
         seconds = time.monotonic() - started
+        import json
         from dataclasses import asdict
 
         done = {"seconds": round(seconds, 3), **asdict(now)}

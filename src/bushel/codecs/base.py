@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.errors import CodecError, SpecError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MAX_EXPANDED = 1 << 30
 """Limit in bytes to which one compressed value may expand. A larger one is rejected as a decompression bomb."""
@@ -119,7 +122,7 @@ Layout: TypeAlias = Callable[[Buffer], ArrayLayout | None] | NumberLayout
 """The layout of a codec's stored bytes: of all numbers, or a function of the stored bytes of one array. That returns
 None, or raises a `CodecError`, for bytes without such a layout."""
 
-ColumnEncoder: TypeAlias = Callable[[npt.NDArray[Any]], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None]
+ColumnEncoder: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], tuple[U8, I64] | None]
 """Maps an array to the stored bytes of its elements, one after another, and their offsets."""
 
 

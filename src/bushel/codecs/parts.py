@@ -7,20 +7,21 @@ value share one part (`SharedPart`), so that it is read and decoded once.
 from __future__ import annotations
 
 import math
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import ArrayLayout, Ranged
 from bushel.errors import CodecError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Part:
@@ -236,7 +237,9 @@ class _Once:
     """A part with its bytes, which is decoded when the first sample needs it."""
 
     def __init__(self, part: Part, sharers: int) -> None:
-        self._part, self._sharers, self._left, self._lock = part, sharers, 0, threading.Lock()
+        from threading import Lock
+
+        self._part, self._sharers, self._left, self._lock = part, sharers, 0, Lock()
         self._found: npt.NDArray[Any] | None = None
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:

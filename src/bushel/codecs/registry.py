@@ -25,8 +25,8 @@ from bushel.codecs.base import (
 )
 from bushel.errors import CodecError, SpecError, UnsupportedError
 
-_NAME = re.compile(r"[a-z0-9_-]+")
-_CALL = re.compile(r"(?P<base>[a-z0-9_-]+)(\((?P<arguments>.*)\))?")
+_NAME = r"[a-z0-9_-]+"
+_IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 _MODULES: Mapping[str, Collection[str]] = {
@@ -109,8 +109,11 @@ def get_codec(name: str) -> Codec:
 
 def _parts(name: str) -> tuple[str, str]:
     """Return a codec's name without parameters, and the parameters."""
-    match = _CALL.fullmatch(name)
-    return (match["base"], match["arguments"] or "") if match else (name, "")
+    base, bracket, arguments = name.partition("(")
+    closed = not bracket or (arguments.endswith(")") and "\n" not in arguments)
+    if not closed or not base or not _IN_NAMES.issuperset(base):
+        return name, ""
+    return base, arguments[:-1]
 
 
 def _added(name: str) -> Codec:
@@ -325,7 +328,7 @@ def register_codec(
         >>> bushel.open("points.tar")[0]["at"]
         array([1. , 2.5], dtype=float32)
     """
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")
     if not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")

@@ -270,7 +270,7 @@ class WritableContainer(Container, Protocol):
         ...
 
 
-_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)")
+_NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"
 
 
 def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
@@ -283,9 +283,9 @@ def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
     """
     if not names:
         return f"{stem}{0:06d}{suffix}"
-    numbered = [match for name in names if (match := _NUMBERED.fullmatch(name.removesuffix(suffix)))]
+    numbered = [match for name in names if (match := re.fullmatch(_NUMBERED, name.removesuffix(suffix)))]
     number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
-    last = _NUMBERED.fullmatch(names[-1].removesuffix(suffix))
+    last = re.fullmatch(_NUMBERED, names[-1].removesuffix(suffix))
     if last is not None and len(str(number)) <= len(last["number"]):
         return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
     return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"  # `_` sorts after the dot of the suffix

@@ -21,7 +21,7 @@ from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
 
 _GROUP = "bushel.containers"
-_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_NAME = r"[a-z][a-z0-9_-]*"
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -122,7 +122,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
     if problem is not None:
         raise TypeError(problem)
     name = container.name
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise ValueError(f"{name!r} cannot be the name of a container: use lower-case letters, digits, '_' and '-'")
     if name in _BUILT_IN or (name in _registered and not replace):
         advice = "choose another name" if name in _BUILT_IN else "choose another name, or pass replace=True"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any, Literal, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.structs import Struct
 from bushel.kernels import ExtentError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "FROM_TAG",

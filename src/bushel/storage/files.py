@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import resource
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -187,7 +186,7 @@ class FilePool:
 
     def __init__(self, limit: int | None = None, *, direct: bool = False) -> None:
         self.direct = direct
-        self.limit = limit if limit is not None else max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.limit = limit if limit is not None else max(16, os.sysconf("SC_OPEN_MAX") // 2)
         self.files: dict[Hashable, File] = {}
 
     def __reduce__(self) -> tuple[type[FilePool], tuple[int], dict[str, bool]]:

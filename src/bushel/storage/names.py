@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -18,14 +17,17 @@ from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
 _SIDECARS = ".bushel"
-_FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
-leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search
-"""Matches names that do not name a file below a folder. `below` refuses them."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DRIVES = os.sep != "/"  # of other systems than POSIX
+_NO_FILES = frozenset(("", ".", ".."))
 _SHOWN = 200
 _HINT = "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
 
 PathT = TypeVar("PathT", bound=AnyPath)
+
+
+def leads_out(name: str) -> bool:
+    """Return whether a name does not name a file below a folder. `below` refuses it."""
+    return not _NO_FILES.isdisjoint(name.split("/")) or "\0" in name or (_DRIVES and ("\\" in name or ":" in name))
 
 
 def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
@@ -48,7 +50,7 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     if not isinstance(name, str) or leads_out(name):
         shown = repr(name) if len(repr(name)) <= _SHOWN else f"{repr(name)[:_SHOWN]}…"
         raise FormatError(f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT)
-    if not any_text and _CONTROL.search(name):
+    if not any_text and (min(name) < " " or "\x7f" in name):
         raise FormatError(
             f"{name!r} has a control character, which no file of a dataset has", file=str(folder), hint=_HINT
         )

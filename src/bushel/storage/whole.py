@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bushel.errors import UnsupportedError, naming
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
 from bushel.storage.names import refuse_link
+
+if TYPE_CHECKING:
+    import threading
 
 _PIECE = 1 << 22
 
@@ -178,6 +179,8 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
 
 def _open_alone(path: Path) -> FileIO:
     """Open a temporary file for writing. Other threads and processes that open it this way wait until it is closed."""
+    import fcntl
+
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         file = open(handle, "r+b", buffering=0)  # noqa: SIM115 - the caller closes it

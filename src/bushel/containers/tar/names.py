@@ -22,12 +22,15 @@ META = ".nv-meta"
 """Name of the folder in which Energon keeps what it lists."""
 
 _SLASH, _DOT, _UNDERSCORE = b"/._"
-_META = re.compile(rb"__[^/]*__(/|$)")
 
 
 def is_meta(name: bytes) -> bool:
     """Return whether the first part of a member's name is `__like_this__`; such members belong to no sample."""
-    return _META.match(name) is not None
+    if not name.startswith(b"__"):
+        return False
+    first, slash, _ = name.partition(b"/")
+    first = first if slash else first.removesuffix(b"\n")
+    return len(first) >= 4 and first.endswith(b"__")
 
 
 def split_name(name: bytes) -> tuple[bytes, bytes] | None:
@@ -38,7 +41,7 @@ def split_name(name: bytes) -> tuple[bytes, bytes] | None:
     """
     base = name.rfind(b"/") + 1
     dot = name.find(b".", base)
-    if dot < 0 or _META.match(name):
+    if dot < 0 or is_meta(name):
         return None
     if dot == base and (base == 0 or b"." in name[name.rfind(b"/", 0, base - 1) + 1 : base]):
         return None
@@ -182,7 +185,7 @@ def check_key(key: str) -> None:
         else "`..` would leave the folder into which the archive is unpacked"
         if ".." in folder.split("/")
         else "readers skip names whose first part is `__like_this__`"
-        if _META.match(key.encode("utf-8", "replace"))
+        if is_meta(key.encode("utf-8", "replace"))
         else None
     )
     if reason is not None:
