@@ -40,7 +40,7 @@ class _Registration(Struct, frozen=True):
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""
-        return not whole.isdisjoint(self.file_names) or any(_ending(each) in endings for each in self.suffixes)
+        return not whole.isdisjoint(self.file_names) or not endings.isdisjoint(_endings(self.suffixes))
 
 
 def _own(name: str) -> Callable[[], Container]:
@@ -316,8 +316,9 @@ def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(whole | endings), frozenset(endings)
 
 
-def _ending(suffix: str) -> str:
-    return suffix[max(suffix.rfind("."), 0) :]
+@lru_cache
+def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(each[max(each.rfind("."), 0) :] for each in suffixes)
 
 
 # Containers of other packages

@@ -34,6 +34,8 @@ def erased_rows(shards: Iterable[Shard]) -> list[ErasedRows | None]:
     """Return the erased samples of each shard. Raise FormatError if a list is damaged."""
     shards = list(shards)
     lists = lists_of(shards)
+    if not lists:
+        return [None] * len(shards)
     numbers = {path: {name: at for at, name in enumerate(own.shards)} for path, (_, own) in lists.items()}
     found: list[ErasedRows | None] = []
     for shard in shards:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bushel._discovery.tables import stamp_of
 from bushel._index.table import ShardIndex
 from bushel.containers.base import Shard
 from bushel.integrity.problems import Findings, Problem
-from bushel.storage import open_file
+from bushel.storage import File
 
 _MEND = "`bushel repair` writes the samples again, with the names of the index"
 
@@ -30,13 +32,12 @@ def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Find
             found.add(Problem(str(shard.path(0)), None, None, field, "index", message))
 
 
-def check_first_and_last(shard: Shard, kept: ShardIndex, found: Findings) -> None:
+def check_first_and_last(kept: ShardIndex, files: Sequence[File], found: Findings) -> None:
     """Report files whose checksum differs from the index, which fits them by size and time, if nothing else was found.
 
     A byte that no value and no checksum covers was changed: of a header, or of a comment.
     """
-    for number, stamp in enumerate(kept.files) if not found.problems else ():
-        file = open_file(shard.path(number))
+    for stamp, file in zip(kept.files, files, strict=True) if not found.problems else ():
         if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
             message = (
                 "bytes that belong to no value differ from the index, although the modification time is unchanged; "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,10 +80,12 @@ def check_shard(container: Container, shard: Shard, checks: Checks, erased: Eras
 
 
 def _check(container: Container, shard: Shard, checks: Checks, found: Findings, erased: ErasedRows | None) -> Checked:
-    stamps: tuple[FileStamp, ...] | None = None
-    with suppress(FormatError):  # the container reports it with more detail
+    try:
         stamps = stamps_of(shard)
-    kept, known = (None, None) if stamps is None else _stored_table(shard, stamps, found)
+    except FormatError as error:  # a file is missing
+        found.add_error(error)
+        return Checked(found, None)
+    kept, known = _stored_table(shard, stamps, found)
     built = _table_from_files(container, shard, known if kept is None else kept, checks, found)
     if built is not None and (before := known if kept is None else kept) is not None:
         check_names(shard, before, built, found)
@@ -92,7 +93,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         for difference in differences(kept, built):
             _disagree(container, shard, kept, difference, found)
     index = built if kept is None else kept
-    if index is None and known is not None and stamps is not None:
+    if index is None and known is not None:
         index = within_files(known, shard, stamps, found)
     if index is None:
         return Checked(found, None)
@@ -115,7 +116,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
             digests = check_digests(shard, kept, opener(kept, shard.path), checks.tick, found)
         except FormatError as error:
             found.add_error(error, "checksum")
-        check_first_and_last(shard, kept, found)
+        check_first_and_last(kept, files, found)
     if checks.decode:
         gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
         _check_values(container, shard, index, checks, found, gone)
@@ -129,7 +130,6 @@ def _table_from_files(
     """Return the table made from the files, with the fields of the stored table if possible."""
     spec = None if kept is None else {name: column.field for name, column in kept.fields.items()}
     try:
-        stamps_of(shard)  # names a missing file
         try:
             built = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
         except SpecError:

@@ -8,6 +8,7 @@ to back. If they do not, a warning says so, and the archive is scanned from fron
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -82,10 +83,10 @@ def _of_file(path: AnyPath) -> tuple[str, I64] | None:
 
 
 def _of_database(archive: Path) -> tuple[str, I64] | None:
-    for folder in list(archive.absolute().parents)[:_ABOVE]:
-        database = folder / META / _DATABASE
-        if not database.is_file():
+    for folder in archive.absolute().parents[:_ABOVE]:
+        if not os.path.isfile(f"{folder}/{META}/{_DATABASE}"):
             continue
+        database = folder / META / _DATABASE
         import json
         import sqlite3
 
