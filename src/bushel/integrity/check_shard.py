@@ -82,8 +82,8 @@ def check_shard(container: Container, shard: Shard, checks: Checks, erased: Eras
 def _check(container: Container, shard: Shard, checks: Checks, found: Findings, erased: ErasedRows | None) -> Checked:
     try:
         stamps = stamps_of(shard)
-    except FormatError as error:  # a file is missing
-        found.add_error(error)
+    except FormatError as missing:
+        found.add_error(missing)
         return Checked(found, None)
     kept, known = _stored_table(shard, stamps, found)
     built = _table_from_files(container, shard, known if kept is None else kept, checks, found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -17,17 +18,13 @@ from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
 _SIDECARS = ".bushel"
-_DRIVES = os.sep != "/"  # of other systems than POSIX
-_NO_FILES = frozenset(("", ".", ".."))
+_FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
+leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search
+"""Matches names that do not name a file below a folder. `below` refuses them."""
 _SHOWN = 200
 _HINT = "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
 
 PathT = TypeVar("PathT", bound=AnyPath)
-
-
-def leads_out(name: str) -> bool:
-    """Return whether a name does not name a file below a folder. `below` refuses it."""
-    return not _NO_FILES.isdisjoint(name.split("/")) or "\0" in name or (_DRIVES and ("\\" in name or ":" in name))
 
 
 def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
