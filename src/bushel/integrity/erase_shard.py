@@ -24,7 +24,7 @@ from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers import Container, ReadOptions
 from bushel.containers.erasing import Eraser
-from bushel.errors import FormatError
+from bushel.errors import FormatError, naming
 from bushel.integrity.erase_plan import EraseTargets, erase_targets
 from bushel.storage import File, open_file, remove, sync_folder
 from bushel.storage.whole import write_all
@@ -170,15 +170,17 @@ def _write(shard: Shard, eraser: Eraser, index: ShardIndex, targets: EraseTarget
         def write(file: int, offset: int, part: bytes) -> None:
             if file not in opened:
                 opened[file] = stack.enter_context(open(str(shard.path(file)), "r+b", buffering=0))
-            write_all(opened[file], part, offset)
+            with naming(shard.path(file)):
+                write_all(opened[file], part, offset)
 
         for number, _, new in overwritten(files, eraser, index, targets):
             for file, offset, part in targets.parts(number, new):
                 write(file, offset, part)
         for file, offset, part in eraser.seal(shard, index, samples[targets.whole(len(samples))]):
             write(file, offset, part)
-        for each in opened.values():
-            os.fsync(each.fileno())
+        for number, each in opened.items():
+            with naming(shard.path(number)):
+                os.fsync(each.fileno())
 
 
 class _Patched:
