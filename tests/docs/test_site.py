@@ -95,7 +95,7 @@ def test_what_programs_read_has_a_line_for_each_page(site: Any) -> None:
     texts = {page: (ROOT / path).read_text("utf-8") for page, path in site.pages().items()}
     shown = site.navigation({})
     text = site.llms(shown, texts)
-    assert text.startswith("# Bushel\n\n> Bushel packs training data")
+    assert text.startswith("# Bushel\n\n> Bushel reads and writes five record formats")
     assert "- [Video](video/)" in text or "](video/)" in text
     assert "- [Drop-ins: GulpIO2](compat-gulpio2/)" in text
     assert "```" not in text

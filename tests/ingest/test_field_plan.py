@@ -64,6 +64,10 @@ def test_bytes_are_copied_if_both_store_them_alike() -> None:
     mixed = codecs | {"words": frozenset({"utf8", "bytes"})}
     [words] = [plan for plan in plan_fields(SOURCE, mixed, targets, columns) if plan.source.name == "words"]
     assert not words.copied
+    damaged = codecs | {"image": frozenset({"image", "bytes"})}
+    columns[0] = LayoutField(targets["image"], "image", 0)
+    [image] = [plan for plan in plan_fields(SOURCE, damaged, targets, columns) if plan.source.name == "image"]
+    assert image.copied
 
 
 @given(st.lists(st.integers(0, 99), max_size=3))

@@ -232,6 +232,24 @@ def test_a_value_that_cannot_be_written_again_costs_its_sample_only(tmp_path: Pa
     assert (done.samples, done.lost, [problem.kind for problem in done.problems]) == (2, 1, ["decode"])
 
 
+def test_an_image_that_does_not_begin_like_one_is_kept_as_it_is(golden: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    source = tmp_path / "in"
+    shutil.copytree(golden / "foreign/parquet-none-v1-plain", source)
+    file = sorted(source.glob("*.parquet"))[-1]  # the first image of a file decides the type of its field
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"\xff\xd8\xff", b"\xff\x1a\xff", 1))
+    before = bushel.open(source)
+    done = bushel.repair(source, tmp_path / "out", to="recordio")
+    assert (done.samples, done.lost, done.problems) == (len(before), 0, ())
+    after = bushel.open(tmp_path / "out")
+    assert after.spec["image"] == before.spec["image"]
+    raw = [
+        [one.get("image") for one in each.read(range(len(each)), ["image"], decode=False)] for each in (before, after)
+    ]
+    assert raw[0] == raw[1]
+
+
 def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     source = write(tmp_path / "in", "tar")
     before = tree(write(tmp_path / "out", "tar", count=1))

@@ -87,8 +87,10 @@ def plan_fields(
         if here == {"bytes"} and target.codec != "bytes":
             known_as, here = target.codec, frozenset({target.codec})
         codec = stored[target.name]
-        # of bytes, some shards may have a more exact type, such as jpg
-        copied = here == {codec} or (codec == "bytes" and "bytes" in here)
+        # of bytes, some shards may have a more exact type, such as jpg; and images may be called bytes in a shard whose
+        # first one is damaged
+        untyped = "bytes" in here and (codec == "bytes" or (codec == "image" and here == {"image", "bytes"}))
+        copied = here == {codec} or untyped
         plans.append(FieldPlan(source[name], target, codec, copied, known_as))
     return plans
 

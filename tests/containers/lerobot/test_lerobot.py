@@ -20,6 +20,8 @@ from tests.storage.objects.range_server import serving
 import bushel
 from bushel._pictures.notebook import main_field
 from bushel._pictures.values import value_pixels
+from bushel.containers import get_container
+from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError
 from bushel.testing import READABLE_CHECKS
 from bushel.viewer.kinds import kind_of
@@ -248,6 +250,16 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
     (root / "meta/info.json").write_text(json.dumps(info | {"video_path": "{chunk_index:0999999999d}.mp4"}))
     with pytest.raises(FormatError, match="missing"):
         bushel.open(root)
+
+
+def test_metadata_that_change_after_the_files_were_listed(tmp_path: Path) -> None:
+    root = copy("lerobot", tmp_path, "robot")
+    container = get_container("lerobot")
+    [shard, *_] = container.shards(root) or []
+    path = root / "meta/info.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"video_path": "{video_key}/other.mp4"}))
+    with pytest.raises(FormatError, match=r"info\.json.*other\.mp4', which is not among the files"):
+        container.index(shard, ReadOptions())
 
 
 def test_names_that_no_file_can_have(tmp_path: Path) -> None:

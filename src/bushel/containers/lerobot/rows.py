@@ -18,7 +18,7 @@ from bushel._runtime.arrays import F64, I64, Bools, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import ReadOptions
 from bushel.containers.lerobot.camera import Shots, Video, shots_of
-from bushel.containers.lerobot.meta import HINT, Episodes, Meta, load_meta
+from bushel.containers.lerobot.meta import HINT, INFO, Episodes, Meta, load_meta
 from bushel.containers.lerobot.mp4 import read_packets
 from bushel.containers.parquet import CONTAINER as PARQUET
 from bushel.errors import FormatError
@@ -142,6 +142,9 @@ def _shots(
 
 
 def _video(shard: Shard, name: str) -> Video | FormatError:
+    if name not in shard.files:  # the metadata have changed since the files were listed
+        message = f"it names the video {name[:200]!r}, which is not among the files of this part of the dataset"
+        return FormatError(message, file=str(shard.root / INFO), hint=HINT)
     number = shard.files.index(name)
     with _all_there(shard):
         file = open_file(shard.path(number))
