@@ -130,7 +130,7 @@ def _decoded(datas: list[bytes], rows: npt.NDArray[np.int32]) -> int:
 def serve(kind: str, path: Path, processors: int, way: str) -> None:
     """Measure an epoch for each line of standard input. This is the process of a setting."""
     if kind == "pauses":
-        bushel.kernels.decode_jpegs = pause
+        setattr(bushel.kernels, "decode_jpegs", pause)  # noqa: B010
     else:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
     running: Iterator[int] = (

@@ -272,7 +272,7 @@ def test_crops_of_the_kernel_are_those_of_python_with_any_number_of_workers(
         for number in range(60):
             stream = io.BytesIO()
             kind = {3: "PNG", 7: "WEBP"}.get(number % 11, "JPEG")
-            image = Image.open(io.BytesIO(photo(number)))
+            image: Image.Image = Image.open(io.BytesIO(photo(number)))
             if number % 13 == 5:
                 image = image.resize((30, 20))  # too small for the crop
             image.save(stream, kind, **({"exif": turned} if number % 5 == 0 else {}))
@@ -283,7 +283,7 @@ def test_crops_of_the_kernel_are_those_of_python_with_any_number_of_workers(
 
     def batches(**options: Any) -> tuple[list[Any], list[Any]]:
         chosen = transforms if others else {"image": steps}
-        options = {"orient": True, "on_error": "replace", "max_errors": 40} | options
+        options = {"orient": True, "on_error": "replace", "max_errors": 40, **options}
         loader = Loader(dataset, 16, shuffle=True, seed=2**63, transforms=chosen, **options)
         found = [(batch["image"].tobytes(), batch["label"].tolist()) for _ in range(2) for batch in loader]
         return found, sorted((bad.sample, bad.cause.split(" (cannot")[0]) for bad in loader.errors)

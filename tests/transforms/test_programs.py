@@ -198,7 +198,7 @@ def test_wrong_arrays_are_refused() -> None:
     with pytest.raises(ValueError, match="a number for each image"):
         draw_crops([HEADER], steps, 0, 0, np.zeros(2, np.int64), np.zeros(1, np.int64))
     with pytest.raises(TypeError, match="samples: expected a contiguous"):
-        draw_crops([HEADER], steps, 0, 0, np.zeros(1, np.int32), np.zeros(1, np.int64))  # type: ignore[arg-type]
+        draw_crops([HEADER], steps, 0, 0, np.zeros(1, np.int32), np.zeros(1, np.int64))
 
 
 def test_samples_with_a_generator_are_left_to_the_caller() -> None:

@@ -314,9 +314,9 @@ class Pipeline(Struct, frozen=True):
             return found
 
         if self.decode:
-            good = [place for place, sample in enumerate(stored) if not isinstance(sample, Failure)]
+            good = {place: sample for place, sample in enumerate(stored) if not isinstance(sample, Failure)}
             try:
-                for place, sample in zip(good, decode([decoded[place] for place in good], good), strict=True):
+                for place, sample in zip(good, decode(list(good.values()), list(good)), strict=True):
                     decoded[place] = sample
             except Exception:  # the bad sample raises it again
                 decoded = decoded_one_by_one(self.source.dataset, stored, numbers, decode)

@@ -15,7 +15,8 @@ from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.webdataset.autodecode import _decode as _decode
 from bushel.compat.webdataset.autodecode import decode as decode
 from bushel.compat.webdataset.flow import *  # noqa: F403
-from bushel.compat.webdataset.flow import _batched, _rsample, _select, _shuffle, _slice, _unbatched, _unlisted
+from bushel.compat.webdataset.flow import _batched, _rsample, _select, _slice, _unbatched, _unlisted
+from bushel.compat.webdataset.flow import _shuffle as _shuffle
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.permission import check_pickle
 from bushel.compat.webdataset.stages import *  # noqa: F403
