@@ -19,8 +19,6 @@ from bushel._runtime.order import Blocks, Sequential
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
 
-__all__ = ["FIRST_BATCHES", "AheadRequest", "Grouping", "plan_ahead"]
-
 _LONGEST = 1 << 23
 """Bytes of a request: large enough to hide the latency, small enough that many fit into memory."""
 

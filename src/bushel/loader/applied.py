@@ -10,8 +10,6 @@ import numpy as np
 from bushel.loader.bad_samples import named, note_once
 from bushel.transforms.values import Call
 
-__all__ = ["apply_calls", "checked"]
-
 
 def apply_calls(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str) -> Any:
     """Apply transforms to the value of a field, and return the result.

@@ -17,19 +17,6 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, TooManyErrors
 from bushel.storage import read_whole
 
-__all__ = [
-    "BadSample",
-    "ErrorReport",
-    "Failure",
-    "OnError",
-    "cause_of",
-    "error_limit",
-    "named",
-    "note_once",
-    "read_errors",
-    "write_errors",
-]
-
 OnError = Literal["raise", "skip", "replace"]
 
 

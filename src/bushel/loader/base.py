@@ -25,9 +25,6 @@ from bushel.loader.run import PrefetchWindow
 from bushel.loader.state import Progress
 from bushel.loader.stats import LoaderStats
 
-__all__ = ["Item", "LoaderBase"]
-
-
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 

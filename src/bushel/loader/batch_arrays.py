@@ -33,8 +33,6 @@ from bushel.loader.joined_numbers import number_reader
 from bushel.loader.number_field import NumberField, Rooms
 from bushel.spec import KEY
 
-__all__ = ["ArrayFactory", "BatchArrays", "BufferPool", "gathered_numbers", "is_large"]
-
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
 _HEADROOM = 8  # memory for stored bytes is larger than asked for by one part in this number, for the next batch

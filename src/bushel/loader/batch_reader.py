@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from bushel._reader.room import Room
     from bushel.storage.fetch import Held
 
-__all__ = ["BatchReader", "NumberReader", "gathers"]
-
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
 _Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
 

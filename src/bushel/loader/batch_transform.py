@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from bushel.loader.plan import BatchPlan
     from bushel.transforms.values import Call
 
-__all__ = ["transformed"]
-
 
 def transformed(call: Call, batch: Any, seed: int, plan: BatchPlan) -> Any:
     """Return a batch after its `batch_transform`, whose random numbers depend on the first position of the batch.

@@ -16,8 +16,6 @@ from bushel._runtime.structs import Struct
 from bushel.loader.bucketed import Bucketed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
 
-__all__ = ["BucketPlan"]
-
 _POSITIONS_AT_A_TIME = 1 << 13
 
 

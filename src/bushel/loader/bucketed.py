@@ -20,8 +20,6 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.order import BUCKETS, ORDER_VERSION, TOGETHER
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
-__all__ = ["BatchSizes", "Bucketed", "EpochOfBatches", "TooLongError", "bucketed_order"]
-
 BatchSizes = int | Mapping[float, int] | None
 """Samples in a batch: one number; or a number for each largest length of a bucket; or as many as the tokens allow."""
 

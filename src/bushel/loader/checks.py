@@ -16,15 +16,6 @@ from bushel.loader.collate import Padded, Ragged
 if TYPE_CHECKING:
     from bushel.loader.options import BatchOptions, LoaderOptions
 
-__all__ = [
-    "check_count",
-    "check_dataset",
-    "check_fields",
-    "check_rules",
-    "check_shared",
-    "check_whole_batches",
-]
-
 _METHODS = ("spec", "keys", "fingerprint", "__len__", "read", "decode_samples", "prefetch", "position", "location")
 _RULES = ("list", "stack")
 

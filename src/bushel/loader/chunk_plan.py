@@ -19,8 +19,6 @@ from bushel.loader.megatron import Chunks
 from bushel.loader.plan import BatchPlan, Pad, Plan
 from bushel.loader.rows import Rows
 
-__all__ = ["ChunkPlan"]
-
 _BATCHES_AT_A_TIME = 16
 
 

@@ -19,8 +19,6 @@ from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
 from bushel.loader.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 
-__all__ = ["Chunked", "Counted", "RowPieces", "cut", "pieces_of_rows"]
-
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
 _MOST_AT_A_TIME = 4096

@@ -13,19 +13,6 @@ from bushel._runtime.arrays import offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-__all__ = [
-    "Batch",
-    "Collate",
-    "FieldCollate",
-    "Padded",
-    "Ragged",
-    "Sample",
-    "collate",
-    "collate_values",
-    "common_type",
-    "is_masked",
-]
-
 Sample = dict[str, Any]
 Batch = dict[str, Any]
 

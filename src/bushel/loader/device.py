@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from bushel._runtime.public import public
 
-__all__ = ["DeviceDecoder", "EncodedImages"]
-
 
 @public("bushel.loader")
 @dataclass(frozen=True, slots=True, eq=False)

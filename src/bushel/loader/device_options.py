@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
     from bushel.loader.sample_transforms import SampleTransforms
 
-__all__ = ["check_decode", "device_step_of"]
-
 
 def check_decode(options: LoaderOptions) -> None:
     """Check `decode=`, and the options that go with `decode="device"`.

@@ -25,8 +25,6 @@ from bushel.spec import KEY
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
 
-__all__ = ["AT_ONCE", "DeviceImage", "DeviceStep", "HostImage", "Tuning", "goes_to_device"]
-
 AT_ONCE = 3
 """Batches that the decoder works on, or that are copied into a buffer for it, at a time: their threads only wait."""
 

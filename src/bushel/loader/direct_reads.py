@@ -17,8 +17,6 @@ from bushel._runtime.system import memory_limit
 from bushel.errors import BushelError
 from bushel.kernels import MappedFile
 
-__all__ = ["read_directly"]
-
 DatasetT = TypeVar("DatasetT")
 
 _TIMES_MEMORY = 3

@@ -20,8 +20,6 @@ from bushel.errors import StateError
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
 
-__all__ = ["blocks_of_state", "blocks_that_fit", "bytes_to_find", "expansion", "warn_if_costly"]
-
 _PARTS = 4
 """Number of places that are examined instead of the whole dataset. The table of the shard at each place is loaded."""
 

@@ -14,8 +14,6 @@ from bushel.loader.applied import apply_calls
 from bushel.transforms.fused import DecodePlan, bytes_of, decode_into, frame_geometries, image_size, is_image
 from bushel.transforms.values import Call, EachFrame
 
-__all__ = ["decode_sequence", "is_sequence"]
-
 
 def is_sequence(value: Any) -> bool:
     """Return whether a value is a list of images that are still encoded."""

@@ -10,8 +10,6 @@ from bushel.errors import StateError
 from bushel.loader.packed import Packed
 from bushel.loader.state import LoaderState
 
-__all__ = ["accept_future"]
-
 
 def accept_future(state: LoaderState, own: Any) -> LoaderState:
     """Return a state for this loader's order if only the draws after it differ; any other state unchanged.

@@ -17,8 +17,6 @@ from bushel._runtime.arrays import I64
 from bushel.kernels import draw_crops
 from bushel.transforms.programs import Program
 
-__all__ = ["SampleDraws", "generator"]
-
 
 class _SampleSeed(ISpawnableSeedSequence):
     """The words (seed, epoch, sample). Philox takes the first two as its key.

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from bushel._reader.field_lists import FieldList
     from bushel.loader.listed import ListedFields
 
-__all__ = ["Groups", "Made", "run_groups"]
-
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
 _COLD_GROUPS = 8  # that are asked for in advance, beyond those in work, while values have to be read from disk

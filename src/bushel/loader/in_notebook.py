@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from typing import Any
 
-__all__ = ["ShownBatch", "loader_html", "shown"]
-
 
 class ShownBatch(dict[str, Any]):
     """A batch that `peek` returns: a dict, which a notebook shows with its shapes, types, pictures and texts.

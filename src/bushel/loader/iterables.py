@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-__all__ = ["in_batches", "shuffle_buffer"]
-
 T = TypeVar("T")
 
 

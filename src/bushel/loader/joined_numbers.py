@@ -14,8 +14,6 @@ from bushel._runtime.arrays import I64
 from bushel.loader.batch_reader import NumberReader
 from bushel.loader.number_field import NumberField, Rooms
 
-__all__ = ["number_reader"]
-
 
 def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:
     """Return a reader of fields of numbers, of those that `gathers` names."""

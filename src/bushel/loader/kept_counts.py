@@ -14,8 +14,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NEW_ENOUGH", "Identity", "keep_counts", "kept_counts"]
-
 NEW_ENOUGH = 64
 """Counts are kept again when this part of the windows of an epoch is new, so that training seldom writes."""
 

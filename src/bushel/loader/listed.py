@@ -24,8 +24,6 @@ from bushel.loader.collate import FieldCollate, collate_values
 if TYPE_CHECKING:
     from bushel._reader.field_lists import FieldList
 
-__all__ = ["ListReader", "ListedFields", "listed_fields"]
-
 
 class ListReader:
     """Reads fields of a dataset in local files as lists. Threads share it.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bushel._reader.room import Room
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Loadable", "PlainReader", "describe", "excluded_positions", "failure_of", "source_of"]
-
 
 class Loadable(Protocol):
     """The methods of a dataset that a loader uses."""

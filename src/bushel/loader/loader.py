@@ -27,8 +27,6 @@ from bushel.loader.runners import run_batches, run_one
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.who import batch_of, keep_counts, keys_of, shares_of, steps_with
 
-__all__ = ["Loader"]
-
 
 @public()
 class Loader(LoaderOptions, LoaderBase[Item]):

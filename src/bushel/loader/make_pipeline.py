@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bushel.loader.device_step import DeviceStep
     from bushel.loader.orders import AnyOrder
 
-__all__ = ["pipeline_of"]
-
 
 def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
     """Return the pipeline for some options.

@@ -18,8 +18,6 @@ from bushel.loader.plan import BatchPlan
 from bushel.loader.sample_transforms import SampleTransforms
 from bushel.loader.window_fields import random_windows
 
-__all__ = ["MapView"]
-
 
 class MapView(MapOptions):
     """Decoded and transformed samples by position.

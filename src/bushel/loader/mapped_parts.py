@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bushel._index.key_lookup import KeyView
     from bushel._reader.reader import Sample
 
-__all__ = ["MappedParts", "Part", "chosen_fields", "indexed", "parts_of"]
-
 
 class MappedParts(Struct, frozen=True, eq=False):
     """Datasets one after another. Each sample passes through the function of its own.

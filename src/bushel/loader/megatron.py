@@ -18,8 +18,6 @@ from bushel._runtime.public import public
 from bushel.loader.chunked import Chunked, Counted, RowPieces, pieces_of_rows
 from bushel.loader.kept_counts import Identity, keep_counts, kept_counts
 
-__all__ = ["Chunks", "Megatron", "MegatronChunks"]
-
 _WINDOW = 64  # documents whose tokens are counted together
 _SEPARATE = 0.80  # of an epoch: a last part of the data that is smaller is not shuffled with the others
 _WORTH_KEEPING = 1 << 20  # documents; fewer are shuffled in some milliseconds

@@ -46,8 +46,6 @@ from bushel.transforms.values import Call
 if TYPE_CHECKING:
     from bushel.loader.device_step import DeviceStep
 
-__all__ = ["MicroBatch", "count_bytes", "micro_batches", "stored_bytes", "stored_sizes"]
-
 _MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are transformed, so that caches hold them
 
 

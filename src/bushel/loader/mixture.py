@@ -15,8 +15,6 @@ from bushel._runtime.scheduled import Point, Scheduled
 from bushel._runtime.structs import Struct
 from bushel.loader.mapped_parts import MappedParts, Part, parts_of
 
-__all__ = ["Mixture", "Source", "Until", "mix", "share_block"]
-
 Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
 

@@ -19,8 +19,6 @@ from bushel.transforms.spatial import Geometry
 from bushel.transforms.together import names_of
 from bushel.transforms.values import Call
 
-__all__ = ["Drawn", "decoded_and_moved", "draw_together"]
-
 
 class Drawn(Struct, frozen=True):
     """The random geometry of one sample.

@@ -18,8 +18,6 @@ from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
 from bushel.errors import CodecError
 from bushel.kernels import NumberForms
 
-__all__ = ["NumberField", "Rooms"]
-
 Value = Literal["array", "number", "bytes"]
 
 _MOST_LENGTHS = 1 << 16  # of values of one field: beyond that, each is read as any other value

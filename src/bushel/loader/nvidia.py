@@ -20,8 +20,6 @@ from bushel.errors import needed_by
 from bushel.kernels import jpeg_header
 from bushel.loader.device import EncodedImages
 
-__all__ = ["NvidiaDecoder"]
-
 _OPTIONS = ":fancy_upsampling=1 nvjpeg_cuda_decoder:hybrid_huffman_threshold=0"
 """Chroma as libjpeg-turbo interpolates it; where a GPU has no engines for JPEGs, its cores decode all of them."""
 _BLOCKS = 16

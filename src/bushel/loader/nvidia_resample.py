@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CROP", "resample"]
-
 CROP = np.dtype(
     [(name, np.int64) for name in ("pixels", "stride", "width", "height", "scaled_width", "scaled_height")]
     + [(name, np.int64) for name in ("left", "top", "mirrored", "upside_down")]

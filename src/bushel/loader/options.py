@@ -31,8 +31,6 @@ from bushel.transforms.by_field import Transforms
 if TYPE_CHECKING:
     from bushel.loader.device import DeviceDecoder
 
-__all__ = ["BatchOptions", "LoaderOptions", "MapOptions", "Options", "StreamOptions"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Options:

@@ -23,8 +23,6 @@ from bushel.loader.state import LoaderState
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyPlan
 
-__all__ = ["plan_of_state"]
-
 _VERSION = re.compile(rf"(?P<kind>[a-z]+)(?:\((?P<own>.*)\))?/{ORDER_VERSION}")
 _ROWS = re.compile(r"(?P<tokens>\d+),(?P<second>\d+)(?:,(?P<third>cut|split|\d+|one pass))?,(?P<sum>[0-9a-f]{8})")
 

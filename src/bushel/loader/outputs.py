@@ -14,8 +14,6 @@ import numpy as np
 from bushel.errors import needed_by
 from bushel.loader.collate import is_masked
 
-__all__ = ["Output", "To", "Upload"]
-
 To = Literal["numpy", "torch", "jax"]
 
 

@@ -26,8 +26,6 @@ from bushel.spec import parse_spec
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
 
-__all__ = ["check_alone", "lengths_of", "order_of_chunks", "order_of_packs", "shape_of"]
-
 _LENGTH = ".length"
 _MOST_TOKENS = (1 << 31) - 1
 

@@ -17,8 +17,6 @@ from bushel.loader.packed import Packed
 from bushel.loader.plan import BatchPlan, Pad, check_plan
 from bushel.loader.rows import Rows
 
-__all__ = ["PackPlan"]
-
 
 class PackPlan(Struct, frozen=True):
     """The division of epochs of packs among ranks.

@@ -25,8 +25,6 @@ from bushel._runtime.threads import cpu_count
 from bushel.loader.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 from bushel.loader.rows import WHOLE
 
-__all__ = ["Longer", "Packed", "Pieces", "Window", "pieces_of", "usual_window"]
-
 Longer = Literal["error", "cut", "split"]
 """Treatment of documents that are longer than a row."""
 

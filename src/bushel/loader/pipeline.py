@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from bushel.loader.random_window import RandomWindows
     from bushel.loader.read_ahead import HeldBatch, Planned
 
-__all__ = ["Clock", "Fetched", "Finished", "Pipeline", "raise_first"]
-
 _LIGHT_BYTES = 1 << 16
 
 

@@ -18,8 +18,6 @@ from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.structs import Struct
 from bushel.loader.rows import Rows
 
-__all__ = ["BatchPlan", "Pad", "Plan", "check_plan", "draws_of"]
-
 Pad = Literal["wrap"] | None
 
 _POSITIONS_AT_A_TIME = 1 << 13  # computing the order for single positions costs a hundred times more

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
     from bushel.loader.orders import AnyPlan
 
-__all__ = ["plan_of"]
-
 _SAMPLES_PER_READ = 64  # without a batch size
 
 _MOST_UNREAD = 1 << 30

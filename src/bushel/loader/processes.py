@@ -31,8 +31,6 @@ from bushel.storage.expansion_cache import expansion_cache
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyPlan
 
-__all__ = ["run_processes", "serve"]
-
 _CREDIT = 2  # batches that may wait in shared memory, per worker process
 _PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent ended while a fork keeps its socket open
 

@@ -22,8 +22,6 @@ from bushel._runtime.public import did_you_mean, public
 from bushel.errors import SpecError
 from bushel.loader.checks import check_count
 
-__all__ = ["RandomWindow", "RandomWindows", "draw_starts"]
-
 _MOST = 1 << 31
 
 

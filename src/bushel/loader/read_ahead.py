@@ -26,8 +26,6 @@ from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.remotefile import RemoteFile
 
-__all__ = ["HeldBatch", "ReadAhead"]
-
 I64 = npt.NDArray[np.int64]
 
 _SHORT = 1 << 19

@@ -11,8 +11,6 @@ from bushel.errors import StateError
 from bushel.loader.bad_samples import read_errors
 from bushel.loader.mixture import Mixture
 
-__all__ = ["with_removed_samples"]
-
 
 def with_removed_samples(
     given: Mapping[str, Any], dataset: Any, fingerprint: str, *, allowed: bool

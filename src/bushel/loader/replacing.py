@@ -21,8 +21,6 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel.loader.orders import AnyOrder
 
-__all__ = ["decoded_one_by_one", "following", "nothing_left", "one_by_one"]
-
 
 def one_by_one(
     numbers: Sequence[int | None],

@@ -13,8 +13,6 @@ from bushel.loader.collate import Batch, FieldCollate, Padded, Sample, common_ty
 from bushel.loader.rows import Rows, RowShape
 from bushel.spec import KEY
 
-__all__ = ["NAMES", "collate_rows"]
-
 NAMES = ("positions", "documents", "cu_seqlens")
 """The entries of a batch besides the fields of its samples."""
 

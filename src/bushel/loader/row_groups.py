@@ -24,8 +24,6 @@ from bushel.loader.rows import Rows
 from bushel.loader.sources import SOURCE
 from bushel.spec import KEY
 
-__all__ = ["RowGroups"]
-
 
 class RowGroups(Groups):
     """Makes batches whose rows are shared, if all of their fields are as long as the tokens."""

@@ -7,8 +7,6 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 
-__all__ = ["WHOLE", "RowShape", "Rows"]
-
 WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""
 

@@ -29,8 +29,6 @@ from bushel.loader.plan import BatchPlan
 if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch, ReadAhead
 
-__all__ = ["Iteration", "PrefetchWindow", "run_inline", "run_threads"]
-
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
 _PATIENCE = 16  # batches in a row that needed no larger window before it shrinks by one
 _LATE = 2  # batches in a row that were not read in time before it grows: one may be late because the machine is busy

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from bushel.loader.listed import ListedFields
     from bushel.loader.read_ahead import ReadAhead
 
-__all__ = ["run_batches", "run_one"]
-
 
 def run_batches(
     iteration: Iteration,

@@ -20,8 +20,6 @@ from bushel.transforms.together import Follower, names_of
 from bushel.transforms.values import Call, Normalize, ToCHW, Transform
 from bushel.transforms.warp import Warping
 
-__all__ = ["FieldTransforms", "SampleTransforms"]
-
 _AS_STORED = ImageReading()
 
 

@@ -12,8 +12,6 @@ from bushel._runtime.shuffle import Shuffle
 from bushel.loader.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
 from bushel.loader.mapped_parts import indexed
 
-__all__ = ["balanced_order", "order_of_buckets", "sampled_order", "weighted_order"]
-
 
 def sampled_order(
     dataset: Any, weights: str | npt.ArrayLike | None, balance: str | None, shuffle: Shuffle, seed: int

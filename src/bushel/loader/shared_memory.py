@@ -22,8 +22,6 @@ from bushel._runtime.pickles import pickle_with_buffers
 from bushel._runtime.structs import Struct
 from bushel._runtime.system import anonymous_file
 
-__all__ = ["SegmentPool", "SegmentReader", "SharedBatch"]
-
 _ALIGNMENT = 64  # a cache line, which also suits vector instructions
 _STEP = 1 << 20  # segments grow in steps, so that batches of about one size fit into the same ones
 

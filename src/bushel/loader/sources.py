@@ -15,8 +15,6 @@ from bushel.loader.sample_transforms import SampleTransforms
 if TYPE_CHECKING:
     from bushel.loader.mixture import Mixture
 
-__all__ = ["SOURCE", "Sources"]
-
 SOURCE = "__source__"
 """The name of the dataset in each sample of a mixture."""
 

@@ -9,8 +9,6 @@ from msgspec.structs import asdict
 from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 
-__all__ = ["LoaderState", "Progress"]
-
 
 class Progress(Struct):
     """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.

@@ -11,8 +11,6 @@ from bushel._runtime.structs import Struct
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["LoaderStats"]
-
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from bushel.loader.read_ahead import HeldBatch
 from bushel.transforms.values import Call
 
-__all__ = ["StreamLoader"]
-
 _STREAM_VERSION = 2  # of the order in which samples leave the shuffle buffer
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bushel.loader.orders import AnyPlan
     from bushel.loader.sources import Sources
 
-__all__ = ["batch_of", "keep_counts", "keys_of", "shares_of", "steps_with"]
-
 
 def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
     """Return the batch of a step of a rank, counted from the start of the epoch.

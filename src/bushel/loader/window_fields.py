@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bushel.loader.random_window import RandomWindows
 
-__all__ = ["random_windows"]
-
 
 def random_windows(fields: Any, dataset: Any, seed: int, *, packed: object = None) -> tuple[Any, RandomWindows | None]:
     """Return `fields=` of a loader without random windows, and these windows, or None if it has no random windows.
