@@ -78,6 +78,26 @@ def test_photos_of_several_kinds_and_hidden_files(tmp_path: Path) -> None:
     assert (ds.spec, list(ds.keys), ds[0]["image"].shape) == ({"image": "image"}, ["a", "b"], (4, 5, 3))
 
 
+def test_files_that_are_no_media_are_passed_over_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = tmp_path / "photos"
+    for number, name in enumerate(("cat/a.jpg", "cat/b.jpg", "dog/c.jpg")):
+        photo(root / name, number)
+    for name in ("README.md", "LICENSE", "dog/notes.txt", "dog/more.txt"):
+        (root / name).write_text("not a photo")
+    ds = bushel.open(root)
+    assert (len(ds), ds.spec, ds.labels["label"]) == (3, {"image": "jpg", "label": "int"}, ("cat", "dog"))
+    assert [sample["label"] for sample in ds.read([0, 1, 2])] == [0, 0, 1]
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "4 files are not images, clips or sounds" in line
+    assert ".txt 2" in line
+    assert "no extension 1" in line
+    assert bushel.verify(root).ok
+    declared = bushel.open(root, spec={"txt": "utf8"})
+    assert declared["dog/notes"]["txt"] == "not a photo"
+    (root / "cat/a.txt").write_text("a caption")  # then files that share a name are a sample
+    assert set(bushel.open(root).spec) == {"jpg", "md", "txt"}
+
+
 def test_a_folder_without_media_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(bushel.FormatError, match="does not belong to any container"):

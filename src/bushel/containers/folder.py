@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -83,8 +84,9 @@ class _Folder:
             own[extension] = number
         if options.report is not None:
             options.report(0)
+        samples = _without_others(shard, samples, options)
         keys = sorted(samples)
-        fields, labels = _fields(shard, keys, samples, options)
+        fields, labels = _fields(keys, samples, options)
         blocks, known = [blocks_of(stamps)], dict[str, Column]()
         columns = {name: _extents(field, rows, blocks[0], len(stamps)) for name, (field, rows) in fields.items()}
         if labels:
@@ -209,15 +211,32 @@ def _stamps(shard: Shard) -> FileStamps:
     return FileStamps(files, *np.array(known, np.int64).reshape(-1, 2).T.copy())
 
 
+def _without_others(
+    shard: Shard, samples: dict[str, dict[str, int]], options: ReadOptions
+) -> dict[str, dict[str, int]]:
+    """Leave out other files than media, such as a README, if no sample has two files and the caller declares none."""
+    others = Counter(extension for own in samples.values() for extension in own if not _media_of(extension))
+    if not others or any(len(own) > 1 for own in samples.values()) or others.keys() & (options.spec or {}).keys():
+        return samples
+    kinds = [f"{'.' if each else ''}{each or 'no extension'} {count}" for each, count in others.most_common(5)]
+    log_warning(
+        "%s: %d files are not images, clips or sounds, and are not read (%s); spec={'EXTENSION': TYPE} reads them",
+        shard.root,
+        others.total(),
+        ", ".join(kinds + ["…"] * (len(others) > 5)),
+    )
+    return {stem: own for stem, own in samples.items() if not own.keys() & others.keys()}
+
+
 def _fields(
-    shard: Shard, keys: Sequence[str], samples: Mapping[str, Mapping[str, int]], options: ReadOptions
+    keys: Sequence[str], samples: Mapping[str, Mapping[str, int]], options: ReadOptions
 ) -> tuple[dict[str, tuple[Field, list[int]]], tuple[str, ...]]:
     """Return each field with the number of its file in each sample (-1: none), and the names of the classes.
 
     If each sample is one media file of the same kind, its field is that kind, and folders are classes. Otherwise each
     extension is a field, as in a tar.
     """
-    several = len(samples) < len(shard.files)
+    several = any(len(own) > 1 for own in samples.values())
     found = {} if several else {extension: None for own in samples.values() for extension in own}
     kinds = {_media_of(extension) for extension in found}
     [kind] = kinds if len(kinds) == 1 else [None]
