@@ -13,7 +13,6 @@ from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import U32
 from bushel.containers.base import Report
-from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import Extents, File, read_many
@@ -81,6 +80,8 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
 
 def _row_by_row(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None) -> list[U32]:
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
+    from bushel.containers.growing import GrowingArrays  # with temporary files, which reading does not need
+
     sums, rows = GrowingArrays(), columns[0].rows
     for part in _parts(rows, len(columns)):
         offset = np.stack([column.offset[part] for column in columns], axis=1)
