@@ -249,7 +249,7 @@ class Disk:
 
     def _store(self, folder: Folder, place: Path, there: dict[int, Path]) -> None:
         for name, node in folder.entries.items():
-            path, known = place / name, there.get(node.inode)
+            path, known = place / name, there.pop(node.inode, None)  # disks use inodes again
             if isinstance(node, Folder):
                 path.mkdir() if known is None else known.rename(path)
                 self._store(node, path, there)

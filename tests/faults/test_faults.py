@@ -21,3 +21,13 @@ def test_errors_that_named_no_file(job: str, trial: int) -> None:
     given = ("--errors", "--quiet", "--seed", "2311", "--jobs", job, "--trial", str(trial))
     done = start("tests.faults.campaign", *given, timeout=600)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
+@pytest.mark.parametrize(("job", "trial"), [("split", 1), ("split", 5), ("pack", 1)])
+def test_kills_that_lost_something(job: str, trial: int) -> None:
+    """A new folder of a split that was not on disk, and errors that were taken from the log of a finished run."""
+    done = start(
+        "tests.faults.campaign", "--quiet", "--seed", "2027", "--jobs", job, "--trial", str(trial), timeout=600
+    )
+    assert done.returncode == 0, done.stdout

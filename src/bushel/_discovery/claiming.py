@@ -28,7 +28,7 @@ def claims_folder(root: AnyPath) -> AnyPath:
     return root / FOLDER / "writers"
 
 
-def claim_target(path: AnyPath, *, single: bool, follow: bool = False, sync: bool = False) -> Claim:
+def claim_target(path: AnyPath, *, single: bool, follow: bool = False, sync: bool = True) -> Claim:
     """Claim a target for as long as it is written. Read its files only after that.
 
     Args:
@@ -101,7 +101,7 @@ def claim_run(path: AnyPath, *, single: bool, run: str, join: Callable[[], None]
     folder = claims_folder(root)
     if join is None and holds_run(folder, run):
         return NO_CLAIM
-    gate = Claim(folder / f"{name}.claim", path, this_process("join", run), waits_for=("join",))
+    gate = Claim(folder / f"{name}.claim", path, this_process("join", run), waits_for=("join",), sync=True)
     with _unless_conflict(gate, folder, name, path, run):
         holder = this_process("write", run)
         member = Claim(folder / f"{name}.{holder.token}.run", path, holder, covers_run=join is not None)

@@ -89,7 +89,7 @@ def split(
     folder = as_path(target)
     if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{target} is a file, but split writes its datasets into a folder: use another path")
-    with claim_target(folder, single=False):
+    with claim_target(folder, single=False, sync=bool(options.get("sync", True))):
         if find_manifest(marker_path(folder, "")) is not None:
             raise FileExistsError(
                 f"{target} is a dataset, and split would write others into its folder: use another path"

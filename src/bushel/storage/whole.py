@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -202,7 +202,9 @@ def _open_alone(path: Path) -> FileIO:
 def make_folder(folder: Path, *, sync: bool = True) -> None:
     """Create a folder and its parents if necessary. With `sync`, wait until the new entries are on disk.
 
-    Every file that Bushel keeps beside data is written below such a folder.
+    Every file that Bushel keeps beside data is written below such a folder. With `sync`, each folder is on disk before
+    the next one is created in it. So only the last folder of a killed process can be missing on disk: if it exists and
+    another one is created in it, its entry is put on disk first.
 
     Raises:
         OSError: It cannot be created; or a `.bushel` in its path, or anything below it, is a symbolic link.
@@ -213,8 +215,14 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
     while not at.exists():
         missing.append(at)
         at = at.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    for made in missing if sync else ():
+    if not sync:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    if missing and not os.path.ismount(at):
+        with suppress(PermissionError):  # the folder above it belongs to another user, who created it
+            sync_folder(at.parent)
+    for made in reversed(missing):
+        made.mkdir(parents=True, exist_ok=True)
         sync_folder(made.parent)
 
 

@@ -21,7 +21,7 @@ from bushel.storage.claims.files import FileClaim, held_by, take_file
 from bushel.storage.claims.holder import LEASE_SECONDS, Holder, describe, this_process
 from bushel.storage.files import is_object
 from bushel.storage.names import refuse_link
-from bushel.storage.whole import make_folder
+from bushel.storage.whole import make_folder, sync_folder
 
 if TYPE_CHECKING:
     from bushel.storage.claims.objects import ObjectClaim
@@ -213,6 +213,9 @@ def _try(path: AnyPath, holder: Holder, *, sync: bool) -> FileClaim | ObjectClai
     for _ in range(100):
         refuse_link(path.parent)
         try:
+            if sync and (folder := path.parent.parent).exists():  # a killed process may have created it just before
+                with suppress(PermissionError):
+                    sync_folder(folder.parent)
             make_folder(path.parent.parent, sync=sync)
             path.parent.mkdir(exist_ok=True)
             return take_file(path, holder)
