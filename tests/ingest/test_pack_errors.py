@@ -21,6 +21,7 @@ from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.containers import container_for
 from bushel.errors import CodecError, StateError, TooManyErrors
+from bushel.ingest.side_files import PackState
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -304,6 +305,24 @@ class TestResume:
         assert (tmp_path / "out.errors.jsonl").read_text() == (tmp_path / "whole.errors.jsonl").read_text()
         again = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
         assert (again.kept, again.samples, again.errors) == (55, 0, 5)
+
+    def test_a_finished_run_is_resumed_and_killed_and_resumed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The first process that resumes it takes the errors of the last items from the log, to find them again."""
+        source, out = Numbered(9, bad=(2, 8)), tmp_path / "out"
+        bushel.pack(source, out, container="tar", max_errors=None)
+
+        def killed_before(state: PackState, first: int) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(PackState, "begin", killed_before)
+            with pytest.raises(KeyboardInterrupt):
+                bushel.pack(source, out, container="tar", max_errors=None, mode="resume")
+        again = bushel.pack(source, out, container="tar", max_errors=None, mode="resume")
+        assert (again.kept, again.samples, again.errors) == (7, 0, 2)
+        assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [2, 8]
 
     def test_a_killed_run_is_incomplete(self, tmp_path: Path) -> None:
         options = "container='tar', shard_samples=10, workers=1, sync=False"

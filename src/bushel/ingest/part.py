@@ -205,8 +205,8 @@ def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: Er
     if noted and isinstance(part.items, OrderRange):
         passed = set(part.items.take(0, start).tolist())
     errors = sum(position in passed for position in noted)
+    state.begin(first)  # before the log loses errors, without which the next process could not count the items again
     log.keep(errors)
-    state.begin(first)
     return start, errors
 
 
