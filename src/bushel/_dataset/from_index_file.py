@@ -87,12 +87,12 @@ def dataset_of_index_file(
 class _Exported:
     """An exported index that was read."""
 
-    path: Path  # the file
+    path: Path
     pa: Any  # the module pyarrow
-    head: IndexFile  # the metadata
+    head: IndexFile
     fields: Spec
     labels: dict[str, tuple[str, ...]]  # field to the names of its classes
-    file: Any  # the open file
+    file: Any
     ends: I64  # int64[row groups + 1], the row at which each row group begins, and the number of rows
     kept: I64  # int64[rows], the position of each row in the dataset with its removed samples
     starts: list[int]  # the position of the first sample of each shard, and the number of samples

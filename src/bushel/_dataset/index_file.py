@@ -96,7 +96,7 @@ def column_name(field: str, columns: Container[str]) -> str:
 class _Layout:
     """The properties that all row groups share."""
 
-    head: IndexFile  # the metadata
+    head: IndexFile
     columns: Mapping[str, Any]  # the columns of values, of all samples
     inline: frozenset[str]  # fields with values that lie in no file
     keys: Sequence[Any]  # the keys of each shard, an array of all its samples

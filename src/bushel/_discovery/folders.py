@@ -27,7 +27,7 @@ _SHOWN = 3
 def is_part(name: str) -> bool:
     """Return whether a folder has the name of a part."""
     number = name.removeprefix("part-")
-    return len(name) - len(number) == 5 <= len(number) and number.isascii() and number.isdigit()
+    return name.startswith("part-") and len(number) >= 5 and number.isascii() and number.isdigit()
 
 
 def run_folder(target: AnyPath, *, single: bool) -> AnyPath:

@@ -104,7 +104,7 @@ def _read(shard: Shard, sidecar: AnyPath, *, note: bool, check: bool, listed: Li
 class TableToRead(Struct, frozen=True):
     """A table to read a shard with."""
 
-    index: ShardIndex  # the table
+    index: ShardIndex
     stored: bool = False  # whether it is the one in the sidecar
     damage: Damage | None = None  # the damage of the shard, if its structure is damaged
 

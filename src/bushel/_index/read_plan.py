@@ -33,7 +33,7 @@ class Group(Struct, frozen=True):
     """The samples of a batch that are in one shard."""
 
     number: int  # number of the shard
-    index: ShardIndex  # its table
+    index: ShardIndex
     rows: I64  # int64[k], numbers of the samples within the shard
     places: I64 | None  # int64[k], their places in the batch, or None if they are the whole batch
 

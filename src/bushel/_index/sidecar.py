@@ -127,7 +127,7 @@ class ManifestShard(msgspec.Struct, frozen=True):
     """The entry of one shard in a manifest."""
 
     name: str  # the shard's name
-    samples: _Count  # number of samples
+    samples: _Count
     files: list[tuple[str, int, int]]  # (name, size, mtime_ns) of its files
     checksums: bool  # whether its index has the CRC-32 of every field
     keyed: bool  # whether its samples have keys of their own

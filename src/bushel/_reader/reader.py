@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
 __all__ = ["Reader", "Sample"]
-
 T = TypeVar("T")
 
 
@@ -49,16 +48,13 @@ class Reader(ShardRows):
 
     Attributes:
         verify: Whether bytes are compared with their checksum where that is known; None to compare them only for
-            containers that promise it.
-        checks: Which shards that means.
-        pool: The open files.
-        direct_pool: Files that are open for direct reads, for `direct`.
+            containers that promise it. `checks` says which shards that means.
+        pool, direct_pool: The open files, and those that are open for direct reads.
         incomplete: The state of the dataset if its writer has not finished.
-        joins: The descriptions of the joins.
-        sides: The datasets that were joined to the first one.
+        joins, sides: The descriptions of the joins, and the datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
-        row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.
-        outlines: Where the elements of other values lie, by number of the shard, field and row, as far as it is known.
+        row_forms, outlines: Where rows of arrays with headers lie, by shard and field, and elements of other values, by
+            shard, field and row, as far as it is known.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
 
@@ -117,8 +113,7 @@ class Reader(ShardRows):
         """Return an open file or block file of a shard, given the numbers of both."""
         file = self.pool.files.get((shard, number))
         if file is None:
-            opener = partial(self.shards[shard].open, number, partial(self.file, shard))
-            file = self.pool.get((shard, number), opener)
+            file = self.pool.get((shard, number), partial(self.shards[shard].open, number, partial(self.file, shard)))
         return file
 
     def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
@@ -174,8 +169,7 @@ class Reader(ShardRows):
         """
         groups = self.readable(positions, wanted)
         parts = decode if parts is None else parts
-        known: dict[str, list[Any]] = {}
-        rest = wanted
+        known, rest = dict[str, list[Any]](), wanted
         if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
             from bushel._reader.known_values import known_values, merged
 
@@ -186,8 +180,8 @@ class Reader(ShardRows):
         samples: list[Sample] | None = None
         if not decode and groups and all(self.shards[group.number].local for group in groups):
             own = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
-            keys_of = partial(self.keys, positions, groups)
-            samples = self.pool.attempt(lambda: _by_kernel(own, groups, self.file, keys_of, room))
+            keys = partial(self.keys, positions, groups)
+            samples = self.pool.attempt(lambda: _by_kernel(own, groups, self.file, keys, room))
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
@@ -224,13 +218,10 @@ class Reader(ShardRows):
         return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms)
 
     def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
-        """Read the extents of a plan: together, or in parts if the process cannot have all of their files open.
+        """Return the bytes of each extent of a plan, None where a sample lacks the field.
 
-        Returns:
-            The bytes of each extent in order, None where a sample lacks the field.
-
-        Raises:
-            CorruptError, FormatError: An extent cannot be read.
+        They are read together, or in parts if the process cannot have all of their files open. Raise CorruptError or
+        FormatError if one cannot be read.
         """
         values: list[bytes | None] = [None] * plan.size
         for batch in plan.batches:
@@ -268,8 +259,7 @@ class Reader(ShardRows):
     def _call(self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64) -> T | None:
         """Call a function with the open files of a batch and its extents; return None if they cannot all be open.
 
-        Raises:
-            CorruptError, FormatError: An extent cannot be read; the error names the sample and the field.
+        Raise CorruptError or FormatError, which name the sample and the field, if an extent cannot be read.
         """
 
         def called() -> T:
@@ -295,8 +285,7 @@ def _by_kernel(
 ) -> list[Sample] | None:
     """Read the stored bytes of plain fields of local shards, by a plan for the kernel.
 
-    Returns:
-        The samples; None if they have to be read in another way, which also reports their errors.
+    Return None if they have to be read in another way, which also reports their errors.
     """
     if plan is None:
         return None
@@ -305,7 +294,6 @@ def _by_kernel(
     try:
         maps: list[Any] = [file_of(*each) for each in plan[1]]
         own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
-        taken = () if room is None else (room.names, room.take)
-        return read_samples(maps, plan[0], rows, KEY, own, *taken)
+        return read_samples(maps, plan[0], rows, KEY, own, *(() if room is None else (room.names, room.take)))
     except (ExtentError, ValueError, IndexError):
         return None

@@ -116,7 +116,7 @@ Positions = range | I64 | Remaining
 class Selection(Struct, frozen=True):
     """The samples and the fields of a view."""
 
-    positions: Positions  # the samples
+    positions: Positions
     fields: Spec
     made: str = ""  # how they were chosen, in words: `where label == 3, then [0:100]`; empty for all samples
 

@@ -39,8 +39,8 @@ class OpenShard(Struct):
     """One shard of an open dataset. Its table is loaded on first use."""
 
     container: str  # name of its container
-    shard: Shard  # its files
-    samples: int  # number of samples
+    shard: Shard
+    samples: int
     stamps: Sequence[FileStamp]  # its files as the index recorded them
     keyed: bool  # whether samples have keys of their own
     checksums: bool  # whether the CRC-32 of every field is known

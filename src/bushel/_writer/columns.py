@@ -46,7 +46,7 @@ class BytesInList(Struct, frozen=True):
 class StoredBatch(Struct, frozen=True):
     """Encoded samples: columns, or values sample by sample where a field is a sequence or missing."""
 
-    samples: int  # number of samples
+    samples: int
     columns: dict[str, StoredColumn | BytesInList] | None  # stored bytes by field; None if `values` has them
     values: list[dict[str, Stored]] | None = None  # the values of each sample, or None
     # int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without columns

@@ -18,9 +18,9 @@ _LARGE = 1 << 15  # bytes of a sample above which `SampleBuffer` does not take i
 class Room(NamedTuple):
     """Room for further samples before they have to be written."""
 
-    samples: int  # number of samples
+    samples: int
     size: int  # bytes that the shard might have more with them
-    seconds: float  # time
+    seconds: float
 
 
 class PendingSamples:

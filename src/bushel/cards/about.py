@@ -12,7 +12,7 @@ _SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", 
 class About:
     """Facts about a dataset that no file contains."""
 
-    title: str  # its name
+    title: str
     description: str | None = None  # a description in one or more sentences
     license: str | None = None  # licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL
     url: str | None = None  # the page of the dataset

@@ -49,7 +49,7 @@ _CONTEXT: dict[str, Any] = {
 class Croissant:
     """Metadata in Croissant."""
 
-    json: dict[str, Any]  # the metadata
+    json: dict[str, Any]
     notes: list[str] = field(default_factory=list)  # the fields that it leaves out, and why
 
     @property

@@ -22,7 +22,7 @@ class Section:
     """A run of samples of one file."""
 
     number: int  # its number in the shard
-    samples: int  # number of samples
+    samples: int
     start: int  # first byte of the file that belongs to it
     stop: int  # end of its bytes
     details: Any  # data that the container needs to index it; they can be pickled

@@ -27,7 +27,7 @@ _FIRST_SAMPLES = 64
 class WrittenSamples(Struct, frozen=True):
     """Samples that are written."""
 
-    samples: int  # their number
+    samples: int
     size: int  # their stored bytes
 
 

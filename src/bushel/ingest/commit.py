@@ -54,7 +54,7 @@ WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None, frozen
 class PartReport(Struct, frozen=True):
     """The result of a task."""
 
-    samples: int  # number of samples
+    samples: int
     bytes: int  # stored bytes of the fields
     errors: int  # number of items that could not be packed
     won: bool  # whether this call has committed the part

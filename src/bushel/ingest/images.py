@@ -59,7 +59,7 @@ def image_kind(data: Buffer) -> str | None:
 class Rewriting(Struct, frozen=True):
     """Which JPEGs are written again, without loss, before they are stored. False if none are."""
 
-    jpeg: Jpeg  # how
+    jpeg: Jpeg
     fields: frozenset[str]  # the names of their fields
 
     @classmethod

@@ -183,7 +183,7 @@ class PackJob(Struct, frozen=True):
 
     run: RunFolder  # the files of the run
     starts: tuple[int, ...]  # index of the first item of each part in the order, followed by the number of items
-    prepared: Prepared  # the source
+    prepared: Prepared
     writing: WriterOptions  # how a part is written; the first part gets the empty folders
     workers: Workers  # the threads or processes that encode samples
     encode: Encode | None = None  # encodes a batch, in workers that are running; None to start them for each part

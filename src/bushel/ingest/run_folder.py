@@ -43,7 +43,7 @@ class Record(msgspec.Struct, frozen=True):
 
     part: int  # number of the part
     attempt: str  # name of the attempt
-    samples: int  # number of samples
+    samples: int
     bytes: int  # stored bytes of the fields
     shards: list[RecordedShard]
     spec: dict[str, str]  # field to type
@@ -57,7 +57,7 @@ class Record(msgspec.Struct, frozen=True):
 class RunResult(msgspec.Struct, frozen=True):
     """The totals of a finished run, as `result.json` keeps them."""
 
-    samples: int  # number of samples
+    samples: int
     bytes: int  # stored bytes of the fields
     errors: int  # number of items that could not be packed
     limits: list[str]  # properties of the samples that the container does not keep, in words

@@ -51,7 +51,7 @@ class Checks:
 class Checked:
     """The result of checking one shard."""
 
-    findings: Findings  # its problems
+    findings: Findings
     index: ShardIndex | None  # the best available table, or None
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared

@@ -24,7 +24,7 @@ class ShardBox:
     number: int  # number of the first shard
     shards: int  # number of shards
     name: str  # path of the first file of the first shard
-    samples: int  # number of samples
+    samples: int
     bytes: int  # bytes of all files
     fill: int  # share of the largest box's bytes, in percent
     first: int  # position of its first sample

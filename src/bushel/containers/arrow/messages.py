@@ -80,7 +80,7 @@ class Schema:
 class Batch:
     """A record batch, or the values of a dictionary."""
 
-    rows: int  # number of rows
+    rows: int
     nodes: tuple[tuple[int, int], ...]  # length and number of nulls of each column and child, in order
     buffers: tuple[tuple[int, int], ...]  # where each buffer lies in the file, and its length in bytes
     codec: str | None  # the filter that its buffers are compressed with, or None

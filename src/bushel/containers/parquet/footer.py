@@ -85,7 +85,7 @@ class Chunk:
 class RowGroup:
     """Some rows: the chunks of all leaves."""
 
-    rows: int  # number of rows
+    rows: int
     chunks: tuple[Chunk, ...]  # one for each leaf
     first: int = 0  # number of the first row in the row group of the file, if these are a run of it
 
