@@ -423,7 +423,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("k 1", "k 1 is no file"), (".", ". is a folder"), ("keys.txt/k", "no file")]
+    ("name", "what"), [("k 1", "k 1 is not a file"), (".", ". is a folder"), ("keys.txt/k", "not a file")]
 )
 def test_a_key_where_a_file_is_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str) -> None:
     monkeypatch.chdir(tmp_path)

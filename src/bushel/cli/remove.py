@@ -169,7 +169,7 @@ def _lines(name: str, path: str) -> list[str]:
     try:
         text = sys.stdin.read() if name == "-" else FilePath(name).read_text("utf-8", "surrogateescape")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        what = "a folder" if FilePath(name).is_dir() else "no file"
+        what = "a folder" if FilePath(name).is_dir() else "not a file"
         raise click.BadParameter(
             f"{name} is {what}, and --keys takes a file with one key per line; if it is a key: "
             f"echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",

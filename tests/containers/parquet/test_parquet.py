@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import random
@@ -162,6 +163,53 @@ class TestByPyarrow:
             for name, values in columns.items():
                 found: Any = sample.get(name)
                 assert (found.tolist() if name == "tokens" else found) == values[place], (place, name)
+
+
+def test_row_groups_without_rows(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"n": [1, 2, 3], "t": ["a", "b", "c"], "l": [[1], [], None], "j": [{"x": 1}] * 3})
+    parquet.write_table(table.slice(0, 0), tmp_path / "none.parquet")
+    empty = bushel.open(tmp_path / "none.parquet", index="memory")
+    assert (len(empty), list(empty), list(bushel.Loader(empty, 4, shuffle=True))) == (0, [], [])
+    with parquet.ParquetWriter(tmp_path / "some.parquet", table.schema) as writer:
+        for first, last in ((0, 0), (0, 1), (0, 0), (1, 3), (0, 0)):
+            writer.write_table(table.slice(first, last - first))
+    dataset = bushel.open(tmp_path / "some.parquet", index="memory")
+    assert parquet.ParquetFile(tmp_path / "some.parquet").num_row_groups == 5
+    assert [(sample["n"], sample["t"], sample["j"]) for sample in dataset] == [
+        (1, "a", {"x": 1}),
+        (2, "b", {"x": 1}),
+        (3, "c", {"x": 1}),
+    ]
+
+
+def test_columns_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table([[1], [2], [3]], names=["a", "b", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(FormatError, match="several columns have the name 'a'"):
+        bushel.open(tmp_path / "x.parquet", index="memory")
+
+
+def test_encrypted_files_are_not_called_damaged(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):  # type: ignore[misc]
+        def wrap_key(self, key: bytes, _: str) -> bytes:
+            return base64.b64encode(key)
+
+        def unwrap_key(self, key: bytes, _: str) -> bytes:
+            return base64.b64decode(key)
+
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    table = pa.table({"a": [1], "b": [2]})
+    for plain in (False, True):
+        configuration = encryption.EncryptionConfiguration("f", column_keys={"c": ["a"]}, plaintext_footer=plain)
+        properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), configuration)
+        parquet.write_table(table, tmp_path / "x.parquet", encryption_properties=properties)
+        with pytest.raises(FormatError, match="encrypted, which Bushel does not read.*without encryption") as caught:
+            bushel.open(tmp_path / "x.parquet", index="memory")
+        assert "damaged" not in str(caught.value)
 
 
 @pytest.mark.parametrize("integers", [False, True], ids=["bytes", "integers"])

@@ -14,12 +14,17 @@ from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.storage import File
 
 _HINT = "the file is damaged or incomplete: write or download it again"
+_DECRYPT = "write the file again without encryption"
 TAIL = 64 << 10
 """Bytes of the end of a file that are read at once: most footers are smaller."""
 _MAX_FOOTER = 1 << 30
 _MOST_COLUMNS = 100_000  # elements of a schema; opening a file takes some 40 µs for each
 REQUIRED, OPTIONAL, REPEATED = range(3)
 _CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4-block")
+
+
+class _EncryptedError(ValueError):
+    """The columns of a file are encrypted, and its footer is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,8 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
     if tail is None:
         tail = file.read(max(0, size - TAIL), min(size, TAIL))
     if tail[-4:] == b"PARE":
-        raise FormatError("the footer is encrypted, which Bushel does not read", file=file.path, offset=size - 4)
+        message = "the footer is encrypted, which Bushel does not read"
+        raise FormatError(message, file=file.path, offset=size - 4, hint=_DECRYPT)
     if tail[-4:] != b"PAR1":
         found = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
         raise FormatError(f"not a Parquet file: {found}", file=file.path, offset=size - 4, hint=_HINT)
@@ -142,6 +148,8 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
     try:
         parsed, _ = read_struct(data)
         return _footer(parsed, size)
+    except _EncryptedError as error:
+        raise FormatError(str(error), file=file.path, offset=start, hint=_DECRYPT) from error
     except ThriftError as error:
         at = start + error.offset
         raise FormatError(f"damaged footer: {error}", file=file.path, offset=at, hint=_HINT) from error
@@ -151,11 +159,14 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
 
 def _footer(parsed: Struct, size: int) -> Footer:
     if 8 in parsed:
-        raise ValueError("its columns are encrypted, which Bushel does not read")
+        raise _EncryptedError("its columns are encrypted, which Bushel does not read")
     elements = _structs(parsed, 2)
     if len(elements) > _MOST_COLUMNS:
         raise ValueError(f"the schema has {len(elements):,} elements, and Bushel reads {_MOST_COLUMNS:,} at most")
     root, end, _ = _node(elements, 0, (), 0, 0, 0)
+    names = [child.name for child in root.children]
+    if len(set(names)) < len(names):
+        raise ValueError(f"several columns have the name {max(names, key=names.count)!r}: rename all but one")
     if end != len(elements):
         raise ValueError(f"the schema has {len(elements)} elements, but {end} belong to its root")
     leaves = sum(1 for _ in root.leaves())
@@ -216,7 +227,8 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
         raise ValueError("a chunk lies in another file, which Bushel does not read")
     [meta] = _structs({3: [chunk.get(3)]}, 3)
     codec, length = _count(meta, 4), _count(meta, 7)
-    offset = min(_count(meta, 9), _count(meta, 11) if meta.get(11) else 1 << 62)
+    # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of its data
+    offset = min(filter(None, (_count(meta, 9), _count(meta, 11) if meta.get(11) else 0)), default=0)
     if codec >= len(_CODECS) or _CODECS[codec] == "lzo":
         raise ValueError(f"a chunk has compression {codec}, which Bushel does not read")
     if length > size or offset > size - length:
