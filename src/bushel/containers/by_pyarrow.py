@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -28,7 +29,7 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     size = 0
     for column in columns:
         for value in column.to_pylist():
-            encoded = None if value is None else _encoded(_plain(value))
+            encoded = None if value is None else msgspec.json.encode(_plain(value))
             values.append(encoded)
             size += len(encoded or b"")
         if size > _LARGEST:
@@ -37,19 +38,14 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     return values
 
 
-def _encoded(value: Any) -> bytes:
-    encoded = msgspec.json.encode(value)
-    if b"null" in encoded:  # msgspec writes this for NaN and the infinities, too
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    return encoded
-
-
 def _plain(value: Any) -> Any:
     """Return a value with the types of JSON."""
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return msgspec.Raw(json.dumps(value).encode())  # msgspec writes null for these
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime | date | time):

@@ -1,7 +1,12 @@
-"""Column chunks of numbers in Parquet: all pages of a chunk, its dictionary among them, expand to the plain numbers.
+"""Pages of Parquet whose values do not lie in them as they are.
 
-A chunk is one block, since its pages refer to the dictionary at its beginning. The side input is text: the filter of
-the pages, the largest definition and repetition level, and the bytes of a number, such as `snappy 3 1 4`.
+`parquet` expands all pages of a column chunk of numbers, its dictionary among them, to the plain numbers. A chunk is
+one block, since its pages refer to the dictionary at its beginning. The side input is text: the filter of the pages,
+the largest definition and repetition level, and the bytes of a number, such as `snappy 3 1 4`.
+
+`parquet-values` expands one page of byte arrays to these, one after another. The side input is text: the filter of the
+page, the bytes to which it expands, where the values begin in these, their encoding, and the bytes of a value if it is
+fixed, such as `zstd 4096 8 7 0`.
 """
 
 from __future__ import annotations
@@ -11,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel.filters.base import Filter
-from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, indices, pages_of, payload_of
+from bushel.filters.parquet_encodings import DELTA_PREFIXES, NUMBERS, number_bytes, prefixed_byte_arrays
+from bushel.filters.parquet_pages import DICTIONARY, Leaf, expanded, indices, pages_of, payload_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,10 +45,10 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
         count = page.values if levels is None else int((levels == leaf.definition).sum())
         if page.encoding == DICTIONARY:
             numbers = dictionary[indices(payload.values, count, len(dictionary))].reshape(-1)
-        elif page.encoding == PLAIN:
-            numbers = np.frombuffer(payload.values[: count * size], np.uint8)
+        elif page.encoding in NUMBERS:
+            numbers = number_bytes(payload.values, page.encoding, count, size)
         else:
-            raise ValueError(f"a page has encoding {page.encoding}, which is not of plain numbers or of a dictionary")
+            raise ValueError(f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary")
         if len(numbers) != count * size or done + len(numbers) > len(target):
             raise ValueError("a page has more or fewer numbers than its levels announce")
         target[done : done + len(numbers)] = numbers
@@ -50,4 +56,21 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     return done
 
 
-FILTERS = {"parquet": Filter("parquet", _expand)}
+def values_side(codec: str, size: int, start: int, encoding: int, width: int) -> bytes:
+    """Return the side input of a page of byte arrays: see above."""
+    return f"{codec} {size} {start} {encoding} {width}".encode()
+
+
+def _expand_values(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
+    codec, *numbers = bytes(side or b"").decode("ascii").split()
+    size, start, encoding, width = map(int, numbers)
+    values = expanded(memoryview(stored).cast("B"), codec, size)[start:]
+    if encoding == DELTA_PREFIXES:
+        data = b"".join(prefixed_byte_arrays(values))
+    else:
+        data = number_bytes(values, encoding, len(out) // width, width).tobytes()
+    out[: len(data)] = data
+    return len(data)
+
+
+FILTERS = {"parquet": Filter("parquet", _expand), "parquet-values": Filter("parquet-values", _expand_values)}

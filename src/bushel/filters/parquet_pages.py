@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bushel.filters import brotli, deflate, lz4, snappy, zstd
 from bushel.filters.base import MAX_BLOCK, Filter
+from bushel.filters.parquet_encodings import varint
 from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.kernels import scan_byte_arrays
 
@@ -156,7 +157,7 @@ def payload_of(page: Page, stored: bytes | memoryview, leaf: Leaf) -> Payload:
     """
     data = memoryview(stored)
     if page.before is None:
-        whole = _CODECS[leaf.codec].expanded(data, page.size).data if leaf.codec != "stored" else data
+        whole = expanded(data, leaf.codec, page.size)
         if page.dictionary:
             return Payload(None, None, whole, 0)
         repetition, at = _counted_levels(whole, 0, leaf.repetition, page.values)
@@ -166,9 +167,18 @@ def payload_of(page: Page, stored: bytes | memoryview, leaf: Leaf) -> Payload:
     repetition = _levels(data[:first], leaf.repetition, page.values)
     definition = _levels(data[first:second], leaf.definition, page.values)
     rest = data[second:]
-    if page.compressed and leaf.codec != "stored" and len(rest):
-        rest = _CODECS[leaf.codec].expanded(rest, page.size - second).data
+    if page.compressed and len(rest):
+        rest = expanded(rest, leaf.codec, page.size - second)
     return Payload(repetition, definition, rest, 0)
+
+
+def expanded(data: memoryview, codec: str, size: int) -> memoryview:
+    """Return bytes, expanded by a filter of pages to `size`; as they are if they are not compressed.
+
+    Raises:
+        FilterError: They cannot be expanded.
+    """
+    return data if codec == "stored" else _CODECS[codec].expanded(data, size).data
 
 
 def _counted_levels(data: memoryview, at: int, largest: int, count: int) -> tuple[npt.NDArray[np.uint8] | None, int]:
@@ -210,7 +220,7 @@ def read_hybrid(data: memoryview, width: int, count: int) -> npt.NDArray[np.uint
     size = -(-width // 8)
     weights = np.left_shift(np.uint64(1), np.arange(width, dtype=np.uint64))
     while done < count:
-        head, at = _varint(data, at)
+        head, at = varint(data, at)
         if head & 1:
             groups = head >> 1
             packed = np.frombuffer(data[at : at + groups * width], np.uint8)
@@ -227,17 +237,6 @@ def read_hybrid(data: memoryview, width: int, count: int) -> npt.NDArray[np.uint
             raise ValueError(f"{count} levels or indices are announced, and {done} are there")
         done += taken
     return out
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 64:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-    raise ValueError("levels or indices end inside a number")
 
 
 def values_at(values: memoryview, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -33,6 +33,7 @@ _MODULES: Mapping[str, str] = {
     "snappy": "snappy",
     "snappy-tags": "snappy",
     "parquet": "parquet",
+    "parquet-values": "parquet",
     "riegeli": "riegeli",
 }
 """The built-in filters by the modules that define them, which are imported on first use."""

@@ -128,16 +128,78 @@ class TestByPyarrow:
             parquet.write_table(table.replace_schema_metadata(metadata), tmp_path / "x.parquet")
             assert bushel.open(tmp_path / "x.parquet", index="memory").spec["sound"] == wanted
 
-    @pytest.mark.parametrize("encoding", ["DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "BYTE_STREAM_SPLIT"])
-    def test_rarer_encodings(self, tmp_path: Path, encoding: str) -> None:
-        values: dict[str, list[Any]] = {
-            "DELTA_BINARY_PACKED": [5, None, -7, 1 << 40],
-            "DELTA_LENGTH_BYTE_ARRAY": ["one", None, "", "three"],
-            "BYTE_STREAM_SPLIT": [1.5, None, -0.25, 3e30],
+    @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+    @pytest.mark.parametrize("version", ["1.0", "2.0"])
+    @pytest.mark.parametrize(
+        ("encoding", "names"),
+        [
+            ("DELTA_BINARY_PACKED", ["int", "small", "unsigned", "day", "ints"]),
+            ("DELTA_LENGTH_BYTE_ARRAY", ["text", "blob", "texts"]),
+            ("DELTA_BYTE_ARRAY", ["text", "blob", "texts", "fixed"]),
+            ("BYTE_STREAM_SPLIT", ["int", "real", "half", "halves", "fixed"]),
+        ],
+    )
+    def test_the_encoding_of_a_column_does_not_change_its_type(
+        self, tmp_path: Path, compression: str, version: str, encoding: str, names: list[str]
+    ) -> None:
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        rng = random.Random(encoding)
+        count = 1000
+
+        def some(make: Any) -> list[Any]:
+            return [None if rng.random() < 0.1 else make() for _ in range(count)]
+
+        def blob() -> bytes:
+            return b"path/to/" + rng.randbytes(rng.randrange(20))
+
+        columns = {
+            "int": pa.array(some(lambda: rng.randrange(-(1 << 63), 1 << 63)), pa.int64()),
+            "small": pa.array(some(lambda: rng.randrange(-(1 << 31), 1 << 31)), pa.int32()),
+            "unsigned": pa.array(some(lambda: rng.randrange(1 << 64)), pa.uint64()),
+            "day": pa.array(some(lambda: rng.randrange(-9999, 9999)), pa.int32()).cast(pa.date32()),
+            "real": pa.array(some(rng.random)),
+            "half": pa.array(some(lambda: np.float16(rng.random())), pa.float16()),
+            "text": pa.array(some(lambda: "é" * rng.randrange(9))),
+            "blob": pa.array(some(blob)),
+            "fixed": pa.array(some(lambda: rng.randbytes(5)), pa.binary(5)),
+            "ints": pa.array(some(lambda: [rng.randrange(9)] * rng.randrange(5)), pa.list_(pa.int32())),
+            "halves": pa.array(some(lambda: [np.float16(0.5)] * rng.randrange(5)), pa.list_(pa.float16())),
+            "texts": pa.array(some(lambda: ["", "ab", "abc"][: rng.randrange(4)])),
         }
-        options = {"use_dictionary": False, "column_encoding": {"x": encoding}}
-        dataset = self.written(tmp_path / "x.parquet", {"x": values[encoding]}, **options)
-        assert [sample.get("x") for sample in dataset] == values[encoding]
+        table = pa.table({name: columns[name] for name in names})
+        leaf = {"ints": "ints.list.element", "halves": "halves.list.element", "texts": "texts.list.element"}
+        found = []
+        for number, encodings in enumerate((None, {leaf.get(name, name): encoding for name in names})):
+            path = tmp_path / f"{number}.parquet"
+            parquet.write_table(
+                table,
+                path,
+                use_dictionary=False,
+                column_encoding=encodings,
+                compression=compression,
+                data_page_version=version,
+                data_page_size=1000,
+                row_group_size=300,
+            )
+            found.append(bushel.open(path, index="memory"))
+        plain, encoded = found
+        assert encoded.spec == plain.spec
+        assert "json" not in plain.spec.values()
+        stored = plain.read(range(count), decode=False)
+        order = rng.sample(range(count), count)
+        assert encoded.read(range(count), decode=False) == stored
+        assert encoded.read(order, decode=False) == [stored[place] for place in order]
+        for name in {"int", "real", "text", "blob", "fixed"}.intersection(names):
+            assert [sample.get(name) for sample in encoded] == table.column(name).to_pylist()
+
+    def test_photos_after_their_lengths_are_photos(self, tmp_path: Path) -> None:
+        photo = next((FOREIGN / "folder").rglob("*.jpg")).read_bytes()
+        options: dict[str, Any] = {"use_dictionary": False, "column_encoding": {"x": "DELTA_LENGTH_BYTE_ARRAY"}}
+        for compression in ("none", "snappy"):
+            values = {"x": [photo, photo[:-1]]}
+            dataset = self.written(tmp_path / "x.parquet", values, compression=compression, **options)
+            assert dataset.spec == {"x": "image"}
+            assert [each["x"] for each in dataset.read([1, 0], decode=False)] == [photo[:-1], photo]
 
     @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
     @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -234,7 +296,11 @@ def test_numbers_of_16_bits_are_numbers(tmp_path: Path) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
     dataset = bushel.open(tmp_path / "rows.parquet")
     assert [sample["half"] for sample in dataset] == [0.5, -2.0, 65504.0]
-    assert [sample.get("list") for sample in dataset] == [[0.5, -2.0, 65504.0], [], None]
+    lists = [sample["list"] for sample in dataset[:2]]
+    assert [(each.dtype, each.tolist()) for each in lists] == [("float16", [0.5, -2.0, 65504.0]), ("float16", [])]
+    assert "list" not in dataset[2]
+    assert dataset.spec == {"half": "float", "list": "array"}
+    assert dataset.column("half").tolist() == [0.5, -2.0, 65504.0]
     batch = next(iter(bushel.Loader(dataset, 3, fields=["half"])))
     assert np.array_equal(batch["half"], [0.5, -2.0, 65504.0])
 

@@ -1,7 +1,7 @@
 """Parquet files, read where they lie: a row is a sample, and a column a field.
 
 Byte arrays are extents of the file, or of blocks where pages are compressed. Lists of numbers are extents of blocks.
-Scalars are columns of the table. Values without extents (nested values, rarer encodings) are decoded by pyarrow and
+Scalars are columns of the table. Values without extents (nested ones, decimals) are decoded by pyarrow and
 kept in the table. See docs/format-parquet.md for the types. The row groups of a remote file are its sections.
 """
 

@@ -23,8 +23,8 @@ REQUIRED, OPTIONAL, REPEATED = range(3)
 _CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4-block")
 
 
-class _EncryptedError(ValueError):
-    """The columns of a file are encrypted, and its footer is not."""
+class _RefusedError(ValueError):
+    """The file is intact, and has something that Bushel does not read. The second argument is the hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,9 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
     try:
         parsed, _ = read_struct(data)
         return _footer(parsed, size)
-    except _EncryptedError as error:
-        raise FormatError(str(error), file=file.path, offset=start, hint=_DECRYPT) from error
+    except _RefusedError as error:
+        message, hint = error.args
+        raise FormatError(message, file=file.path, offset=start, hint=hint) from error
     except ThriftError as error:
         at = start + error.offset
         raise FormatError(f"damaged footer: {error}", file=file.path, offset=at, hint=_HINT) from error
@@ -159,14 +160,15 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
 
 def _footer(parsed: Struct, size: int) -> Footer:
     if 8 in parsed:
-        raise _EncryptedError("its columns are encrypted, which Bushel does not read")
+        raise _RefusedError("its columns are encrypted, which Bushel does not read", _DECRYPT)
     elements = _structs(parsed, 2)
     if len(elements) > _MOST_COLUMNS:
         raise ValueError(f"the schema has {len(elements):,} elements, and Bushel reads {_MOST_COLUMNS:,} at most")
     root, end, _ = _node(elements, 0, (), 0, 0, 0)
     names = [child.name for child in root.children]
     if len(set(names)) < len(names):
-        raise ValueError(f"several columns have the name {max(names, key=names.count)!r}: rename all but one")
+        name = max(names, key=names.count)
+        raise _RefusedError(f"several columns have the name {name!r}", "write the file again with different names")
     if end != len(elements):
         raise ValueError(f"the schema has {len(elements)} elements, but {end} belong to its root")
     leaves = sum(1 for _ in root.leaves())
@@ -224,13 +226,16 @@ def _group(group: Struct, leaves: int, size: int) -> RowGroup:
 
 def _chunk(chunk: Struct, size: int) -> Chunk:
     if chunk.get(1):
-        raise ValueError("a chunk lies in another file, which Bushel does not read")
+        message = "a column chunk lies in another file, which Bushel does not read"
+        raise _RefusedError(message, "open the files that have the data")
     [meta] = _structs({3: [chunk.get(3)]}, 3)
     codec, length = _count(meta, 4), _count(meta, 7)
     # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of its data
     offset = min(filter(None, (_count(meta, 9), _count(meta, 11) if meta.get(11) else 0)), default=0)
     if codec >= len(_CODECS) or _CODECS[codec] == "lzo":
-        raise ValueError(f"a chunk has compression {codec}, which Bushel does not read")
+        name = _CODECS[codec] if codec < len(_CODECS) else codec
+        message = f"a column chunk has compression {name}, which Bushel does not read"
+        raise _RefusedError(message, "write the file again with zstd, or without compression")
     if length > size or offset > size - length:
         raise ValueError(f"a chunk of {length} bytes at offset {offset} is not inside the {size} bytes of the file")
     listed = meta.get(2)

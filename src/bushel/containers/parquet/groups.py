@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Chunk, Footer, RowGroup
+from bushel.containers.parquet.leaves import dtype_of
 from bushel.containers.parquet.page_index import PageStarts, cut, has_index, read_starts
 from bushel.containers.parquet.types import BYTE_ARRAYS, element_of
 from bushel.containers.sections import Section
@@ -107,7 +108,7 @@ def _cuttable(
         if leaf is None or field.codec == "json":
             for each in node.leaves():
                 found[each.leaf] = None
-        elif above is not None and leaf.physical not in BYTE_ARRAYS:
+        elif above is not None and (leaf.physical not in BYTE_ARRAYS or dtype_of(leaf) is not None):
             begin = group.chunks[leaf.leaf].offset
             if int(pages[leaf.leaf].offset[0]) > begin:
                 found[leaf.leaf] = None

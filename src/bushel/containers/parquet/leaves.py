@@ -11,7 +11,16 @@ import numpy.typing as npt
 from bushel._runtime.arrays import I64, U8, Bools
 from bushel.containers.block_list import BlockList
 from bushel.containers.parquet.footer import Chunk, Footer, Node
-from bushel.filters.parquet import side_of
+from bushel.filters.parquet import side_of, values_side
+from bushel.filters.parquet_encodings import (
+    DELTA_LENGTHS,
+    DELTA_PREFIXES,
+    NUMBERS,
+    SPLIT,
+    delta_byte_arrays,
+    number_bytes,
+    prefixed_byte_arrays,
+)
 from bushel.filters.parquet_pages import (
     DICTIONARY,
     PLAIN,
@@ -27,12 +36,19 @@ from bushel.filters.parquet_pages import (
 from bushel.kernels import scan_snappy
 from bushel.storage import Blocks, File
 
-DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
-"""NumPy's types of the physical types INT32, INT64, FLOAT and DOUBLE."""
-
+_DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}  # of the physical types INT32, INT64, FLOAT and DOUBLE
 _BOOLEAN, _FIXED = 0, 7
+_FLOAT16 = 15  # the logical type
 _RLE = 3
+_DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that do not lie in a page
 _SNAPPY_PART = 1 << 16
+
+
+def dtype_of(leaf: Node) -> str | None:
+    """Return NumPy's name of the type of the stored numbers of a leaf; None if they are not numbers."""
+    if leaf.physical == _FIXED and leaf.logical == _FLOAT16 and leaf.width == 2:
+        return "<f2"
+    return _DTYPES.get(-1 if leaf.physical is None else leaf.physical)
 
 
 class OtherEncoding(Exception):
@@ -106,7 +122,7 @@ def places_of(file: File, footer: Footer, node: Node, group: Node | None = None)
         OtherEncoding: The values have no extents.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    made = None if all(chunk.codec == "stored" for _, chunk in _chunks(footer, node)) else BlockList()
+    made = None if all(map(_lies_plain, (chunk for _, chunk in _chunks(footer, node)))) else BlockList()
     offsets, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     rows_of_chunks = []
     for rows, chunk in _chunks(footer, node):
@@ -114,20 +130,17 @@ def places_of(file: File, footer: Footer, node: Node, group: Node | None = None)
         levels: list[Payload] = []
         count = 0
         for page, payload in _pages(file, chunk, _leaf(node, chunk)):
-            start = _start(file, page, chunk, made) + payload.start
             if page.dictionary:
-                own, sizes = _plain(node, payload.values, page.values)
-                entries = (own + start, sizes)
+                entries = _lying(file, page, payload, chunk, node, made, page.values)
                 continue
             there = _present(page, payload, node)
             if page.encoding == DICTIONARY:
                 numbers = indices(payload.values, there, len(entries[0]))
                 own, sizes = entries[0][numbers], entries[1][numbers]
-            elif page.encoding == PLAIN:
-                own, sizes = _plain(node, payload.values, there)
-                own = own + start
+            elif page.encoding in _DECODED:
+                own, sizes = _decoded(page, payload, chunk, node, made, there)
             else:
-                raise OtherEncoding
+                own, sizes = _lying(file, page, payload, chunk, node, made, there)
             own, sizes = _with_nulls(payload, node, group, own, sizes)
             offsets.append(own)
             lengths.append(sizes)
@@ -145,6 +158,46 @@ def places_of(file: File, footer: Footer, node: Node, group: Node | None = None)
     blocks = None if made is None else made.blocks()
     made_of_all = Bytes(np.concatenate(offsets), np.concatenate(lengths), starts, absent, blocks)
     return _of_rows(made_of_all, _kept(footer, node))
+
+
+def _lies_plain(chunk: Chunk) -> bool:
+    """Return whether the byte arrays of a chunk lie in the file as they are."""
+    return chunk.codec == "stored" and not any(each in _DECODED for each in chunk.encodings)
+
+
+def _lying(
+    file: File, page: Page, payload: Payload, chunk: Chunk, node: Node, made: BlockList | None, count: int
+) -> tuple[I64, I64]:
+    """Return where the byte arrays of a page lie, as they are in its payload: in the file, or in the block file."""
+    if page.encoding == PLAIN:
+        own, sizes = _plain(node, payload.values, count)
+    elif page.encoding == DELTA_LENGTHS and node.physical != _FIXED:
+        own, sizes = delta_byte_arrays(payload.values, count)
+    else:
+        raise OtherEncoding
+    return own + (_start(file, page, chunk, made) + payload.start), sizes
+
+
+def _decoded(
+    page: Page, payload: Payload, chunk: Chunk, node: Node, made: BlockList | None, count: int
+) -> tuple[I64, I64]:
+    """Return where the byte arrays of a page lie in a block of the decoded values."""
+    if made is None:
+        raise OtherEncoding  # the footer does not list the encoding
+    if page.encoding == DELTA_PREFIXES:
+        sizes = np.array([len(value) for value in prefixed_byte_arrays(payload.values, count)], np.int64)
+    else:
+        sizes = np.full(count, node.width, np.int64)
+        if count * node.width > len(payload.values):
+            raise ValueError(f"{count} values of {node.width} bytes are announced in {len(payload.values)} bytes")
+    ends = np.cumsum(sizes)
+    start, total = made.starts[-1], int(ends[-1]) if count else 0
+    if total:
+        before = sum(page.before or (0,))
+        codec = chunk.codec if page.compressed or page.before is None else "stored"
+        side = values_side(codec, page.size - before, payload.start, page.encoding, node.width)
+        start = made.add(page.offset + before, page.length - before, total, "parquet-values", side)
+    return ends - sizes + start, sizes
 
 
 def _of_rows(places: Bytes, kept: slice) -> Bytes:
@@ -229,7 +282,7 @@ def lists_of(file: File, footer: Footer, node: Node, group: Node) -> Lists:
         OtherEncoding: The numbers have another encoding, or some of them are null.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    width = np.dtype(DTYPES[node.physical or 0]).itemsize
+    width = np.dtype(dtype_of(node)).itemsize
     made = BlockList()
     counts, absent = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
     for rows, chunk in _chunks(footer, node):
@@ -240,7 +293,7 @@ def lists_of(file: File, footer: Footer, node: Node, group: Node) -> Lists:
         for page, payload in _pages(file, chunk, leaf):
             if page.dictionary:
                 continue
-            if page.encoding not in (PLAIN, DICTIONARY):
+            if page.encoding not in (*NUMBERS, DICTIONARY):
                 raise OtherEncoding
             plain = plain and page.encoding == PLAIN
             size = _present(page, payload, node) * width
@@ -273,7 +326,7 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.g
         OtherEncoding: The numbers have another encoding.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    dtype = np.dtype(np.bool_ if node.physical == _BOOLEAN else DTYPES.get(node.physical or 0, "V"))
+    dtype = np.dtype(np.bool_ if node.physical == _BOOLEAN else dtype_of(node) or "V")
     if dtype.kind == "V":
         raise OtherEncoding
     values, nulls = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)]
@@ -287,8 +340,8 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.g
             there = _present(page, payload, node)
             if page.encoding == DICTIONARY:
                 own = dictionary[indices(payload.values, there, len(dictionary))]
-            elif page.encoding == PLAIN:
-                own = _numbers(payload.values, there, dtype)
+            elif page.encoding == PLAIN or (page.encoding in NUMBERS and dtype.kind != "b"):
+                own = _numbers(payload.values, there, dtype, page.encoding)
             elif page.encoding == _RLE and dtype.kind == "b":
                 own = read_hybrid(payload.values[4:], 1, there).astype(np.bool_)
             else:
@@ -307,12 +360,12 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.g
     return np.concatenate(values)[kept], np.concatenate(nulls)[kept]
 
 
-def _numbers(values: memoryview, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+def _numbers(
+    values: memoryview, count: int, dtype: np.dtype[np.generic], encoding: int = PLAIN
+) -> npt.NDArray[np.generic]:
     if dtype.kind == "b":
         bits = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")[:count]
         if len(bits) < count:
             raise ValueError(f"{count} truth values are announced in {len(values)} bytes")
         return bits.astype(np.bool_)
-    if count * dtype.itemsize > len(values):
-        raise ValueError(f"{count} numbers of {dtype.itemsize} bytes are announced in {len(values)} bytes")
-    return np.frombuffer(values[: count * dtype.itemsize], dtype)
+    return number_bytes(values, encoding, count, dtype.itemsize).view(dtype)

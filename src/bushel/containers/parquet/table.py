@@ -9,7 +9,7 @@ import numpy as np
 from bushel.containers.by_pyarrow import as_json
 from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Footer, Node
-from bushel.containers.parquet.leaves import DTYPES, OtherEncoding, lists_of, places_of, scalars_of
+from bushel.containers.parquet.leaves import OtherEncoding, dtype_of, lists_of, places_of, scalars_of
 from bushel.containers.parquet.types import BYTE_ARRAYS, UNSIGNED, element_of
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
@@ -40,7 +40,7 @@ class Table(RowTable):
             self._add_values(node.name)
             return
         try:
-            if leaf.physical in BYTE_ARRAYS:
+            if leaf.physical in BYTE_ARRAYS and dtype_of(leaf) is None:
                 self._add_bytes(own, leaf, group)
             elif group is not None:
                 self._add_lists(own, leaf, group)
@@ -58,7 +58,7 @@ class Table(RowTable):
 
     def _add_lists(self, own: Field, leaf: Node, group: Node) -> None:
         lists = lists_of(self.file, self.footer, leaf, group)
-        dtype = np.dtype(DTYPES[leaf.physical or 0])
+        dtype = np.dtype(dtype_of(leaf))
         name = f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name
         self.put(own, f"array({name},-1)", self.add_blocks(lists.blocks), lists.offset, lists.length)
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from bushel.containers.first_bytes import codec_by_magic
 from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Footer, Node
-from bushel.containers.parquet.leaves import DTYPES
+from bushel.containers.parquet.leaves import dtype_of
+from bushel.filters.parquet_encodings import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT, delta_numbers
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
 from bushel.spec import Field
 from bushel.storage import File
@@ -21,9 +22,8 @@ _STRINGS = (0, 4)  # converted types UTF8 and ENUM
 _STRING_TYPE, _LIST_TYPE, _ENUM_TYPE = 1, 3, 4
 _DECIMAL = 5
 """The converted type DECIMAL, and the logical one."""
-_FLOAT16_TYPE = 15
-_KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4))
-"""Encodings whose values have extents, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
+_KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4, DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT))
+"""Encodings that are read, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
 _HEAD = 64 << 10
 _EXPANDED = 16 << 20  # bytes that are read for the first value of a column; and of a compressed page, if need be
 
@@ -39,7 +39,8 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
     leaf, group = element_of(node)
     if leaf is None or not _has_extents(leaf, group, footer):
         return Field(node.name, "json")
-    if leaf.physical in BYTE_ARRAYS:
+    dtype = dtype_of(leaf)
+    if leaf.physical in BYTE_ARRAYS and dtype is None:
         text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
         feature = features.get(node.name, Feature())
         known = "utf8" if text else feature.codec
@@ -49,13 +50,13 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
         return Field(node.name, "array")
     if leaf.converted in UNSIGNED:
         return Field(node.name, "uint")
-    return Field(node.name, "float" if "f" in DTYPES.get(leaf.physical or 0, "i") else "int")
+    return Field(node.name, "float" if "f" in (dtype or "") else "int")
 
 
 def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
-    if _DECIMAL in (leaf.converted, leaf.logical) or leaf.logical == _FLOAT16_TYPE:  # their bytes alone mean nothing
+    if _DECIMAL in (leaf.converted, leaf.logical):  # their bytes alone mean nothing
         return False
-    if leaf.physical not in (*BYTE_ARRAYS, *DTYPES) and (group is not None or leaf.physical != _BOOLEAN):
+    if leaf.physical not in BYTE_ARRAYS and dtype_of(leaf) is None and (group is not None or leaf.physical != _BOOLEAN):
         return False
     return all(_KNOWN.issuperset(each.chunks[leaf.leaf].encodings) for each in footer.groups)
 
@@ -73,7 +74,7 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
         return head[start : start + length] if start + length <= len(head) else file.read(offset, length)
 
     page = next(pages_of(read, chunk.offset, chunk.length), None)
-    if page is None or not page.values or not (page.dictionary or page.encoding == PLAIN):
+    if page is None or not page.values or not (page.dictionary or page.encoding in (PLAIN, DELTA_LENGTHS)):
         return b""
     if chunk.codec == "stored":
         start = page.offset - chunk.offset
@@ -83,7 +84,10 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
         values = payload.values
     else:
         return b""
-    return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
+    if page.encoding == PLAIN:
+        return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
+    lengths, start = delta_numbers(values)
+    return bytes(values[start : start + min(16, int(lengths[0]))]) if len(lengths) else b""
 
 
 def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:
