@@ -14,6 +14,7 @@ from bushel._runtime.system import keep_freed_memory
 from bushel.containers.array_lines import ARRAYS, ArrayLines, start_of_array
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.growing import GrowingArrays
+from bushel.containers.key_field import with_keys
 from bushel.containers.line_values import LineField
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.references import as_texts, with_references
@@ -272,12 +273,12 @@ class LineTable:
     def _name(self, name: bytes) -> str:
         try:
             text = name.decode()
-            if text or not self.cells:  # an empty name is a column that is not wanted
+            if text != KEY and (text or not self.cells):  # an empty name is a column that is not wanted
                 parse_spec({text: "json"})
         except (UnicodeDecodeError, SpecError) as error:
             shown = name[:100].decode(errors="backslashreplace")
             raise FormatError(
-                f"{shown!r} cannot be the name of a field, which is text other than '' and {KEY!r}",
+                f"{shown!r} cannot be the name of a field, which is text other than ''",
                 file=self.file.real.path,
                 hint="rename it, or name the fields to be read with spec=",
             ) from error
@@ -306,7 +307,7 @@ class LineTable:
         table = ShardIndex(self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks)
         if self.file.blocks:  # else all extents are of bytes that were scanned
             table.check(real.path)
-        return with_references(table, shard, options.spec)
+        return with_references(with_keys(table, shard), shard, options.spec)
 
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.opening import opener
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, is_url
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import map_all
-from bushel.codecs import get_codec
 from bushel.codecs.registry import content_codec
-from bushel.errors import CodecError, FormatError, SpecError
+from bushel.containers.key_field import texts_of
+from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Blocks, Extents, as_path, below, is_object, read_many
+from bushel.storage import AnyPath, Blocks, as_path, below, is_object
 
 if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
 
 _URL = "(url)"
 _LOOKERS = 32  # requests for the sizes of files on servers at once
-_CHUNK = 1 << 16
 _NAMED = 3
 _HINT = "put the files there, or read the names themselves: leave the field out of spec="
 
@@ -68,7 +66,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
         raise SpecError(
             f"field {field.name!r} has values of type {own.field.type}, not names of files: {field.type!r} needs texts"
         )
-    names = _names(index, shard, own)
+    names = list(texts_of(index, shard, own))
     folder = shard.files[0].rpartition("/")[0]
     unique = dict.fromkeys(name for name in names if name is not None)
     stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field, names)
@@ -100,24 +98,6 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
         columns=columns,
         blocks=(*index.blocks, blocks),
     ).check(str(shard.path(0)))
-
-
-def _names(index: ShardIndex, shard: Shard, own: FieldExtents) -> list[str | None]:
-    """Return the text of each sample, None for a missing one."""
-    file, codec = opener(index, shard.path)(own.file), get_codec(own.codec)
-    found: list[str | None] = []
-    for first in range(0, own.rows, _CHUNK):
-        part = slice(first, first + _CHUNK)
-        for row, stored in enumerate(read_many([file], Extents(0, own.offset[part], own.length[part])), first):
-            try:
-                found.append(None if stored is None else str(codec.decode(stored)))
-            except CodecError as error:
-                raise FormatError(
-                    f"sample {row}, field {own.field.name!r}: {error}",
-                    file=file.path,
-                    offset=index.place(own.file, int(own.offset[row])).offset,
-                ) from error
-    return found
 
 
 def _stamps(

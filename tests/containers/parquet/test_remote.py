@@ -328,3 +328,13 @@ def test_the_next_process_knows_the_columns_that_were_read(server: Server) -> No
     assert again[3, ["text"]]["text"].startswith("text 3 ")
     assert _requested(server, before) < 1000  # one value
     assert again.info.unread > 0  # of the other columns nothing is known
+
+
+def test_keys_are_known_after_indexing(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"__key__": ["a/1", "b"], "n": [1, 2]}), server.folder / "x.parquet")
+    dataset = bushel.open(f"{server.url}/x.parquet")
+    assert list(dataset) == [{"__key__": "0", "n": 1}, {"__key__": "1", "n": 2}]
+    assert "the column __key__ is read by `bushel index`" in caplog.text
+    bushel.index(f"{server.url}/x.parquet", index=tmp_path / "index")
+    assert bushel.open(f"{server.url}/x.parquet", index=tmp_path / "index")["b"] == {"__key__": "b", "n": 2}

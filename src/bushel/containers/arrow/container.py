@@ -13,6 +13,7 @@ from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.arrow.messages import batches_of, read_schema
 from bushel.containers.arrow.table import Table
 from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.key_field import with_keys
 from bushel.containers.parquet.features import features_in
 from bushel.containers.references import with_references
 from bushel.errors import FormatError
@@ -71,7 +72,7 @@ class _Arrow:
         table = ShardIndex(
             made.rows, (stamp,), made.fields, self.name, labels=made.labels, columns=made.columns, blocks=made.blocks()
         )
-        return with_references(table.check(file.path), shard, options.spec)
+        return with_references(with_keys(table.check(file.path), shard), shard, options.spec)
 
 
 CONTAINER = _Arrow()

@@ -11,9 +11,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from bushel._index.table import FileStamp, ShardIndex
+from bushel._runtime.log import log_warning
 from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.key_field import with_keys
 from bushel.containers.parquet.check_index import index_faults
 from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
@@ -24,7 +27,7 @@ from bushel.containers.references import with_references
 from bushel.containers.sections import Outline, Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError
-from bushel.spec import Field
+from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
 _HINT = "the file is damaged: write or download it again"
@@ -55,7 +58,8 @@ class _Parquet:
         features = features_of(footer, file.path)
         fields = tuple(_fields(file, footer, features))
         near = file if tail is None else ChunkReader(file, footer)
-        return with_references(_table(Table(near, footer, features), fields, shard), shard, options.spec)
+        table = with_keys(_table(Table(near, footer, features), fields, shard), shard)
+        return with_references(table, shard, options.spec)
 
     def faults(self, shard: Shard, /) -> list[FormatError]:
         """Return the errors in the page index of a local file, which the table does not need."""
@@ -65,7 +69,7 @@ class _Parquet:
     def outline(self, shard: Shard, /) -> Outline:
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
         file, tail = _opened(shard)
-        footer = read_footer(file, tail)
+        footer = _without_keys(read_footer(file, tail), file.path)
         features = features_of(footer, file.path)
         fields = tuple(_fields(file, footer, features))
         labels = {name: feature.names for name, feature in features.items() if feature.names}
@@ -93,6 +97,14 @@ def _opened(shard: Shard) -> tuple[File, bytes | None]:
     from bushel.storage.objects.remotefile import RemoteFile
 
     return RemoteFile.open_at_end(path, TAIL)
+
+
+def _without_keys(footer: Footer, path: str) -> Footer:
+    """Return a footer without the column of keys: they are known when all of them have been read."""
+    fields = tuple(node for node in footer.fields if node.name != KEY)
+    if len(fields) < len(footer.fields):
+        log_warning("%s: the column %s is read by `bushel index`; until then, samples have no keys", path, KEY)
+    return replace(footer, fields=fields)
 
 
 def _fields(file: File, footer: Footer, features: Mapping[str, Feature]) -> Iterator[Field]:
