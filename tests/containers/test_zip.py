@@ -102,3 +102,16 @@ def test_a_member_without_a_name_belongs_to_no_sample(tmp_path: Path) -> None:
     data[at + 46 : at + 51] = b"\0.txt"  # Python's zipfile cuts names at a zero byte
     (tmp_path / "x.zip").write_bytes(data)
     assert [sample["txt"] for sample in bushel.open(tmp_path / "x.zip", index="memory")] == ["one"]
+
+
+def test_hidden_files_and_those_of_macos_are_not_samples(tmp_path: Path) -> None:
+    members = {
+        "__MACOSX/x/._a.txt": b"no",
+        "x/._a.txt": b"no",
+        "x/a.txt": b"one",
+        "x/.hidden": b"no",
+        ".git/b.txt": b"no",
+    }
+    dataset = bushel.open(written(tmp_path / "x.zip", members), index="memory")
+    assert list(dataset) == [{"__key__": "x/a", "txt": "one"}]
+    assert list(bushel.open(written(tmp_path / "y.zip", {"../up/b.txt": b"two"}), index="memory").keys) == ["../up/b"]

@@ -81,7 +81,7 @@ def _entries(file: File) -> list[zipfile.ZipInfo]:
     """
     try:
         with zipfile.ZipFile(io.BufferedReader(Seekable(file))) as archive:
-            found = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
+            found = [entry for entry in archive.infolist() if not _passed_over(entry.filename)]
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, OverflowError) as error:
         raise FormatError(f"not a zip archive that can be read: {error}", file=file.path, hint=_HINT) from error
     found.sort(key=lambda entry: entry.header_offset)
@@ -98,6 +98,15 @@ def _entries(file: File) -> list[zipfile.ZipInfo]:
     for entry in found:
         first.setdefault(_key(entry), len(first))
     return sorted(found, key=lambda entry: first[_key(entry)])
+
+
+def _passed_over(name: str) -> bool:
+    """Return whether a name is of a folder, or hidden, as the copies of file attributes that macOS adds."""
+    return (
+        name.endswith("/")
+        or f"/{name}".startswith("/__MACOSX/")
+        or any(each.startswith(".") and each.strip(".") for each in name.split("/"))
+    )
 
 
 def _key(entry: zipfile.ZipInfo) -> str:
