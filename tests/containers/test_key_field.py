@@ -77,6 +77,11 @@ def test_other_values_are_left_out_and_reported(
     assert problem in caplog.text
 
 
+def test_half_a_surrogate_is_not_a_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert bushel.open(_jsonl(tmp_path, ["a", "\ud800"]), index="memory").keys[1] == "1"
+    assert "not Unicode" in caplog.text
+
+
 def test_what_cat_prints_can_be_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = bushel.open(_jsonl(tmp_path, KEYS))
     monkeypatch.chdir(tmp_path)

@@ -35,8 +35,10 @@ def with_keys(index: ShardIndex, shard: Shard) -> ShardIndex:
     elif len(lacking := np.flatnonzero(own.length < 0)):
         problem = f"is missing in sample {lacking[0]}"
     else:
-        keys = Keys.of(text or "" for text in texts_of(index, shard, own))
-        problem = ""
+        try:
+            keys, problem = Keys.of(text or "" for text in texts_of(index, shard, own)), ""
+        except UnicodeEncodeError as error:
+            problem = f"has a text that is not Unicode: {error.object[:100]!r}"
     if problem:
         log_warning("%s: the field %s %s: it is not read", shard.path(0), KEY, problem)
     fields = {name: each for name, each in index.fields.items() if name != KEY}
