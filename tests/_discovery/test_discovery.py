@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.containers.read_in_place import FOREIGN
 
 import bushel
 from bushel._discovery.discovery import expand_paths
+from bushel.errors import FormatError
 
 
 def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
@@ -180,3 +184,24 @@ def test_patterns_in_lists_keep_their_order(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name).write_text(name)
     assert [path.name for path in expand_paths([str(tmp_path / "{b,a}"), tmp_path / "a"])] == ["b", "a", "a"]
+
+
+def test_files_of_several_kinds_in_one_folder_are_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((2, 3)))
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(FormatError, match=r"several kinds: npy \(a\.npy\), jsonl \(rows\.jsonl\).*\*\.npy'") as caught:
+        bushel.open(tmp_path)
+    assert "does not belong" not in str(caught.value)
+    assert len(bushel.open(f"{tmp_path}/*.npy")) == 2
+    (tmp_path / "rows.jsonl").rename(tmp_path / "weights.pt")
+    with pytest.raises(FormatError, match=r"several kinds: npy \(a\.npy\), others \(weights\.pt\)"):
+        bushel.open(tmp_path)
+
+
+def test_files_of_other_kinds_that_are_not_read_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copytree(FOREIGN / "mds-plain", tmp_path / "data")
+    bushel.open(tmp_path / "data")
+    assert not caplog.records
+    (tmp_path / "data/rows.jsonl").write_text('{"a": 1}\n')
+    assert bushel.open(tmp_path / "data").info.container == "mds"
+    assert "read as mds; other files are not read: rows.jsonl" in caplog.text

@@ -20,8 +20,9 @@ from bushel._discovery.completeness import (
     manifest_of,
     marker_path,
 )
-from bushel._discovery.folders import datasets_in, is_part, shard_of_entry
+from bushel._discovery.folders import datasets_in, few, is_part, of_several_kinds, shard_of_entry
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
 from bushel.containers import (
     Container,
@@ -33,6 +34,7 @@ from bushel.containers import (
     is_forward_only,
     last_candidates,
     needs_index,
+    owners_of,
 )
 from bushel.containers.base import Shard
 from bushel.errors import FormatError, UnsupportedError
@@ -324,6 +326,8 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if not found and set(names) <= {FOLDER}:
         what = "has no data" if names else "is empty"
         raise FormatError(f"this folder {what}", file=str(path), hint="`bushel pack` writes a dataset into a folder")
+    if not found and path.is_dir() and (error := of_several_kinds(path, names, owners_of(names))) is not None:
+        raise error
     if not found:
         raise FormatError(
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
@@ -331,7 +335,17 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             file=str(path),
             hint=datasets_in(path, names) or "`bushel pack` makes a dataset of a folder of plain files",
         )
+    _report_others(path, names, found[0][0])
     return found[0]
+
+
+def _report_others(path: AnyPath, names: Iterable[str], container: str) -> None:
+    """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
+    if container in container_names(written=True) or not path.is_dir():
+        return
+    others = [name for owner, own in owners_of(names).items() if owner != container for name in own]
+    if others and container != "folder":  # which reports all that it leaves out
+        log_warning("%s: read as %s; other files are not read: %s", path, container, few(others))
 
 
 def names_in(folder: AnyPath) -> list[str]:

@@ -10,11 +10,12 @@ needs its name because a writer may be killed while it puts the files of the new
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bushel._index.sidecar import FOLDER, ManifestShard
 from bushel.containers.base import Shard
+from bushel.errors import FormatError
 from bushel.storage import AnyPath
 
 OVERWRITE_MARKER = "commit.json"
@@ -76,6 +77,32 @@ def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
         return None
     above = first.parent
     return above if all(root.parent == above for root in roots) else None
+
+
+def of_several_kinds(path: AnyPath, names: Iterable[str], kinds: Mapping[str, Sequence[str]]) -> FormatError | None:
+    """Return the error of a folder that no container owns, and in which some containers (`kinds`) own files.
+
+    None if all files belong to one container, or none do.
+    """
+    owned = {name for own in kinds.values() for name in own}
+    described = [f"{container} ({few(own)})" for container, own in kinds.items()]
+    if others := sorted(name for name in names if name not in owned and not name.startswith(".")):
+        described.append(f"others ({few(others)})")
+    if not kinds or len(described) < 2:
+        return None
+    first = next(iter(kinds.values()))[0]
+    pattern = f"{str(path).rstrip('/')}/*{first[first.index('.', 1) :]}"
+    return FormatError(
+        f"this folder holds files of several kinds: {', '.join(described)}",
+        file=str(path),
+        hint=f"name the files of one kind, such as bushel.open({pattern!r}), or move the others to another folder",
+    )
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:

@@ -309,6 +309,17 @@ def needs_index(name: str) -> bool:
     return any(name.endswith(known.slow) for known in _registered.values() if known.slow)
 
 
+def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the containers whose files have one of these names by its ending, and these names, sorted."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        plain = _DIGITS.sub("#", name)
+        own = (each for each, known in _registered.items() if known.suffixes and plain.endswith(known.suffixes))
+        if (owner := next(own, None)) is not None and not name.startswith("."):
+            found.setdefault(owner, []).append(name)
+    return found
+
+
 def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
     whole = set(names)
