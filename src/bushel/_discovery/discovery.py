@@ -50,7 +50,7 @@ _LISTINGS = 32  # number of paths in object stores that are listed at the same t
 _MANY, _MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
-_NAME = attrgetter("name")
+_NAME, _FILES = attrgetter("name"), attrgetter("files")
 
 _LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
 
@@ -319,6 +319,8 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if not found and container is not None:
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
+    if found and sum(map(len, map(_FILES, found[0][1]))) < len(names) - 1 and path.is_dir():  # one is of the index
+        _report_others(path, names, found[0][0])
     found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(file), names)
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
@@ -335,16 +337,15 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             file=str(path),
             hint=datasets_in(path, names) or "`bushel pack` makes a dataset of a folder of plain files",
         )
-    _report_others(path, names, found[0][0])
     return found[0]
 
 
 def _report_others(path: AnyPath, names: Iterable[str], container: str) -> None:
     """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
-    if container in container_names(written=True) or not path.is_dir():
+    if container in container_names(written=True):
         return
     others = [name for owner, own in owners_of(names).items() if owner != container for name in own]
-    if others and container != "folder":  # which reports all that it leaves out
+    if others:
         log_warning("%s: read as %s; other files are not read: %s", path, container, few(others))
 
 
