@@ -115,16 +115,33 @@ std::string made_up() {
     return text;
 }
 
-std::string made_up_cells() {
+// Append a number: integers and decimals of all sizes, with what is nearly a number.
+void append_number(std::string &text) {
+    if (!below(4)) text += '-';
+    const auto digits = [&text](std::size_t most) {
+        for (std::size_t left = below(most); left; --left) text += static_cast<char>('0' + below(10));
+    };
+    digits(below(3) ? 4 : 21);
+    if (below(2)) text += '.', digits(below(3) ? 20 : 4);
+    if (!below(20)) text += special[below(sizeof special - 1)];
+}
+
+// Records with this many columns: mostly a few, sometimes more than are looked at together.
+std::string made_up_cells(std::size_t columns) {
     static const char *const cells[] = {"", "x", "12", "3", "-1.5", "0.30000000000000004", "\"a\"", "\"a, \"\"b\"\"\n\"", "NaN", "1x", "a\"b", "\"\"", "\r"};
     std::string text;
-    for (std::size_t lines = 1 + below(12); lines; --lines) {
-        for (int i = 0; i < 4; ++i) {
-            text += cells[below(sizeof cells / sizeof *cells)];
-            if (!below(9)) text += '"' + std::string(below(200), 'y') + (below(3) ? "\"" : "\"\"\"");
-            if (i < 3) text += ',';
+    const bool alike = below(2);  // a column has cells of one kind
+    for (std::size_t lines = below(50) ? 1 + below(12) : 1500; lines; --lines) {
+        for (std::size_t i = 0; i < columns; ++i) {
+            if (alike ? i % 2 : below(3)) {
+                append_number(text);
+            } else {
+                text += cells[alike ? 6 + i % 2 : below(sizeof cells / sizeof *cells)];
+            }
+            if (!below(alike ? 99 : 9)) text += '"' + std::string(below(200), 'y') + (below(3) ? "\"" : "\"\"\"");
+            if (i + 1 < columns) text += ',';
         }
-        text += below(5) ? "\n" : "\r\n";
+        text += below(5) ? "\n" : below(9) ? "\r\n" : "\n\n";
     }
     return text;
 }
@@ -166,11 +183,14 @@ void fail(const char *what, const std::string &text) {
     std::exit(1);
 }
 
-void scan_all(const std::string &text, bool cells) {
+// Scan lines of JSON, or records with this many columns.
+void scan_all(const std::string &text, std::size_t columns) {
     std::vector<std::string> names;
-    if (cells || below(4) == 0) names = {"a", "", "c", "d"};
+    if (columns || below(4) == 0) names = {"a", "", "c", "d"};
+    if (columns) names.resize(columns);
+    const std::uint8_t delimiter = columns ? ',' : 0;
     const bool closed = below(2);
-    bushel::LineScan scan(names, cells ? ',' : 0, closed, 50), plain(names, cells ? ',' : 0, closed, 50, false);
+    bushel::LineScan scan(names, delimiter, closed, 50), plain(names, delimiter, closed, 50, false);
     const std::size_t chunk = below(3) ? text.size() + 1 : 1 + below(200);
     std::size_t at = 0, window = chunk;
     while (at < text.size()) {
@@ -206,10 +226,12 @@ int main(int count, char **arguments) {
             std::ifstream stream(arguments[file], std::ios::binary);
             const std::string base((std::istreambuf_iterator<char>(stream)), {});
             for (int number = 0; number < 40; ++number, ++cases) {
-                const std::string text = damaged(base), lines = made_up(), records = made_up_cells();
-                scan_all(text, false), scan_all(text, true);
-                scan_all(lines, false), scan_all(damaged(lines), false);
-                scan_all(records, true), scan_all(damaged(records), true);
+                const std::string text = damaged(base), lines = made_up();
+                const std::size_t columns = below(4) ? 4 : 1 + below(3);
+                const std::string records = made_up_cells(columns);
+                scan_all(text, 0), scan_all(text, 4);
+                scan_all(lines, 0), scan_all(damaged(lines), 0);
+                scan_all(records, columns), scan_all(damaged(records), columns);
                 const auto copy = exact(text.data(), text.size());
                 try {
                     bushel::first_csv_record(copy.get(), text.size(), ',', below(2), 20);

@@ -96,6 +96,7 @@ BINARY(add_32)
 BINARY(subtract_32)
 BINARY(add_neighbours_32)
 BINARY(multiply_high_16)
+BINARY(multiply_pairs_u8)
 BINARY(multiply_pairs_16)
 BINARY(multiply_32)
 BINARY(narrow_32_to_16)
@@ -206,6 +207,7 @@ int main() {
         test_subtract_32,
         test_add_neighbours_32,
         test_multiply_high_16,
+        test_multiply_pairs_u8,
         test_multiply_pairs_16,
         test_multiply_32,
         test_narrow_32_to_16,

@@ -53,6 +53,7 @@ BUSHEL_OPERATION Vector magnitude_16(Vector a) { return _mm256_abs_epi16(a); }
 
 BUSHEL_OPERATION Half multiply_16(Half a, Half b) { return _mm_mullo_epi16(a, b); }
 BUSHEL_OPERATION Vector multiply_high_16(Vector a, Vector b) { return _mm256_mulhi_epi16(a, b); }
+BUSHEL_OPERATION Vector multiply_pairs_u8(Vector a, Vector b) { return _mm256_maddubs_epi16(a, b); }
 BUSHEL_OPERATION Vector multiply_pairs_16(Vector a, Vector b) { return _mm256_madd_epi16(a, b); }
 BUSHEL_OPERATION Vector multiply_32(Vector a, Vector b) { return _mm256_mullo_epi32(a, b); }
 

@@ -41,6 +41,12 @@ inline Half multiply_16(Half a, Half b) { return half(vmulq_s16(as_16(a), as_16(
 inline Half multiply_high_16(Half a, Half b) {
     return half(vuzp2q_s16(vreinterpretq_s16_s32(low_products(a, b)), vreinterpretq_s16_s32(high_products(a, b))));
 }
+inline Half multiply_pairs_u8(Half a, Half b) {
+    const int8x16_t factors = vreinterpretq_s8_u8(b);
+    const int16x8_t first = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(a))), vmovl_s8(vget_low_s8(factors)));
+    const int16x8_t last = vmulq_s16(vreinterpretq_s16_u16(vmovl_high_u8(a)), vmovl_high_s8(factors));
+    return half(vqaddq_s16(vuzp1q_s16(first, last), vuzp2q_s16(first, last)));
+}
 inline Half multiply_pairs_16(Half a, Half b) { return half(vpaddq_s32(low_products(a, b), high_products(a, b))); }
 inline Half multiply_32(Half a, Half b) { return half(vmulq_s32(as_32(a), as_32(b))); }
 

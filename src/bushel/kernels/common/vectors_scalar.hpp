@@ -104,6 +104,13 @@ inline Half multiply_16(Half a, Half b) {
 inline Half multiply_high_16(Half a, Half b) {
     return mapped<S16>(a, b, [](int x, int y) { return (x * y) >> 16; });
 }
+// Products of bytes, which are signed only in b, with two neighbours added up to 16 bits; limited to their range.
+inline Half multiply_pairs_u8(Half a, Half b) {
+    return made<S16>([&](std::size_t i) {
+        const auto product = [&](std::size_t k) { return a.bytes[k] * static_cast<std::int8_t>(b.bytes[k]); };
+        return std::clamp<S32>(product(2 * i) + product(2 * i + 1), INT16_MIN, INT16_MAX);
+    });
+}
 // Products of elements of 16 bits, with two neighbours added up to 32 bits.
 inline Half multiply_pairs_16(Half a, Half b) {
     const Elements<S16> first(a), second(b);

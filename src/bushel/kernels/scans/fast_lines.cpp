@@ -3,40 +3,13 @@
 #include <cstring>
 
 #include "common/vectors.hpp"
+#include "scans/blocks.hpp"
 #include "scans/fast_numbers.hpp"
 #include "scans/lines.hpp"
 
 namespace bushel {
 
 namespace {
-
-constexpr std::ptrdiff_t block_size = 64;
-
-// 64 bytes, or those that are left before `end`, and zeros.
-struct Block {
-    vectors::Vector first, second;
-};
-
-BUSHEL_VECTORS_INLINE Block block_at(const std::uint8_t *at, const std::uint8_t *end) {
-    if (end - at >= block_size) return {vectors::load(at), vectors::load(at + 32)};
-    std::uint8_t bytes[block_size] = {};
-    if (at < end) std::memcpy(bytes, at, static_cast<std::size_t>(end - at));
-    return {vectors::load(bytes), vectors::load(bytes + 32)};
-}
-
-// The mask of the bytes of a block that are 255; the others are 0.
-BUSHEL_VECTORS_INLINE std::uint64_t mask_of(const Block &block) {
-    return vectors::mask_of(block.first) | std::uint64_t{vectors::mask_of(block.second)} << 32;
-}
-
-// The mask of a byte in a block.
-BUSHEL_VECTORS_INLINE std::uint64_t mask_of(const Block &block, int byte) {
-    const vectors::Vector pattern = vectors::all_8(byte);
-    return mask_of(Block{vectors::equal_8(block.first, pattern), vectors::equal_8(block.second, pattern)});
-}
-
-inline int lowest(std::uint64_t mask) { return __builtin_ctzll(mask); }
-inline std::uint64_t below(int bit) { return (std::uint64_t{1} << bit) - 1; }
 
 // The bytes after backslashes that are not escaped themselves; the block does not begin with such a byte.
 inline std::uint64_t escaped_bytes(std::uint64_t backslashes) {
@@ -51,12 +24,6 @@ inline std::uint64_t escaped_bytes(std::uint64_t backslashes) {
 // Whether the last byte of a block is a backslash that escapes the next byte.
 inline bool escapes_next(std::uint64_t backslashes) {
     return ~backslashes ? __builtin_clzll(~backslashes) % 2 : false;  // 64 backslashes are 32 pairs
-}
-
-// Bit i is set if an odd number of the bits up to i is.
-inline std::uint64_t odd_up_to(std::uint64_t bits) {
-    for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
-    return bits;
 }
 
 // Return the quote that ends a string of JSON whose bytes before `at` have no end; nullptr if the line ends before it.
@@ -193,7 +160,7 @@ struct FastLines {
             return at + size;
         }
         NumberFound number;
-        if (!fast_number(at, end, number)) return nullptr;
+        if (!fast_number(scan.data_, at, end, number)) return nullptr;
         if (field >= 0) scan.put(field, at, number.size, number.kind, number.bits);
         return at + number.size;
     }
@@ -239,115 +206,6 @@ struct FastLines {
         }
         return at;
     }
-
-    // Return the quote that ends a cell of CSV whose first byte is at `at`; nullptr if it is not in whole blocks. The byte
-    // after it can be read.
-    BUSHEL_VECTORS_INLINE static const std::uint8_t *end_of_quoted(const std::uint8_t *at, const std::uint8_t *end,
-                                                                   bool &doubled, std::int64_t &line_ends) {
-        while (end - at > block_size) {
-            const Block block = block_at(at, end);
-            const std::uint64_t ends = mask_of(block, '\n');
-            std::uint64_t quotes = mask_of(block, '"');
-            std::ptrdiff_t used = block_size;
-            while (quotes) {
-                const int stop = lowest(quotes);
-                if (at[stop + 1] != '"') {
-                    line_ends += __builtin_popcountll(ends & below(stop));
-                    return at + stop;
-                }
-                doubled = true;
-                if (stop == block_size - 1) used = block_size + 1;
-                quotes &= ~(std::uint64_t{3} << stop);
-            }
-            line_ends += __builtin_popcountll(ends);
-            at += used;
-        }
-        return nullptr;
-    }
-
-    // Return the first delimiter or line end at or after `at`, or nullptr if whole blocks contain none.
-    BUSHEL_VECTORS_INLINE static const std::uint8_t *end_of_cell(const std::uint8_t *at, const std::uint8_t *end,
-                                                                 vectors::Vector delimiter) {
-        using namespace vectors;
-        const Vector line_end = all_8('\n');
-        for (; end - at >= block_size; at += block_size) {
-            const Block block = block_at(at, end);
-            if (const std::uint64_t stops = mask_of(
-                    Block{bits_or(equal_8(block.first, delimiter), equal_8(block.first, line_end)),
-                          bits_or(equal_8(block.second, delimiter), equal_8(block.second, line_end))})) {
-                return at + lowest(stops);
-            }
-        }
-        return nullptr;
-    }
-
-    // Return whether a delimiter or a line end follows a cell, and go to the latter after a carriage return.
-    static bool ends_cell(const std::uint8_t *&next, std::uint8_t delimiter) {
-        if (*next == delimiter || *next == '\n') return true;
-        return *next == '\r' && *++next == '\n';
-    }
-
-    // Scan a cell, and return the delimiter or line end after it; nullptr if it is unusual. More than a block can be read.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *cell(const std::uint8_t *at, const std::uint8_t *end, std::size_t column,
-                                                   std::uint8_t delimiter, std::int64_t &line_ends) {
-        const auto field = static_cast<std::int64_t>(column);
-        const bool wanted = !scan.names_[column].empty();
-        const std::uint8_t first = *at;
-        if (first == '"') {
-            bool doubled = false;
-            const std::uint8_t *const last = end_of_quoted(at + 1, end, doubled, line_ends);
-            if (!last || end - last < 3) return nullptr;
-            const std::uint8_t *next = last + 1;
-            if (!ends_cell(next, delimiter)) return nullptr;
-            if (wanted) scan.put(field, at + 1, last - at - 1, doubled ? ValueKind::escaped : ValueKind::quoted, 0);
-            return next;
-        }
-        if (static_cast<std::uint8_t>(first - '0') < 10 || first == '-' || first == 'N' || first == 'I') {
-            NumberFound number;
-            if (fast_number(at, end, number) && end - at - number.size > 1) {
-                const std::uint8_t *next = at + number.size;
-                if (ends_cell(next, delimiter)) {
-                    if (wanted) scan.put(field, at, number.size, number.kind, number.bits);
-                    return next;
-                }
-            }
-        }
-        const std::uint8_t *const next = end_of_cell(at, end, vectors::all_8(delimiter));
-        if (!next) return nullptr;
-        const std::uint8_t *last = next;
-        if (last > at && last[-1] == '\r' && *next == '\n') --last;
-        if (wanted) scan.put(field, at, last - at, last == at ? ValueKind::null : ValueKind::bare, 0);
-        return next;
-    }
-
-    // Scan a record of CSV, and return the byte after it; nullptr if it is unusual, or does not end in whole blocks.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *record(const std::uint8_t *at, const std::uint8_t *end) {
-        const std::uint8_t delimiter = scan.delimiter_;
-        const std::size_t columns = scan.names_.size();
-        std::int64_t line_ends = 1;
-        if (*at == '\n' || *at == '\r') return nullptr;  // an empty line
-        for (std::size_t column = 0; column < columns && end - at > block_size; ++column) {
-            const std::uint8_t *const next = cell(at, end, column, delimiter, line_ends);
-            if (!next) return nullptr;
-            at = next + 1;
-            if (*next == '\n') {
-                if (column + 1 < columns) return nullptr;
-                ++scan.row_;
-                scan.lines_ += line_ends;
-                return at;
-            }
-        }
-        return nullptr;
-    }
-
-    BUSHEL_VECTORS const std::uint8_t *records(const std::uint8_t *at, const std::uint8_t *end) {
-        while (at < end && !scan.full()) {
-            const std::uint8_t *const next = record(at, end);
-            if (!next) break;
-            at = next;
-        }
-        return at;
-    }
 };
 
 void LineScan::Lead::set(const std::uint8_t *begin, std::size_t count, std::int64_t number) {
@@ -359,10 +217,6 @@ void LineScan::Lead::set(const std::uint8_t *begin, std::size_t count, std::int6
 
 const std::uint8_t *LineScan::fast_lines(const std::uint8_t *at, const std::uint8_t *end) {
     return FastLines{*this}.lines(at, end);
-}
-
-const std::uint8_t *LineScan::fast_records(const std::uint8_t *at, const std::uint8_t *end) {
-    return FastLines{*this}.records(at, end);
 }
 
 }  // namespace bushel

@@ -11,6 +11,8 @@ namespace bushel {
 
 // Bytes that may be read from the start of a number on.
 constexpr std::ptrdiff_t number_room = 64;
+// Bytes before it that may be read, too.
+constexpr std::ptrdiff_t number_room_before = 33;
 
 namespace fast_numbers {
 
@@ -47,23 +49,62 @@ constexpr PowersOfTen powers_of_ten() {
 
 constexpr PowersOfTen powers = powers_of_ten();
 
-// The number of the first digits of a text, at most eight: pairs of digits become a number, then pairs of these.
-inline std::uint64_t first_digits(const std::uint8_t *at, int count) {
-    std::uint64_t eight;
-    std::memcpy(&eight, at, 8);
-    eight = count ? eight << (64 - 8 * count) : 0;  // the bytes before the first digit are zeros
-    eight &= 0x0F0F0F0F0F0F0F0F;
-    eight = (eight * 10 + (eight >> 8)) & 0x00FF00FF00FF00FF;
-    eight = (eight * 100 + (eight >> 16)) & 0x0000FFFF0000FFFF;
-    return (eight * 10000 + (eight >> 32)) & 0xFFFFFFFF;
+constexpr std::uint64_t each_byte = 0x0101010101010101;
+
+// The least integers with 1, 2, ... 8 digits.
+constexpr std::int64_t least_of_size[] = {0, 0, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+
+// Join eight digits, which are bytes of 0 to 9, the first one lowest: pairs, then pairs of pairs.
+inline std::uint64_t joined_digits(std::uint64_t eight) {
+    eight = (eight * (10 * 0x100 + 1) >> 8) & 0x00FF00FF00FF00FF;
+    eight = (eight * (100 * 0x10000 + 1) >> 16) & 0x0000FFFF0000FFFF;
+    return eight * (10000 * 0x100000000 + 1) >> 32;
 }
 
-// The number of up to 19 digits. 24 bytes are read.
-inline std::uint64_t number_of(const std::uint8_t *at, int count) {
-    if (count <= 8) return first_digits(at, count);
-    const int second = count < 16 ? count - 8 : 8, third = count - 8 - second;
-    const std::uint64_t first = first_digits(at, 8) * powers.of[second].value + first_digits(at + 8, second);
-    return first * powers.of[third].value + first_digits(at + 16, third);
+inline std::uint64_t eight_bytes(const std::uint8_t *at) {
+    std::uint64_t eight;
+    std::memcpy(&eight, at, 8);
+    return eight;
+}
+
+// The number of the first digits of a text, 1 to 8. 8 bytes are read.
+inline std::uint64_t first_digits(const std::uint8_t *at, std::int64_t count) {
+    return joined_digits((eight_bytes(at) & 15 * each_byte) << (-8 * count & 63));  // zeros before the first digit
+}
+
+// Bits that keep digits: load(digit_bits + n) keeps the last n bytes, load(digit_bits + 32 + n) the other bytes.
+struct DigitBits {
+    std::uint8_t of[96] = {};
+};
+constexpr DigitBits made_digit_bits() {
+    DigitBits bits;
+    for (int i = 32; i < 64; ++i) bits.of[i] = 15;
+    return bits;
+}
+constexpr DigitBits digit_bits = made_digit_bits();
+
+// Join 32 digits. The first 13 are 0.
+BUSHEL_VECTORS_INLINE std::uint64_t joined_digits(vectors::Vector digits) {
+    using namespace vectors;
+    const Vector pairs = multiply_pairs_u8(digits, all_16(10 | 1 << 8));
+    const Vector fours = multiply_pairs_16(pairs, all_32(100 | 1 << 16));
+    const Vector eights = multiply_pairs_16(narrow_32_to_16(fours, fours), all_32(10000 | 1 << 16));
+    std::uint32_t parts[8];  // each half has two, twice
+    store(parts, eights);
+    return parts[1] * powers.of[16].value + parts[4] * powers.of[8].value + parts[5];
+}
+
+// The number of the last digits before a place, at most 19. 32 bytes are read.
+BUSHEL_VECTORS_INLINE std::uint64_t last_digits(const std::uint8_t *last, std::int64_t count) {
+    return joined_digits(vectors::bits_and(vectors::load(last - 32), vectors::load(digit_bits.of + count)));
+}
+
+// The same of digits with a point before the last `decimals` of them. 33 bytes are read.
+BUSHEL_VECTORS_INLINE std::uint64_t last_digits(const std::uint8_t *last, std::int64_t count, std::int64_t decimals) {
+    using namespace vectors;
+    const Vector after = bits_and(load(last - 32), load(digit_bits.of + decimals));
+    const Vector before = bits_and(load(last - 33), load(digit_bits.of + 32 + decimals));
+    return joined_digits(bits_and(bits_or(before, after), load(digit_bits.of + count)));
 }
 
 inline double power_of_two(int exponent) {
@@ -87,6 +128,21 @@ inline bool nearest_quotient(std::uint64_t value, int digits, double &nearest) {
     return true;
 }
 
+// Find the bits of the real number that is nearest to at most 19 digits before a place, with a point before the decimals;
+// false if that takes more than one multiplication. 33 bytes are read.
+BUSHEL_VECTORS_INLINE bool real_of(const std::uint8_t *last, std::int64_t count, std::int64_t decimals,
+                                   std::uint64_t &bits) {
+    const std::uint64_t value = last_digits(last, count, decimals);
+    double real;
+    if (count <= 15) {  // both numbers are real numbers exactly, so the division rounds once
+        real = static_cast<double>(value) / static_cast<double>(powers.of[decimals].value);
+    } else if (!value || !nearest_quotient(value, static_cast<int>(decimals), real)) {
+        return false;
+    }
+    std::memcpy(&bits, &real, sizeof bits);
+    return true;
+}
+
 }  // namespace fast_numbers
 
 // A number that begins at a known byte. Functions that are inlined fill it, so it stays in registers.
@@ -95,7 +151,8 @@ struct NumberFound {
     ValueKind kind;
 };
 
-// Parse the number at the start of a text of at least 64 bytes; false if it is not a usual one.
+// Parse the number at the start of a text; false if it is not a usual one. Bytes around it can be read: 33 before its
+// end, and 64 from its start on.
 BUSHEL_VECTORS_INLINE bool usual_number(const std::uint8_t *const begin, NumberFound &found) {
     using namespace fast_numbers;
     if (is_digit(*begin) && !is_digit(begin[1]) && begin[1] != '.' && (begin[1] | 0x20) != 'e') {  // known without a wait
@@ -111,38 +168,73 @@ BUSHEL_VECTORS_INLINE bool usual_number(const std::uint8_t *const begin, NumberF
     if (!whole || (whole > 1 && *at == '0') || whole >= most_digits) return false;
     const std::uint8_t stop = at[whole];
     if (stop == '.') {
-        const int end = __builtin_ctzll(others & (others - 1)), digits = end - whole - 1;
-        if (!digits || digits > most_decimals || end > most_digits + 1 || (at[end] | 0x20) == 'e') return false;
-        const std::uint64_t value = number_of(at, whole) * powers.of[digits].value + number_of(at + whole + 1, digits);
-        double real;
-        if (end <= 16) {  // both numbers are real numbers exactly, so the division rounds once
-            real = static_cast<double>(value) / static_cast<double>(powers.of[digits].value);
-        } else if (!value || !nearest_quotient(value, digits, real)) {
-            return false;
-        }
+        const int end = __builtin_ctzll(others & (others - 1)), decimals = end - whole - 1;
+        if (!decimals || end > most_digits + 1 || (at[end] | 0x20) == 'e') return false;
         std::uint64_t bits;
-        std::memcpy(&bits, &real, sizeof bits);
+        if (!real_of(at + end, end - 1, decimals, bits)) return false;
         found.size = negative + end;
         found.bits = static_cast<std::int64_t>(bits | std::uint64_t(negative) << 63);
         found.kind = ValueKind::real;
         return true;
     }
     if ((stop | 0x20) == 'e') return false;
-    const auto value = static_cast<std::int64_t>(number_of(at, whole));
+    const auto value = static_cast<std::int64_t>(whole <= 8 ? first_digits(at, whole) : last_digits(at + whole, whole));
     found.size = negative + whole;
     found.bits = negative ? -value : value;
     found.kind = ValueKind::integer;
     return true;
 }
 
-// Parse the number at the start of a text; false if it does not begin with one.
-BUSHEL_VECTORS_INLINE bool fast_number(const std::uint8_t *at, const std::uint8_t *end, NumberFound &found) {
-    if (end - at >= number_room && usual_number(at, found)) return true;
+// Parse the number at the start of a text; false if it does not begin with one. The bytes from `data` on can be read.
+BUSHEL_VECTORS_INLINE bool fast_number(const std::uint8_t *data, const std::uint8_t *at, const std::uint8_t *end,
+                                       NumberFound &found) {
+    if (at - data >= number_room_before && end - at >= number_room && usual_number(at, found)) return true;
     const ParsedNumber number = parse_number(at, end);
     found.size = static_cast<std::int64_t>(number.size);
     found.bits = number.bits;
     found.kind = number.kind;
     return number.size;
+}
+
+// The functions below parse the text before `last`, which is not empty, as a number; false if it is not a usual number of
+// that kind. 33 bytes before `last` can be read.
+
+// An integer of at most 8 digits.
+inline bool short_integer(const std::uint8_t *last, std::int64_t size, std::int64_t &value) {
+    using namespace fast_numbers;
+    const std::int64_t negative = last[-size] == '-', count = size - negative;
+    if (static_cast<std::uint64_t>(count - 1) >= 8) return false;
+    const std::int64_t unused = -8 * count & 63;  // bits
+    const std::uint64_t eight = (eight_bytes(last - 8) ^ '0' * each_byte) >> unused << unused;
+    if (((eight + (0x80 - 10) * each_byte) | eight) & 0x80 * each_byte) return false;
+    const auto number = static_cast<std::int64_t>(joined_digits(eight));
+    value = (number ^ -negative) + negative;
+    return number >= least_of_size[count];
+}
+
+// An integer of 9 to 18 digits.
+BUSHEL_VECTORS_INLINE bool long_integer(const std::uint8_t *last, std::int64_t size, std::int64_t &value) {
+    using namespace fast_numbers;
+    const std::int64_t negative = last[-size] == '-', count = size - negative;
+    if (count < 9 || count > 18 || last[-count] == '0') return false;
+    if (~vectors::mask_of(vectors::digits_8(vectors::load(last - 32))) >> (32 - count)) return false;
+    const auto number = static_cast<std::int64_t>(last_digits(last, count));
+    value = (number ^ -negative) + negative;
+    return true;
+}
+
+// A real number with at most 19 digits, without an exponent.
+BUSHEL_VECTORS_INLINE bool usual_real(const std::uint8_t *last, std::int64_t size, std::uint64_t &bits) {
+    using namespace fast_numbers;
+    const std::int64_t negative = last[-size] == '-', count = size - negative;
+    if (count < 3 || count > most_digits + 1) return false;
+    const std::uint32_t others = ~vectors::mask_of(vectors::digits_8(vectors::load(last - 32))) >> (32 - count);
+    if (!others || (others & (others - 1))) return false;
+    const std::int64_t whole = __builtin_ctz(others), decimals = count - whole - 1;
+    if (!whole || !decimals || last[-decimals - 1] != '.' || (whole > 1 && last[-count] == '0')) return false;
+    if (!real_of(last, count - 1, decimals, bits)) return false;
+    bits |= static_cast<std::uint64_t>(negative) << 63;
+    return true;
 }
 
 }  // namespace bushel

@@ -48,8 +48,8 @@ int hex_number(const std::uint8_t *at, const std::uint8_t *end) {
     return number;
 }
 
-// Whether a number may have a byte.
-bool in_number(std::uint8_t byte) { return std::isalnum(byte) || std::strchr("+-.", byte); }
+// Whether cells can end with a byte that ends no number and is not a quote or the end of a line.
+bool is_usual_delimiter(std::uint8_t byte) { return !std::isalnum(byte) && !std::strchr("+-.\"\r\n", byte); }
 
 void append_utf8(std::string &text, std::uint32_t code) {
     const auto add = [&text](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
@@ -72,24 +72,39 @@ void append_utf8(std::string &text, std::uint32_t code) {
 
 std::size_t FieldValues::make_room(std::int32_t row) {
     if (!size_) first_ = row;
-    auto at = static_cast<std::size_t>(row - first_);
+    const auto at = static_cast<std::size_t>(row - first_);
     if (size_ && at + 1 == size_) return at;  // of equal names in an object, the last counts
-    if (at >= room_) {
-        const std::size_t room = std::max<std::size_t>({64, at + 1, 2 * room_, expected_});
-        const auto grown = [&](auto &elements) {
-            std::remove_reference_t<decltype(elements)> more(new std::remove_reference_t<decltype(elements[0])>[room]);
-            std::copy_n(elements.get(), size_, more.get());
-            elements = std::move(more);
-        };
-        grown(offset_), grown(length_), grown(number_), grown(kind_);
-        room_ = room;
-    }
-    for (std::size_t i = size_; i < at; ++i) {
+    grow(at + 1);
+    set_missing(at);
+    return at;
+}
+
+void FieldValues::grow(std::size_t count) {
+    if (count <= room_) return;
+    const std::size_t room = std::max<std::size_t>({64, count, 2 * room_, expected_});
+    const auto grown = [&](auto &elements) {
+        std::remove_reference_t<decltype(elements)> more(new std::remove_reference_t<decltype(elements[0])>[room]);
+        std::copy_n(elements.get(), size_, more.get());
+        elements = std::move(more);
+    };
+    grown(offset_), grown(length_), grown(number_), grown(kind_);
+    room_ = room;
+}
+
+void FieldValues::set_missing(std::size_t end) {
+    for (std::size_t i = size_; i < end; ++i) {
         offset_[i] = number_[i] = 0;
         length_[i] = -1;
         kind_[i] = static_cast<std::uint8_t>(ValueKind::none);
     }
-    return at;
+}
+
+FieldValues::Slots FieldValues::slots(std::int32_t row, std::size_t count) {
+    if (!size_) first_ = row;
+    const auto at = static_cast<std::size_t>(row - first_);
+    grow(at + count);
+    set_missing(at);
+    return {offset_.get() + at, length_.get() + at, number_.get() + at, kind_.get() + at, quotes_};
 }
 
 void FieldValues::remove(std::int32_t last) {
@@ -122,7 +137,8 @@ FieldFacts facts_of(const FieldValues &values) {
 LineScan::LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names,
                    bool vectors)
     : names_(std::move(names)), values_(names_.size()), delimiter_(delimiter), closed_(closed),
-      vectors_(vectors && vectors_need != Simd::scalar && supports(vectors_need) && (!delimiter || !in_number(delimiter))),
+      vectors_(vectors && vectors_need != Simd::scalar && supports(vectors_need) &&
+               (!delimiter || (is_usual_delimiter(delimiter) && !names_.empty()))),
       most_names_(most_names) {
     for (std::size_t i = 0; i < names_.size(); ++i) numbers_.emplace(names_[i], static_cast<std::int64_t>(i));
 }

@@ -52,6 +52,21 @@ public:
         size_ = at + 1;
     }
 
+    // The places of some values, which follow each other.
+    struct Slots {
+        std::int64_t *offset, *length, *number;
+        std::uint8_t *kind;
+        std::int64_t quotes;  // 1 if extents include them
+
+        void set_kinds(std::size_t begin, std::size_t end, ValueKind value_kind) const {
+            std::fill(kind + begin, kind + end, static_cast<std::uint8_t>(value_kind));
+        }
+    };
+
+    // Make room for the values of samples from `row` on, which become values by `resize`.
+    Slots slots(std::int32_t row, std::size_t count);
+    void resize(std::int32_t rows) { size_ = static_cast<std::size_t>(rows - first_); }
+
     void remove(std::int32_t last);
     void clear() { size_ = 0; }
 
@@ -71,6 +86,8 @@ public:
 
 private:
     std::size_t make_room(std::int32_t row);
+    void grow(std::size_t count);
+    void set_missing(std::size_t end);  // the values before that one, which none has set
 
     std::int32_t first_ = 0;
     std::int64_t quotes_ = 0;  // 1 if extents include them
@@ -137,10 +154,7 @@ public:
     void clear();
 
     // Whether the values must be dropped before more bytes are fed.
-    bool full() const {
-        const std::size_t fields = names_.size() + 1;
-        return static_cast<std::size_t>(row_) * fields > std::clamp(fields * most_rows, few_values, most_values);
-    }
+    bool full() const { return static_cast<std::size_t>(row_) * (names_.size() + 1) > values_limit(); }
 
     const std::vector<std::string> &names() const { return names_; }
     const FieldValues &values(std::size_t field) const { return values_[field]; }
@@ -152,9 +166,13 @@ public:
 
 private:
     friend struct FastLines;
+    friend struct FastRecords;
 
     // Few values stay in the processor's cache; but fields take time, however few values they have.
     static constexpr std::size_t few_values = std::size_t{1} << 17, most_values = std::size_t{1} << 19, most_rows = 4096;
+
+    std::size_t values_limit() const { return std::clamp((names_.size() + 1) * most_rows, few_values, most_values); }
+    std::size_t rows_left() const { return values_limit() / (names_.size() + 1) + 1 - static_cast<std::size_t>(row_); }
 
     struct Value {
         const std::uint8_t *end = nullptr;
@@ -173,6 +191,12 @@ private:
         std::int64_t field = -1;
 
         void set(const std::uint8_t *begin, std::size_t count, std::int64_t number);
+    };
+
+    // A quote or a line end within a cell. It is literal if the quotes of the cell do not begin or end there.
+    struct InnerByte {
+        std::uint32_t at;
+        bool literal;
     };
 
     bool json_line(const std::uint8_t *at, const std::uint8_t *end);
@@ -197,6 +221,9 @@ private:
     std::vector<FieldValues> values_;
     std::vector<std::int64_t> order_;  // the fields of the line before: the next line usually has the same
     std::vector<Lead> leads_;          // the same with what names them
+    std::vector<std::uint32_t> ends_;  // of cells, and other bytes in cells: memory of fast_records
+    std::vector<InnerByte> inner_;
+    FieldValues unwanted_;
     std::string name_;
     std::uint8_t delimiter_;
     bool closed_;
