@@ -252,6 +252,9 @@ from bushel.kernels._scans import (
     join_recordio as join_recordio,
 )
 from bushel.kernels._scans import (
+    mp3_frames as mp3_frames,
+)
+from bushel.kernels._scans import (
     scan_recordio as scan_recordio,
 )
 from bushel.kernels._scans import (

@@ -29,6 +29,26 @@ def image_headers(file: MappedFile, offset: NDArray[np.int64], length: NDArray[n
         ExtentError: An extent is not inside the file, or the file has shrunk.
     """
 
+def mp3_frames(data: _Bytes, start: int, first: int, step: int) -> tuple[NDArray[np.int64], int]:
+    """Find the frames of an MP3 file by their headers. Nothing is decoded.
+
+    The scan ends before the first bytes that are not a complete frame of Layer III with the MPEG version, sample rate
+    and number of channels of the first frame. Frames of free format, whose size is not in the header, end it, too.
+
+    Args:
+        data: The file.
+        start: Where the first frame begins, in bytes.
+        first: Number of the second frame whose offset is returned; the first one is frame 0.
+        step: Number of frames from there to the next one whose offset is returned.
+
+    Returns:
+        int64[n]: offsets of frame 0, of frame ``first`` and every ``step``-th one after it, followed by the end of the
+        last frame; and the number of all frames.
+
+    Raises:
+        ValueError: ``start`` is not inside the data, or another number is not positive.
+    """
+
 class TarMembers:
     """The members of a tar archive, in the order of the archive: the result of a scan."""
 

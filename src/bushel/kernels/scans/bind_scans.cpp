@@ -10,6 +10,7 @@
 #include "files/batch_argument.hpp"
 #include "scans/image_headers.hpp"
 #include "scans/inflate.hpp"
+#include "scans/mp3_frames.hpp"
 #include "scans/recordio.hpp"
 #include "scans/snappy.hpp"
 #include "scans/tar.hpp"
@@ -178,9 +179,23 @@ nb::bytes image_header(nb::handle data) {
     return nb::bytes(reinterpret_cast<const char *>(found), sizeof found);
 }
 
+// Offsets of some frames of an MP3 file, and the number of all of them.
+nb::object mp3_frames(nb::handle data, std::int64_t start, std::int64_t first, std::int64_t step) {
+    const BufferArgument buffer(data);
+    check_start(start, static_cast<std::int64_t>(buffer.size()), 1);
+    if (first < 1 || step < 1) throw nb::value_error("first and step must be positive");
+    Mp3Frames found;
+    {
+        const nb::gil_scoped_release unlocked;
+        found = find_mp3_frames(buffer.data(), buffer.size(), static_cast<std::size_t>(start), first, step);
+    }
+    return nb::make_tuple(array_of(std::move(found.offset)), found.frames);
+}
+
 }  // namespace
 
 void bind_scans(nb::module_ &module) {
+    module.def("mp3_frames", &mp3_frames, nb::arg("data"), nb::arg("start"), nb::arg("first"), nb::arg("step"));
     module.def("image_header", &image_header, nb::arg("data"));
     module.def("image_headers", &image_headers, nb::arg("file"), nb::arg("offset"), nb::arg("length"));
 
