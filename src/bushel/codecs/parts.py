@@ -177,6 +177,10 @@ def row_runs(
     """
     from bushel.codecs.frames import choose
 
+    if isinstance(elements, slice):
+        start, stop, step = elements.indices(count)
+        if step == 1 and start < stop:
+            return None, np.array([start * form.row + form.header]), np.array([(stop - start) * form.row])
     numbers = choose(elements, count, value, unit)
     if len(numbers) and (np.diff(numbers) == 1).all():
         return None, numbers[:1] * form.row + form.header, np.array([len(numbers) * form.row], np.int64)
