@@ -63,4 +63,4 @@ fi
 install=".venv/bin/python -m pip install --quiet --disable-pip-version-check"
 $install "pip>=25.1"
 $install --group dev
-$install --no-build-isolation --editable ".[video]"
+$install --no-build-isolation --editable ".[audio,video]"

@@ -15,7 +15,7 @@ from tests._dataset.counted import counted
 
 import bushel
 from bushel.codecs import get_codec
-from bushel.codecs.audio import decode_sound
+from bushel.codecs.audio import decode_by_pyav
 from bushel.codecs.flac_parts import FlacOutline, _crc8, _headers, _info
 from bushel.codecs.wav_parts import WavOutline
 
@@ -240,6 +240,32 @@ def test_windows_and_random_windows(
     assert sum(length for _, length in asked) < sum(map(len, data)) // 2
 
 
+def test_many_windows_of_one_file(flacs: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = flacs["stereo"]
+    whole = get_codec("flac").decode(data)
+    dataset(tmp_path / "x", [data], "flac")
+    ds = bushel.open(tmp_path / "x")
+    rng = np.random.default_rng(0)
+    asked = counted(monkeypatch)
+    for start in rng.integers(0, len(whole) - 500, 150).tolist():
+        asked.clear()
+        np.testing.assert_array_equal(ds[0, {"audio": slice(start, start + 500)}]["audio"], whole[start : start + 500])
+        assert sum(length for _, length in asked) < len(data) // 3
+
+
+def test_damage_of_flac_is_found_by_its_checksums(flacs: dict[str, bytes], tmp_path: Path) -> None:
+    pytest.importorskip("soundfile")
+    data = bytearray(flacs["stereo"])
+    data[len(data) // 2] ^= 16
+    ds = dataset(tmp_path / "x", [bytes(data)], "flac")
+    whole = get_codec("flac").decode(flacs["stereo"])
+    np.testing.assert_array_equal(ds[0, {"audio": slice(0, 900)}]["audio"], whole[:900])
+    with pytest.raises(bushel.CodecError, match=r"(?s)'s0'.*audio.*complete sound.*damaged frames"):
+        _ = ds[0]
+    with pytest.raises(bushel.CodecError, match="damaged frames"):
+        ds[0, {"audio": slice(None)}]
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_damaged_sounds_end_in_an_error_or_in_values(seed: int, flacs: dict[str, bytes], tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
@@ -264,7 +290,7 @@ def test_damaged_sounds_end_in_an_error_or_in_values(seed: int, flacs: dict[str,
 
 
 def test_outlines_give_up_on_what_they_do_not_know() -> None:
-    for make in (WavOutline, partial(FlacOutline, decode_sound)):
+    for make in (WavOutline, partial(FlacOutline, decode_by_pyav)):
         for head in (
             b"",
             b"RIFF\0\0\0\0WAVE",

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import io
+import sys
 import wave
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.codecs.sounds import RATE, compressed, encoded, tone
 
 import bushel
-from bushel.codecs import audio, get_codec
+from bushel.codecs import audio, flac_parts, get_codec, mp3_parts
 from bushel.codecs.audio import sample_rate
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, MissingPackageError, SpecError
 
 pytest.importorskip("av")
+
+
+@pytest.fixture(params=["libsndfile", "PyAV"])
+def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each test runs with libsndfile, if it is installed, and with PyAV alone."""
+    if request.param == "libsndfile":
+        pytest.importorskip("soundfile")
+    else:
+        for module in (mp3_parts, flac_parts):
+            monkeypatch.setattr(module, "has_libsndfile", lambda: False)
+    return str(request.param)
+
 
 FILES = {kind: encoded(kind) for kind in ("wav", "flac", "mp3", "ogg")}
 
@@ -47,9 +60,9 @@ def test_a_wav_of_another_program() -> None:
 
 
 @pytest.mark.parametrize("kind", FILES)
-@settings(max_examples=15)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_frames_are_those_of_the_whole(kind: str, data: st.DataObject) -> None:
+def test_frames_are_those_of_the_whole(kind: str, decoder: str, data: st.DataObject) -> None:
     codec = get_codec(kind)
     assert codec.ranged is not None
     whole = codec.decode(FILES[kind])
@@ -74,7 +87,7 @@ def test_frames_are_those_of_the_whole(kind: str, data: st.DataObject) -> None:
         ("libopus", 48000, 2, 0),
     ],
 )
-def test_parts_of_mp3_and_ogg(encoder: str, rate: int, channels: int, bit_rate: int) -> None:
+def test_parts_of_mp3_and_ogg(encoder: str, rate: int, channels: int, bit_rate: int, decoder: str) -> None:
     stored = compressed(encoder, rate, channels, bit_rate)
     kind = "mp3" if encoder == "libmp3lame" else "ogg"
     codec = get_codec(kind)
@@ -92,7 +105,8 @@ def test_parts_of_mp3_and_ogg(encoder: str, rate: int, channels: int, bit_rate: 
         codec.ranged.decode(stored, np.array([len(whole)]))
 
 
-def test_few_packets_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("decoder", ["PyAV"], indirect=True)
+def test_few_packets_are_decoded(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stored, decoded = compressed("libmp3lame", 44100, 2), [0]
     parts = audio._Sound.parts
 
@@ -148,7 +162,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 @pytest.mark.parametrize("kind", FILES)
-def test_damaged_bytes_are_refused(kind: str, data: bytes) -> None:
+def test_damaged_bytes_are_refused(kind: str, data: bytes, decoder: str) -> None:
     with pytest.raises(CodecError, match=f"codec '{kind}'"):
         get_codec(kind).decode(data)
     with pytest.raises(CodecError):
@@ -191,3 +205,16 @@ def test_a_folder_of_sounds(tmp_path: Path) -> None:
     (tmp_path / "sounds" / "dog" / "d.flac").write_bytes(FILES["flac"])
     with pytest.raises(SpecError, match="of one kind"):
         bushel.sources.AudioFolder(tmp_path / "sounds")
+
+
+def test_sounds_that_are_whole_need_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    for module in (mp3_parts, flac_parts):
+        monkeypatch.setattr(module, "has_libsndfile", lambda: False)
+    codec = get_codec("wav")
+    assert codec.ranged is not None
+    assert codec.decode(FILES["wav"]).shape == (9000, 2)
+    assert codec.ranged.count(FILES["wav"]) == 9000
+    for kind in ("flac", "mp3", "ogg"):
+        with pytest.raises(MissingPackageError, match=f"codec '{kind}' needs av.*pip install 'bushel.audio.'"):
+            get_codec(kind).decode(FILES[kind])

@@ -1,4 +1,7 @@
-"""Sound, through PyAV (`pip install 'bushel[video]'`).
+"""Sound: WAV by NumPy, FLAC and MP3 by libsndfile, the rest by PyAV (`pip install 'bushel[audio]'`).
+
+Without soundfile, which brings libsndfile, PyAV decodes FLAC and MP3, too. It finds the same frames: FLAC is
+equal, MP3 differs by 2e-6 at most.
 
 Files are stored unchanged. A decoded value is float32[frames, channels], where a frame is one number per channel;
 `sample_rate` is the number of frames in a second.
@@ -17,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import F32, F64, I64
-from bushel.codecs.base import Buffer, Codec, Factory, Outline, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.flac_parts import FlacOutline
 from bushel.codecs.frames import choose
-from bushel.codecs.video import MAX_DECODED, pyav, reason
+from bushel.codecs.mp3_parts import Mp3Outline
+from bushel.codecs.video import MAX_DECODED, reason
 from bushel.codecs.wav_parts import WavOutline
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, SpecError, needed_by
 
 Sound = F32
 
@@ -35,6 +39,13 @@ _MPEG1 = 32000  # the lowest sample rate of MPEG-1 audio; MPEG-2 has the lower o
 _OVERLAP = 3  # earlier packets whose frames overlap with the needed ones, and one more to be safe
 _ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
 _LAYOUTS = {1: "mono", 2: "stereo"}
+
+
+def _pyav(codec: str) -> Any:
+    """Return the package `av`. Raise MissingPackageError if PyAV is not installed."""
+    with needed_by(f"codec {codec!r}", "bushel[audio]"):
+        import av
+    return av
 
 
 def sample_rate(data: Buffer, codec: str = "audio") -> int:
@@ -76,7 +87,7 @@ class _Sound:
     """An open sound. Every error of PyAV in its block becomes a `CodecError`."""
 
     def __init__(self, codec: str, container: str, data: Buffer) -> None:
-        self._av, self._codec, self._container, self._data = pyav(codec), codec, container, data
+        self._av, self._codec, self._container, self._data = _pyav(codec), codec, container, data
 
     def __enter__(self) -> _Sound:
         try:
@@ -101,20 +112,12 @@ class _Sound:
 
     @property
     def length(self) -> int | None:
-        """Number of frames if it is in the header and frames can be sought by their number, else None."""
+        """Number of frames if the header of a WAV or FLAC file has it, else None."""
         stream = self._stream
         if self._container not in ("wav", "flac") or not stream.duration or stream.time_base is None:
             return None
         frames = stream.duration * stream.time_base * self.rate
         return int(frames) if frames.denominator == 1 else None
-
-    def seek(self, frame: int) -> bool:
-        """Continue at or before a frame, and return whether that is possible: short FLAC files cannot be sought in."""
-        try:
-            self._source.seek(int(frame / self.rate / self._stream.time_base), stream=self._stream, backward=True)
-        except self._av.FFmpegError:
-            return False
-        return True
 
     def packets(self) -> list[Any]:
         """Return the packets of the sound; an empty list if decoding has to start with the first one of them."""
@@ -156,6 +159,17 @@ def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
 
     Raises:
         CodecError: The bytes are not a sound of this format.
+        SpecError: PyAV is not installed, and neither NumPy nor libsndfile decodes the sound.
+    """
+    found = _decode_part(codec, container, data, slice(None))
+    return decode_by_pyav(codec, container, data) if found is None else found
+
+
+def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
+    """Decode a whole sound by PyAV: float32[frames, channels].
+
+    Raises:
+        CodecError: The bytes are not a sound of this format.
         SpecError: PyAV is not installed.
     """
     with _Sound(codec, container, data) as sound:
@@ -163,26 +177,44 @@ def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
         return np.concatenate(parts) if parts else np.zeros((0, sound.channels), np.float32)
 
 
-_OUTLINES: Mapping[str, Callable[[int], Outline]] = {"wav": WavOutline, "flac": partial(FlacOutline, decode_sound)}
+_OUTLINES: Mapping[str, Callable[[int], WavOutline | FlacOutline | Mp3Outline]] = {
+    "wav": WavOutline,
+    "flac": partial(FlacOutline, decode_by_pyav),
+    "mp3": Mp3Outline,
+}
+
+
+def _read_outline(container: str, data: Buffer, elements: slice | I64) -> WavOutline | FlacOutline | Mp3Outline | None:
+    """Return the outline of a sound in memory, which knows where some frames are, or that they cannot be found."""
+    if (make := _OUTLINES.get(container)) is None:
+        return None
+    outline, view = make(len(data)), memoryview(data)
+    while (asked := outline.probe(elements)) is not None:
+        offset, length = asked
+        outline.learn(offset, bytes(view[offset : offset + length]))
+    return outline
+
+
+def _decode_part(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
+    """Decode only some frames of a sound in memory; None if it has to be decoded whole."""
+    outline = _read_outline(container, data, elements)
+    part = None if outline is None else outline.part(elements)
+    if part is None:
+        return None
+    view = memoryview(data)
+    extents = zip(part.offsets.tolist(), part.lengths.tolist(), strict=True)
+    return part.read([view[offset : offset + length] for offset, length in extents]).decode(codec)
 
 
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
     """Decode frames. Those before the first and after the last of them are not decoded if possible."""
-    if container in ("mp3", "ogg") and (some := _decode_packets(codec, container, data, elements)) is not None:
-        return some
-    for seek in (True, False):
-        with _Sound(codec, container, data) as sound:
-            length = sound.length
-            if length is None:
-                break
-            numbers = _chosen(elements, length)
-            if not len(numbers):
-                return np.zeros((0, sound.channels), np.float32)
-            first, last = int(numbers.min()), int(numbers.max()) + 1
-            if (not seek or sound.seek(first)) and (found := _between(sound, first, last)) is not None:
-                return found[numbers - first]
-    whole = decode_sound(codec, container, data)
-    return whole[_chosen(elements, len(whole))]
+    found = _decode_part(codec, container, data, elements)
+    if found is None and container in ("mp3", "ogg"):
+        found = _decode_packets(codec, container, data, elements)
+    if found is None:
+        whole = decode_sound(codec, container, data)
+        found = whole[_chosen(elements, len(whole))]
+    return found
 
 
 def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
@@ -247,6 +279,8 @@ def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any] | None
 
 
 def _count(codec: str, container: str, data: Buffer) -> int:
+    if (outline := _read_outline(container, data, slice(0, 0))) is not None and outline.count is not None:
+        return outline.count
     with _Sound(codec, container, data) as sound:
         length = sound.length
     if length is None and container in ("mp3", "ogg"):
@@ -266,7 +300,7 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         if not np.isfinite(sound).all():
             raise codec_error(codec, "finite numbers", describe(value))
         sound = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
-    av = pyav(codec)
+    av = _pyav(codec)
     stored = io.BytesIO()
     try:
         with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:

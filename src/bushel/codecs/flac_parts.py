@@ -7,6 +7,7 @@ by a search: from the seek table if it exists, and by reading a few kilobytes wh
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -17,19 +18,26 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, I64
 from bushel._runtime.structs import Struct
-from bushel.codecs.base import Buffer
-from bushel.codecs.frames import choose
+from bushel.codecs.base import Buffer, codec_error
+from bushel.codecs.libsndfile import DecodingError, decode_frames, has_libsndfile
 from bushel.codecs.parts import OutlinedPart
+from bushel.codecs.sound_runs import near_runs, take_frames, wanted_frames
+from bushel.codecs.video import MAX_DECODED
 from bushel.errors import CodecError
 
 _HEAD = 8192  # bytes in which the next blocks of metadata are looked for
 _NEAR = 48 << 10  # bytes between two known frames that are read rather than looked at
 _LEAST_LOOK, _MOST_LOOK = 16 << 10, 128 << 10
-_MOST_LOOKS = 64
-_MOST_MISSES = 4
+_MOST_LOOKS = 64  # at metadata
+_MOST_MISSES = 4  # looks one after another that found no frame
 _STREAMINFO, _SEEKTABLE, _INVALID = 0, 3, 127
 _POINT = np.dtype([("sample", ">u8"), ("offset", ">u8"), ("count", ">u2")])
 _PLACEHOLDER = (1 << 64) - 1
+_SYNC = re.compile(rb"\xff[\xf8\xf9]")
+
+_MOST_SAMPLES = 65536  # of a frame; a frame has more bytes than one
+_LIBSNDFILE_BITS = (8, 16, 24)
+"""Bits of the numbers that libsndfile decodes."""
 
 Decode = Callable[[str, str, Buffer], F32]
 
@@ -46,6 +54,8 @@ class _Info(NamedTuple):
     """The contents of the block STREAMINFO."""
 
     raw: bytes
+    channels: int
+    bits: int  # of a number
     block: int  # samples of each frame; 0 if frames differ
     longest: int  # bytes of the longest frame; 0 if unknown
     total: int
@@ -74,7 +84,7 @@ class FlacOutline:
             return None
         if self._points is None or self._info is None:
             return self._at, min(_HEAD, self._size - self._at)
-        for first, last in self._runs(choose(elements, self._info.total, "a sound", "frames")):
+        for first, last in self._runs(wanted_frames(elements, self._info.total)):
             for sample in (first, last):
                 if (asked := self._look_for(sample)) is not None:
                     return asked
@@ -101,8 +111,8 @@ class FlacOutline:
         """Look at bytes that `probe` asked for."""
         if self._failed:
             return
-        self._looks += 1
         if self._points is None:
+            self._looks += 1
             self._learn_metadata(offset, data)
         else:
             self._learn_frames(offset, data)
@@ -134,7 +144,7 @@ class FlacOutline:
 
     def _end_of_metadata(self, start: int) -> None:
         """Note where the frames begin, and those in the seek table."""
-        if self._info is None or not self._info.total or start >= self._size:
+        if self._info is None or not 0 < self._info.total <= self._size * _MOST_SAMPLES or start >= self._size:
             self._failed = True
             return
         samples, offsets = [0], [start]
@@ -157,24 +167,28 @@ class FlacOutline:
             if header.first + header.length in after and after[header.first + header.length].at > header.at
             if each is not None
         }
-        known = dict(zip(*self._points, strict=True))
+        samples, offsets = self._points
+        low = max(0, bisect_right(offsets, offset) - 1)  # only the points around these bytes may change
+        high = bisect_right(offsets, offset + len(data)) + 1
+        known = dict(zip(samples[low:high], offsets[low:high], strict=True))
         merged = sorted({**chained, **known}.items())
-        offsets = [at for _, at in merged]
-        if len(merged) == len(known) or any(one >= two for one, two in zip(offsets, offsets[1:], strict=False)):
+        own = [at for _, at in merged]
+        if len(merged) == len(known) or any(one >= two for one, two in zip(own, own[1:], strict=False)):
             self._misses += 1
             return
         self._misses = 0
-        self._points = [sample for sample, _ in merged], offsets
+        added = [sample for sample, _ in merged]
+        self._points = samples[:low] + added + samples[high:], offsets[:low] + own + offsets[high:]
 
-    def _runs(self, numbers: I64) -> Iterator[tuple[int, int]]:
-        """Yield the first and last of frames that are near each other."""
+    def _runs(self, numbers: range | I64) -> list[tuple[int, int]]:
+        """Return the first and last of frames that are near each other."""
         assert self._info is not None
-        if not len(numbers):
-            return
-        wanted = numbers if (np.diff(numbers) >= 0).all() else np.sort(numbers)
-        near = max(1, _NEAR * self._info.total // self._size)
-        for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > near) + 1):
-            yield int(run[0]), int(run[-1])
+        return near_runs(numbers, max(1, _NEAR * self._info.total // self._size))
+
+    @property
+    def count(self) -> int | None:
+        """Number of frames; None if it is not known."""
+        return None if self._failed or self._points is None or self._info is None else self._info.total
 
     def part(self, elements: slice | I64) -> FlacPart | None:
         """Return the part with some frames; None if the file has to be read whole.
@@ -184,7 +198,7 @@ class FlacOutline:
         """
         if self._failed or self._points is None or self._info is None:
             return None
-        numbers = choose(elements, self._info.total, "a sound", "frames")
+        numbers = wanted_frames(elements, self._info.total)
         samples, offsets = self._points
         spans: list[tuple[int, int, int, int]] = []
         for first, last in self._runs(numbers):
@@ -196,9 +210,10 @@ class FlacOutline:
             spans.append(own)
         table = np.array(spans, np.int64).reshape(-1, 4)
         lengths = table[:, 3] - table[:, 2]
-        if int(lengths.sum()) >= self._size:
+        decoded = int((table[:, 1] - table[:, 0]).sum()) * self._info.channels * 4
+        if int(lengths.sum()) >= self._size or decoded > MAX_DECODED:
             return None
-        return FlacPart(self._decode, self._info.raw, self._info.block, numbers, table[:, :2], table[:, 2], lengths)
+        return FlacPart(self._decode, self._info, numbers, table[:, :2], table[:, 2], lengths)
 
 
 def _info(block: bytes) -> _Info | None:
@@ -206,7 +221,9 @@ def _info(block: bytes) -> _Info | None:
     if len(block) < 34:
         return None
     least, most, longest = (int.from_bytes(block[at : at + size]) for at, size in ((0, 2), (2, 2), (7, 3)))
-    return _Info(bytes(block[:34]), most if least == most else 0, longest, int.from_bytes(block[13:18]) & (1 << 36) - 1)
+    form = int.from_bytes(block[10:18])
+    channels, bits, total = (form >> 41 & 7) + 1, (form >> 36 & 31) + 1, form & (1 << 36) - 1
+    return _Info(bytes(block[:34]), channels, bits, most if least == most else 0, longest, total)
 
 
 def _seek_points(block: bytes) -> list[tuple[int, int]]:
@@ -218,11 +235,9 @@ def _seek_points(block: bytes) -> list[tuple[int, int]]:
 
 def _headers(data: bytes, info: _Info) -> Iterator[_Header]:
     """Yield possible headers of frames."""
-    at = data.find(b"\xff")
-    while 0 <= at < len(data) - 6:
-        if data[at + 1] in (0xF8, 0xF9) and (found := _header(data, at, info)) is not None:
+    for match in _SYNC.finditer(data, 0, max(0, len(data) - 5)):
+        if (found := _header(data, match.start(), info)) is not None:
             yield found
-        at = data.find(b"\xff", at + 1)
 
 
 def _header(data: bytes, at: int, info: _Info) -> _Header | None:
@@ -284,39 +299,51 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
     """Frames of sound of a FLAC file, and the frames of FLAC that have them."""
 
     decoder: Decode  # decodes a whole sound, as `FlacOutline` has it
-    info: bytes  # the content of the block STREAMINFO
-    block: int  # samples of each frame of FLAC; 0 if they differ
-    numbers: I64  # int64[n], the frames of sound that are requested
+    info: _Info
+    numbers: range | I64  # the frames of sound that are requested
     spans: I64  # int64[m, 2], the first frame of sound in each run of bytes, and the one after the last
     offsets: I64  # int64[m], where the runs are, in bytes from the start of the file
     lengths: I64  # int64[m], bytes
-    data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
+    data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
 
-    def read(self, data: Sequence[bytes]) -> Self:
+    def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part with its bytes."""
         return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> F32 | None:
-        """Return the requested frames, float32[frames, channels]; None if the bytes are not the expected frames."""
-        info = _info(self.info)
-        assert info is not None
-        channels, found = (self.info[12] >> 1 & 7) + 1, list[F32]()
-        for (first, stop), data in zip(self.spans.tolist(), self.data, strict=True):
-            header = _header(bytes(data[:32]) + bytes(32), 0, info) if data[:1] == b"\xff" else None
-            if header is None or header.first != first:
-                return None
-            head = b"fLaC" + bytes([_STREAMINFO | 0x80]) + len(self.info).to_bytes(3) + self.info
+        """Return the requested frames, float32[frames, channels]; None if the bytes are not the expected frames.
+
+        Raises:
+            CodecError: The part has all frames of the file, and libsndfile finds damage.
+        """
+        info, found = self.info, list[F32]()
+        for span, data in zip(self.spans.tolist(), self.data, strict=True):
             try:
-                own = self.decoder(codec, "flac", head + bytes(data))
-            except CodecError:
-                return None  # the whole file raises it again
-            if own.shape != (stop - first, channels):
+                found.append(self._decode_run(codec, span, data))
+            except DecodingError as error:
+                if self.has_libsndfile and span == [0, info.total]:
+                    raise codec_error(codec, "a complete sound (flac)", f"damaged frames ({error})") from error
                 return None
-            found.append(own)
-        if not found:
-            return np.zeros((0, channels), np.float32)
-        lengths = self.spans[:, 1] - self.spans[:, 0]
-        run = np.searchsorted(self.spans[:, 0], self.numbers, side="right") - 1
-        places = self.numbers - self.spans[run, 0] + (np.cumsum(lengths) - lengths)[run]
-        chosen: F32 = (found[0] if len(found) == 1 else np.concatenate(found))[places]
-        return chosen
+        return take_frames(found, self.spans[:, 0].tolist(), self.numbers, info.channels)
+
+    @property
+    def has_libsndfile(self) -> bool:
+        """Whether libsndfile decodes the frames. Unlike PyAV, it compares their checksums."""
+        return has_libsndfile() and self.info.bits in _LIBSNDFILE_BITS
+
+    def _decode_run(self, codec: str, span: Sequence[int], data: Buffer) -> F32:
+        (first, stop), info = span, self.info
+        header = _header(bytes(data[:32]) + bytes(32), 0, info) if data[:1] == b"\xff" else None
+        if header is None or header.first != first:
+            raise DecodingError(f"the bytes do not begin with frame {first}")
+        file = b"".join((b"fLaC", bytes([_STREAMINFO | 0x80]), len(info.raw).to_bytes(3), info.raw, data))
+        if self.has_libsndfile:
+            last = self.numbers.stop if isinstance(self.numbers, range) and len(self.numbers) else stop
+            return decode_frames(file, min(stop, last) - first, info.channels)
+        try:
+            own = self.decoder(codec, "flac", file)
+        except CodecError as error:  # decoding the whole file raises it again
+            raise DecodingError(str(error)) from error
+        if own.shape != (stop - first, info.channels):
+            raise DecodingError(f"{len(own)} of {stop - first} frames")
+        return own

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, I32, I64
 from bushel._runtime.structs import Struct
+from bushel.codecs.base import Buffer
 from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 
 _HEAD = 4096  # bytes in which the next chunks are looked for
@@ -25,17 +26,17 @@ _SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")  # what follows the t
 _UNKNOWN = 0xFFFFFFFF  # the size of the data of a stream
 
 
-def _of_24_bits(raw: bytes) -> I32:
+def _of_24_bits(raw: Buffer) -> I32:
     wide = np.zeros((len(raw) // 3, 4), np.uint8)
     wide[:, 1:] = np.frombuffer(raw, np.uint8).reshape(-1, 3)
     return wide.view("<i4").reshape(-1)
 
 
-_NUMBERS: dict[tuple[int, int], Callable[[bytes], npt.NDArray[Any]]] = {
+_NUMBERS: dict[tuple[int, int], Callable[[Buffer], npt.NDArray[Any]]] = {
     (_PCM, 8): lambda raw: (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128,
-    (_PCM, 16): lambda raw: np.frombuffer(raw, "<i2").astype(np.float32) / 2**15,
-    (_PCM, 24): lambda raw: _of_24_bits(raw).astype(np.float32) / 2**31,
-    (_PCM, 32): lambda raw: np.frombuffer(raw, "<i4").astype(np.float32) / 2**31,
+    (_PCM, 16): lambda raw: np.multiply(np.frombuffer(raw, "<i2"), np.float32(2**-15), dtype=np.float32),
+    (_PCM, 24): lambda raw: np.multiply(_of_24_bits(raw), np.float32(2**-31), dtype=np.float32),
+    (_PCM, 32): lambda raw: np.multiply(np.frombuffer(raw, "<i4"), np.float32(2**-31), dtype=np.float32),
     (_FLOAT, 32): lambda raw: np.frombuffer(raw, "<f4").astype(np.float32),
     (_FLOAT, 64): lambda raw: np.frombuffer(raw, "<f8").astype(np.float32),
 }
@@ -98,6 +99,11 @@ class WavOutline:
         form = RowForm(start, own.channels * own.bits // 8)
         self._found = own, form, size // form.row
 
+    @property
+    def count(self) -> int | None:
+        """Number of frames; None if it is not known."""
+        return None if self._found is None else self._found[2]
+
     def part(self, elements: slice | I64) -> WavPart | None:
         """Return the part with some frames; None if the file has to be read whole.
 
@@ -136,14 +142,14 @@ class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
     rows: I64 | None  # int64[n], the place of each requested frame among those that are read; None if they are the same
     offsets: I64  # int64[m], where runs of frames are, in bytes from the start of the file
     lengths: I64  # int64[m], bytes
-    data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
+    data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
 
-    def read(self, data: Sequence[bytes]) -> Self:
+    def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part with the bytes of its frames."""
         return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> F32:
         """Return the requested frames: float32[frames, channels]."""
-        raw = b"".join(self.data)
+        raw = self.data[0] if len(self.data) == 1 else b"".join(self.data)
         found: F32 = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
         return found if self.rows is None else found[self.rows]

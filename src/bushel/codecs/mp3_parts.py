@@ -1,0 +1,277 @@
+"""Partial decoding of MP3 files: only the frames of MP3 that contain the requested samples, and a few before them.
+
+Each frame of MP3 begins with a header that says how long the frame is, so one scan of the headers finds all frames. A
+frame is decoded from its own bytes, up to 511 bytes of the frames before it, and the decoder's memory of the last one
+(ISO/IEC 11172-3, 2.4.2.7). libsndfile decodes a short file that is made of these frames. The samples are the same, bit
+by bit, as if it decoded all frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from msgspec.structs import replace
+
+from bushel._runtime.arrays import F32, I64
+from bushel._runtime.structs import Struct
+from bushel.codecs.base import Buffer
+from bushel.codecs.libsndfile import DecodingError, decode_frames, has_libsndfile
+from bushel.codecs.parts import OutlinedPart
+from bushel.codecs.sound_runs import near_runs, take_frames, wanted_frames
+from bushel.codecs.video import MAX_DECODED
+from bushel.kernels import mp3_frames
+
+_HEAD = 6  # bytes of the header and its checksum
+_DECODER_DELAY = 529  # samples by which a decoder is late, which encoders do not count (528 and 1)
+_SKIPPED = 529  # samples that libsndfile leaves out at the start of a file with the number of its frames
+_NEAR = 64  # frames of MP3 between two requested samples that are decoded rather than left out
+_MPEG1, _MONO = 3, 3
+_MEMORY = 1152  # samples before a frame that must be decoded for it
+_LONGEST = 1441  # bytes of a frame
+_TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN")
+_ENCODERS = (b"LAME", b"Lavf", b"Lavc")
+"""Encoders that write, at the end of their information, how many samples they added."""
+
+
+class _Form(NamedTuple):
+    """What all frames of a file have in common."""
+
+    header: bytes  # of the first frame, four bytes
+    samples: int  # of each channel in a frame
+    channels: int
+    side: int  # bytes of side information after the header
+    reservoir: int  # bytes before a frame that it may refer to: the largest main_data_begin
+    period: int  # frames after which libsndfile repeats its rounding: decoding starts at a multiple
+
+    @classmethod
+    def of(cls, header: bytes) -> _Form:
+        mpeg1, channels = header[1] >> 3 & 3 == _MPEG1, 1 if header[3] >> 6 == _MONO else 2
+        side = (32 if channels == 2 else 17) if mpeg1 else (17 if channels == 2 else 9)
+        return cls(header, 1152 if mpeg1 else 576, channels, side, 511 if mpeg1 else 255, 4 if mpeg1 else 8)
+
+    def frame(self, bit_rate: int, content: bytes = b"") -> bytes:
+        """Return a silent frame, with some bytes after the side information. `bit_rate` is an index, 1 to 14."""
+        first, second, third, last = self.header
+        header = bytes([first, second | 1, third & 0x0C | bit_rate << 4, last])
+        offsets, _ = mp3_frames(header + bytes(_LONGEST), 0, 1, 1)
+        return (header + bytes(self.side) + content).ljust(int(offsets[-1]), b"\0")
+
+    def information(self, frames: int) -> bytes:
+        """Return the frame that says how many frames follow."""
+        return self.frame(8, b"Xing" + (1).to_bytes(4) + frames.to_bytes(4))
+
+    def silence(self, frames: int) -> bytes:
+        """Return silent frames."""
+        return self.frame(8) * frames
+
+    def begins_whole(self, data: bytes) -> bool:
+        """Return whether the first frames need no bytes before them. In a part of a stream they do."""
+        kept, (offsets, _) = 0, mp3_frames(data, 0, 1, 1)
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            side = begin + (4 if data[begin + 1] & 1 else _HEAD)
+            own = int.from_bytes(data[side : side + 2])
+            if (own >> 7 if self.reservoir > 255 else own >> 8) > kept:
+                return False
+            kept += max(0, end - side - self.side)
+        return True
+
+    def without_reservoir(self, data: Buffer) -> bytearray:
+        """Silence the first frames of some, which may need bytes of frames before them, but keep their bytes.
+
+        Decoders report errors of frames that lack bytes, and leave such frames out.
+        """
+        frames, (offsets, _), kept = bytearray(data), mp3_frames(data, 0, 1, 1), 0
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            if kept >= self.reservoir:
+                break
+            side = begin + 4
+            # a decoder keeps only those bytes that a frame refers to, by 9 or 8 bits
+            silent = (kept << 7 if self.reservoir > 255 else kept << 8).to_bytes(2).ljust(self.side, b"\0")
+            if not frames[begin + 1] & 1:  # a checksum of the header and the side information
+                frames[side : side + 2] = _crc16(bytes(frames[begin + 2 : side]) + silent).to_bytes(2)
+                side += 2
+            frames[side : side + self.side] = silent
+            kept += max(0, end - side - self.side)
+        return frames
+
+
+def _crc16(data: bytes) -> int:
+    value = 0xFFFF
+    for byte in data:
+        value ^= byte << 8
+        for _ in range(8):
+            value = (value << 1 ^ 0x8005 if value & 0x8000 else value << 1) & 0xFFFF
+    return value
+
+
+class _Frames(NamedTuple):
+    """The frames of a file."""
+
+    form: _Form
+    points: I64  # offsets of frame 0, of frames a period apart, and the end of the last frame
+    frames: int
+    begin: int  # samples that the encoder added at the start, and the decoder's delay
+    end: int  # after the last sample that is part of the sound
+
+    def point_at(self, frame: int) -> int:
+        """Return the number of the last point at or before a frame."""
+        return min(frame // self.form.period, len(self.points) - 2)
+
+    def frame_at(self, point: int) -> int:
+        """Return the number of the frame at a point."""
+        return self.frames if point == len(self.points) - 1 else point * self.form.period
+
+    def start_for(self, frame: int) -> int:
+        """Return the number of the point to decode from, so that the samples of a frame are right."""
+        last = start = self.point_at(max(0, frame - _MEMORY // self.form.samples))
+        while start > 0:
+            between = self.frame_at(last) - self.frame_at(start)
+            if int(self.points[last] - self.points[start]) - between * (_HEAD + self.form.side) >= self.form.reservoir:
+                break
+            start -= 1
+        return start
+
+
+class Mp3Outline:
+    """The known positions of the frames of an MP3 file, after it was read whole once. Threads may share it."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._failed = size, not has_libsndfile()
+        self._frames: _Frames | None = None
+
+    def probe(self, elements: slice | I64) -> tuple[int, int] | None:
+        """Return the extent of the whole file if it was not read yet, else None."""
+        return None if self._failed or self._frames is not None else (0, self._size)
+
+    def learn(self, offset: int, data: bytes) -> None:
+        """Find the frames of the file."""
+        self._frames = _find_frames(data)
+        self._failed = self._frames is None
+
+    @property
+    def count(self) -> int | None:
+        """Number of samples of each channel; None if they are not known."""
+        return None if self._frames is None else self._frames.end - self._frames.begin
+
+    def part(self, elements: slice | I64) -> Mp3Part | None:
+        """Return the part with some samples; None if the file has to be decoded whole.
+
+        Raises:
+            IndexError: A sample is out of range.
+        """
+        if (own := self._frames) is None:
+            return None
+        samples = own.form.samples
+        numbers = wanted_frames(elements, own.end - own.begin)
+        runs, extents = list[_Run](), list[tuple[int, int]]()
+        for first, last in near_runs(numbers, _NEAR * samples):
+            start = own.start_for((first + own.begin) // samples)
+            stop = own.point_at((last + own.begin) // samples) + 1
+            frames = own.frame_at(stop) - own.frame_at(start)
+            skipped = first + own.begin - own.frame_at(start) * samples
+            runs.append(_Run(first, last + 1 - first, frames, skipped, start == 0))
+            extents.append((int(own.points[start]), int(own.points[stop])))
+        table = np.array(extents, np.int64).reshape(-1, 2)
+        lengths = table[:, 1] - table[:, 0]
+        decoded = sum(run.frame_count for run in runs) * samples * own.form.channels * 4
+        if int(lengths.sum()) > self._size or decoded > MAX_DECODED:
+            return None
+        return Mp3Part(own.form, numbers, tuple(runs), table[:, 0], lengths)
+
+
+class _Run(NamedTuple):
+    """Neighbouring samples, and the frames of MP3 that are decoded for them."""
+
+    first: int
+    samples: int
+    frame_count: int
+    skipped: int  # decoded samples before the first one
+    at_start: bool  # whether the frames are the first ones of the file
+
+
+def _find_frames(data: bytes) -> _Frames | None:
+    """Return the frames of a file; None if it is not a plain sequence of frames, perhaps with tags around it."""
+    start = 0
+    if data[:3] == b"ID3" and len(data) > 10:
+        start = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(data[6:10], (21, 14, 7, 0), strict=True))
+    head = data[start : start + _LONGEST + 4]
+    offsets, frames = mp3_frames(head, 0, 1, 1)
+    if not frames:
+        return None
+    form = _Form.of(head[:4])
+    information = _information(head[: int(offsets[1])], form)
+    if information is not None:
+        start += int(offsets[1])
+    points, frames = mp3_frames(data, start, form.period, form.period)
+    end = int(points[-1])
+    if (
+        not frames
+        or not form.begins_whole(data[start : start + _LONGEST * 8])
+        or (end < len(data) and not data[end : end + 16].startswith(_TAGS))
+    ):
+        return None
+    total = frames * form.samples
+    begin, stop = 0, total
+    if information is not None and (added := information.added) is not None:
+        if information.frames not in (0, frames):
+            return None
+        begin = added[0] + _DECODER_DELAY
+        if information.frames:
+            stop = min(total, total - added[1] + _DECODER_DELAY)
+    return _Frames(form, points, frames, begin, stop) if begin < stop else None
+
+
+class _Information(NamedTuple):
+    """The contents of a frame without sound that some encoders put before the others."""
+
+    frames: int  # 0 if unknown
+    added: tuple[int, int] | None = None  # samples that the encoder added at the start and at the end
+
+
+def _information(frame: bytes, form: _Form) -> _Information | None:
+    """Read the information about the file in its first frame. Return None if that has sound."""
+    if frame[36:40] == b"VBRI":
+        return _Information(0)
+    at = 4 + form.side
+    if frame[at : at + 4] not in (b"Xing", b"Info"):
+        return None
+    flags = int.from_bytes(frame[at + 4 : at + 8])
+    frames = int.from_bytes(frame[at + 8 : at + 12]) if flags & 1 else 0
+    at += 8 + sum(size for bit, size in ((1, 4), (2, 4), (4, 100), (8, 4)) if flags & bit)
+    own = frame[at : at + 24]
+    if len(own) < 24 or not own.startswith(_ENCODERS):
+        return _Information(frames)
+    added = int.from_bytes(own[21:24])
+    return _Information(frames, (added >> 12, added & 0xFFF))
+
+
+class Mp3Part(OutlinedPart, Struct, frozen=True, eq=False):
+    """Samples of an MP3 file, and the frames that have them."""
+
+    form: _Form
+    numbers: range | I64  # the requested samples
+    runs: tuple[_Run, ...]
+    offsets: I64  # int64[m], where the frames of each run are, in bytes from the start of the file
+    lengths: I64  # int64[m], bytes
+    data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
+
+    def read(self, data: Sequence[Buffer]) -> Self:
+        """Return the part with its bytes."""
+        return replace(self, data=tuple(data))
+
+    def decode(self, codec: str) -> F32 | None:
+        """Return the requested samples, float32[samples, channels]; None if libsndfile does not decode them."""
+        form, found = self.form, list[F32]()
+        for run, data in zip(self.runs, self.data, strict=True):
+            silent = form.period if run.at_start else 0  # for the samples that libsndfile leaves out
+            frames = data if run.at_start else form.without_reservoir(data)
+            # one frame more, as libsndfile counts the samples that it leaves out
+            file = b"".join((form.information(silent + run.frame_count + 1), form.silence(silent), frames))
+            before = silent * form.samples - _SKIPPED + run.skipped
+            try:
+                found.append(decode_frames(file, before + run.samples, form.channels)[before:])
+            except DecodingError:
+                return None
+        return take_frames(found, [run.first for run in self.runs], self.numbers, form.channels)
