@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.codecs.sounds import encoded, tone
+from tests.descriptors import descriptors
 
 from bushel.codecs.libsndfile import DecodingError, decode_frames, has_libsndfile
 
@@ -32,3 +33,18 @@ def test_the_first_frames_are_decoded() -> None:
 def test_errors(data: bytes, frames: int, channels: int, match: str) -> None:
     with pytest.raises(DecodingError, match=match):
         decode_frames(data, frames, channels)
+
+
+def test_no_descriptor_stays_open() -> None:
+    data = encoded("flac")
+    decode_frames(data, 5000, 2)
+    with pytest.raises(DecodingError):
+        decode_frames(data[:9000], 9000, 2)
+    with pytest.raises(DecodingError):
+        decode_frames(b"nothing", 1, 1)
+    assert not [target for _, target in descriptors() if "bushel-sound" in target]
+
+
+def test_systems_without_files_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.memfd_create", raising=False)
+    assert decode_frames(encoded("flac"), 5000, 2).shape == (5000, 2)

@@ -6,6 +6,9 @@ It takes half of the time that PyAV takes for these formats, which hands over a 
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -45,6 +48,27 @@ def _forward_reader() -> Any:
     return ForwardReader
 
 
+@contextmanager
+def _readable(data: bytes) -> Iterator[int | io.BytesIO]:
+    """Yield a file with some bytes, for libsndfile: on Linux a descriptor, which it reads without calling Python.
+
+    Otherwise it would take the interpreter's lock for every few kilobytes, and a Ctrl-C meanwhile would be lost.
+    """
+    if not hasattr(os, "memfd_create"):
+        yield io.BytesIO(data)
+        return
+    descriptor = os.memfd_create("bushel-sound")
+    try:
+        with open(descriptor, "wb", buffering=0, closefd=False) as file:
+            left = memoryview(data)
+            while left:
+                left = left[file.write(left) :]
+            file.seek(0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def decode_frames(data: bytes, frames: int, channels: int) -> F32:
     """Decode the first frames of a sound: float32[frames, channels].
 
@@ -54,7 +78,7 @@ def decode_frames(data: bytes, frames: int, channels: int) -> F32:
         DecodingError: libsndfile finds an error, other channels, or fewer frames.
     """
     try:
-        with _forward_reader()(io.BytesIO(data)) as sound:
+        with _readable(data) as file, _forward_reader()(file, closefd=False) as sound:
             if sound.channels != channels:
                 raise DecodingError(f"{sound.channels} channels instead of {channels}")
             out = np.empty((frames, channels), np.float32)
