@@ -279,6 +279,39 @@ def gather_pieces(
         ``data`` (uint8, the sum of the lengths) and ``offsets`` (int64, values + 1), as `gather` returns them.
     """
 
+class RangeValues:
+    """The values in a range of a file, copied out of the chunks in which the range arrives.
+
+    New pages of memory are taken from the system when the first byte of a value arrives, many in one call. Chunks are
+    copied without the interpreter lock.
+
+    Args:
+        offset: int64[values], bytes from the start of the range, ascending. Values may overlap.
+        length: int64[values], bytes.
+
+    Raises:
+        ValueError: The extents are not ordered by offset, or one is negative; or the arrays have different sizes.
+        TypeError: An array has another dtype or shape.
+    """
+
+    def __init__(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> None: ...
+    def put(self, data: _Bytes) -> None:
+        """Take the next bytes of the range.
+
+        Raises:
+            ValueError: The values have been taken.
+        """
+
+    def restart(self) -> None:
+        """Begin with the first byte of the range again, such as after a request that failed."""
+
+    def take(self) -> list[bytes]:
+        """Return the values.
+
+        Raises:
+            ValueError: Not all of their bytes have arrived, or they have been taken.
+        """
+
 def first_outside(offset: NDArray[np.int64], length: NDArray[np.int64], size: int) -> int:
     """Return the row of the first extent that is not inside a file of ``size`` bytes, or -1.
 

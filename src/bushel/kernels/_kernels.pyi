@@ -33,6 +33,9 @@ from bushel.kernels._files import (
     MappedFile as MappedFile,
 )
 from bushel.kernels._files import (
+    RangeValues as RangeValues,
+)
+from bushel.kernels._files import (
     cold_reads as cold_reads,
 )
 from bushel.kernels._files import (

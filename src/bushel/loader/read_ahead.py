@@ -23,7 +23,7 @@ from bushel.loader.ahead_plan import AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File
 from bushel.storage.fetch import ranges_to_prefetch
-from bushel.storage.objects.ranges import read_span
+from bushel.storage.objects.ranges import read_values
 from bushel.storage.objects.remotefile import RemoteFile
 
 I64 = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class _Request:
         file: The file.
         plan: The range.
         starts: Where each extent starts in the range.
-        ends: Where each ends.
+        lengths: Bytes of each.
         parts: The part of a batch that each is for.
         rows: The row of each in its part.
         done: Set when the values are where they belong.
@@ -71,7 +71,7 @@ class _Request:
     file: RemoteFile
     plan: AheadRequest
     starts: list[int]
-    ends: list[int]
+    lengths: list[int]
     parts: list[_Part]
     rows: list[int]
     done: Result[None] = field(default_factory=Result)
@@ -90,8 +90,7 @@ class _Request:
 
     def fetch(self) -> list[bytes]:
         """Return the bytes of each extent."""
-        with memoryview(read_span(self.file, self.plan.start, self.plan.stop, self.give_up)) as view:
-            return [bytes(view[start:end]) for start, end in zip(self.starts, self.ends, strict=True)]
+        return read_values(self.file, self.plan.start, self.plan.stop, self.starts, self.lengths, self.give_up)
 
 
 @dataclass(slots=True)
@@ -372,10 +371,10 @@ def _requests(
     for plan in plan_ahead(number, offset, length, turn_of, whole=whole):
         request_of[plan.rows] = len(requests)
         starts = offset[plan.rows] - plan.start
-        ends = starts + length[plan.rows]
+        lengths = length[plan.rows].tolist()
         goals = [parts[place] for place in part_of[plan.rows].tolist()]
         rows = row[plan.rows].tolist()
-        requests.append(_Request(files[plan.file], plan, starts.tolist(), ends.tolist(), goals, rows))
+        requests.append(_Request(files[plan.file], plan, starts.tolist(), lengths, goals, rows))
     last = 0
     for part, (own_numbers, *_) in zip(parts, columns, strict=True):
         first, last = last, last + len(own_numbers)

@@ -21,6 +21,7 @@ from typing_extensions import Buffer
 import bushel
 from bushel.storage import Extents, as_path, open_file, read_many
 from bushel.storage.objects import client, retries
+from bushel.storage.objects.ranges import read_values
 from bushel.storage.objects.remotefile import RemoteFile
 
 DATA = np.random.default_rng(5).bytes(9_000_000)
@@ -305,3 +306,26 @@ def test_interrupt(server: Server, count: int) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in errors
+
+
+@pytest.mark.parametrize(
+    "fault", [cut, cut_at_once, busy, silent_in_the_middle, slow], ids=lambda fault: fault.__name__
+)
+def test_same_values_of_a_range(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "2")
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    assert isinstance(file, RemoteFile)
+    server.fault = times(2, fault)
+    start, stop, offset, length = 1_000_000, 4_000_000, [0, 100_000, 100_000, 2_999_999], [90_000, 2_000_000, 0, 1]
+    found = read_values(file, start, stop, offset, length, threading.Event())
+    assert found == [DATA[start + at : start + at + size] for at, size in zip(offset, length, strict=True)]
+
+
+def test_values_of_an_object_that_was_replaced(server: Server) -> None:
+    (server.folder / "x").write_bytes(DATA)
+    file = open_file(as_path(f"{server.url}/x"))
+    assert isinstance(file, RemoteFile)
+    (server.folder / "x").write_bytes(bytes(len(DATA)))
+    with pytest.raises(bushel.FormatError, match="changed since the dataset was opened"):
+        read_values(file, 0, 3_000_000, [0, 1], [1, 9], threading.Event())

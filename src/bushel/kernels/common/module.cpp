@@ -93,6 +93,7 @@ NB_MODULE(_kernels, module) {
     bushel::bind_order(module);
     bushel::bind_pieces(module);
     bushel::bind_png(module);
+    bushel::bind_range_values(module);
     bushel::bind_rewrite(module);
     bushel::bind_video(module);
 }

@@ -130,6 +130,7 @@ void bind_numbers(nb::module_ &module);
 void bind_order(nb::module_ &module);
 void bind_pieces(nb::module_ &module);
 void bind_png(nb::module_ &module);
+void bind_range_values(nb::module_ &module);
 void bind_rewrite(nb::module_ &module);
 void bind_video(nb::module_ &module);
 

@@ -9,6 +9,7 @@ import numpy as np
 from typing_extensions import Buffer
 
 from bushel._runtime.parallel import map_all
+from bushel.kernels import RangeValues
 from bushel.storage.base import extent_error
 from bushel.storage.expansion_cache import Claim, expansion_cache
 from bushel.storage.objects.ranges import read_span
@@ -79,6 +80,13 @@ class HeldFile(RemoteFile):
         """Return the bytes from `start` to `stop`, from one request unless they are kept: see `RemoteFile.fetch`."""
         kept = self._kept(start, stop)
         return super().fetch(start, stop, give_up) if kept is None else kept
+
+    def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
+        """Copy the values of a range: see `RemoteFile.receive`."""
+        if (kept := self._kept(start, stop)) is None:
+            super().receive(start, stop, values, give_up)
+        else:
+            values.put(kept)
 
     def _kept(self, start: int, stop: int) -> memoryview | None:
         own = next((each for each in self.ranges if each[0] <= start <= stop <= each[1]), None)

@@ -17,6 +17,7 @@ from typing_extensions import Buffer
 
 from bushel._runtime.parallel import for_each
 from bushel._runtime.threads import SpareThreads
+from bushel.kernels import RangeValues
 from bushel.storage.coalesce import coalesce
 from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
 
@@ -43,6 +44,9 @@ more. On a link that is full, each unneeded byte takes as long as a needed one, 
 _LONGEST = 1 << 23
 """Bytes of one request. A longer extent is fetched by several, since one connection is slower than many."""
 
+_ONE_BY_ONE = 1 << 19
+"""Bytes of a single value that is requested as it is, at most: it is not copied."""
+
 _MOST_BLOCKS = 8
 """Blocks of one request."""
 
@@ -60,6 +64,14 @@ class RangeFile(Protocol):
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`."""
+        ...
+
+
+class ReceivedFile(RangeFile, Protocol):
+    """An object whose values can be copied while they arrive."""
+
+    def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
+        """Copy the values of the range from `start` to `stop`."""
         ...
 
 
@@ -177,6 +189,29 @@ def read_span(file: RangeFile, start: int, stop: int, give_up: threading.Event |
 
     read_rows([file], np.zeros(1, np.int32), np.array([start]), np.array([stop - start]), put)
     return whole
+
+
+def read_values(
+    file: ReceivedFile, start: int, stop: int, offset: Sequence[int], length: Sequence[int], give_up: threading.Event
+) -> list[bytes]:
+    """Return the values in a range of an object: see `read_span`.
+
+    Args:
+        file: The object.
+        start: First byte.
+        stop: End of the range; more than `start`.
+        offset: Where each value starts in the range, ascending.
+        length: Bytes of each value.
+        give_up: When another thread sets it, a failed request is not made again.
+    """
+    if len(length) == 1 and length[0] == stop - start <= _ONE_BY_ONE:
+        return [bytes(read_span(file, start, stop, give_up))]
+    values = RangeValues(np.array(offset, np.int64), np.array(length, np.int64))
+    if stop - start <= _LONGEST and cache_of_environment() is None:
+        file.receive(start, stop, values, give_up)
+    else:
+        values.put(read_span(file, start, stop, give_up))
+    return values.take()
 
 
 def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:

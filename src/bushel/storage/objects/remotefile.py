@@ -20,8 +20,10 @@ from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.retries import TruncatedError, persistently
 
 if TYPE_CHECKING:
-    from obstore import GetOptions, ObjectMeta
+    from obstore import GetOptions, GetResult, ObjectMeta
     from obstore.store import ObjectStore
+
+    from bushel.kernels import RangeValues
 
 _CHUNK = 1 << 24
 """Bytes that a handle fetches at a time, in two requests."""
@@ -29,6 +31,9 @@ _CHUNK = 1 << 24
 
 _STREAMED = 1 << 20
 """Bytes of a chunk of a whole object, at least."""
+
+_RECEIVED = 1 << 16
+"""Bytes of a chunk of a range whose values are copied as it arrives, at least."""
 
 _SHORT = 1 << 19
 """Bytes of a range that comes as `bytes`, at most."""
@@ -180,7 +185,30 @@ class RemoteFile(StoredObject):
         """
         return persistently(self.location, lambda: self._fetch_once(start, stop), give_up)
 
+    def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
+        """Copy the values of a range out of one request as it arrives: see `fetch`."""
+        persistently(self.location, lambda: self._receive_once(start, stop, values), give_up)
+
     def _fetch_once(self, start: int, stop: int) -> Buffer:
+        answer = self._answer(start, stop)
+        length = stop - start
+        # a chunk is made as bytes, which needs no copy later; but with the interpreter lock, so not a large one
+        data: Buffer = next(answer.stream(length), b"") if length <= _SHORT else answer.bytes()
+        if (size := memoryview(data).nbytes) != length:
+            raise TruncatedError(f"{size} bytes came instead of {length}")
+        return data
+
+    def _receive_once(self, start: int, stop: int, values: RangeValues) -> None:
+        values.restart()
+        size = 0
+        for chunk in self._answer(start, stop).stream(min_chunk_size=_RECEIVED):
+            values.put(chunk)
+            size += len(chunk)
+        if size != stop - start:
+            raise TruncatedError(f"{size} bytes came instead of {stop - start}")
+
+    def _answer(self, start: int, stop: int) -> GetResult:
+        """Request a range, and return the answer before its bytes have arrived."""
         options: GetOptions = {"range": (start, stop)}
         try:
             answer = library().get(self._store, self.location.key, options=options)
@@ -189,12 +217,7 @@ class RemoteFile(StoredObject):
                 raise self._replaced("it is shorter now") from error
             raise
         self._compare(answer.meta)
-        length = stop - start
-        # a chunk is made as bytes, which needs no copy later; but with the interpreter lock, so not a large one
-        data: Buffer = next(answer.stream(length), b"") if length <= _SHORT else answer.bytes()
-        if (size := memoryview(data).nbytes) != length:
-            raise TruncatedError(f"{size} bytes came instead of {length}")
-        return data
+        return answer
 
     def chunks(self, start: int) -> Iterator[memoryview]:
         """Yield the bytes from `start` on, from one request for the whole object, which is not retried.
