@@ -28,8 +28,8 @@ def columns(rows: list[tuple[int, int, int, int]]) -> Columns:
     return tuple(np.array(column, np.int64) for column in (zip(*found, strict=True) if found else ([], [], [], [])))
 
 
-def plan(rows: Columns, *, whole: bool = False) -> list[AheadRequest]:
-    return plan_ahead(*rows, whole=whole)
+def plan(rows: Columns) -> list[AheadRequest]:
+    return plan_ahead(*rows)
 
 
 def union(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> int:
@@ -40,21 +40,18 @@ def union(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> int:
     return total
 
 
-@given(EXTENTS, st.randoms(use_true_random=False), st.booleans())
+@given(EXTENTS, st.randoms(use_true_random=False))
 def test_requests_cover_their_extents_and_read_little_else(
-    rows: list[tuple[int, int, int, int]], random: np.random.Generator, whole: bool
+    rows: list[tuple[int, int, int, int]], random: np.random.Generator
 ) -> None:
     made = columns(rows)
     order = np.array(random.sample(range(len(rows)), len(rows)), np.int64)  # type: ignore[attr-defined]
     file, offset, length, turn = (column[order] for column in made)
-    requests = plan((file, offset, length, turn), whole=whole)
+    requests = plan((file, offset, length, turn))
     taken = [row for request in requests for row in request.rows.tolist()]
     assert len(taken) == len(set(taken))
     alone = sum(len(request.rows) == 1 for request in requests)
-    if whole:
-        assert set(taken) == set(np.flatnonzero((length > 0) & (length < 4 * MIB)).tolist())
-    else:
-        assert 2 * alone <= len(requests)
+    assert 2 * alone <= len(requests)
     for request in requests:
         assert (file[request.rows] == request.file).all()
         assert (length[request.rows] > 0).all()
@@ -84,7 +81,6 @@ def test_what_is_left_to_the_batches() -> None:
     assert plan((zeros, far * 2, np.full(4, 110_000, np.int64), zeros)) == [], "every second photo"
     assert plan((zeros, far * 50, np.full(4, 5 * MIB, np.int64), zeros)) == [], "clips"
     assert plan((np.arange(4), zeros, np.full(4, 9, np.int64), zeros)) == [], "a file each"
-    assert len(plan((zeros, far * 2, np.full(4, 110_000, np.int64), zeros), whole=True)) == 4
     [request] = plan((zeros, far, np.full(4, 110_000, np.int64), zeros))
     assert (request.start, request.stop) == (0, 440_000)
     eight = np.array([number * 110_000 for number in range(9) if number != 6])
@@ -115,5 +111,5 @@ def test_groups_end_with_windows() -> None:
     assert not blocks.ends(0, 4096, 4224, 20 * MIB), "small windows are read together"
     assert blocks.ends(0, 128, 256, 500 * MIB), "a window that is larger than the memory"
     assert blocks.ends(0, 70_000, 70_000, 20 * MIB)
-    assert (blocks.first_batches(400 * MIB), blocks.first_batches(20 * MIB)) == (1, None)
-    assert Grouping(0, 64 * MIB).first_batches(65 * MIB) is None
+    assert (blocks.is_large(400 * MIB), blocks.is_large(20 * MIB)) == (True, False)
+    assert not Grouping(0, 64 * MIB).is_large(65 * MIB)

@@ -151,13 +151,45 @@ def test_a_part_of_each_sample_is_not_read_with_the_rest(server: Server, monkeyp
     epoch = loader(server, fields=["text"])
     planned: list[list[ahead_plan.AheadRequest]] = []
 
-    def noted(*columns: Any, whole: bool) -> list[ahead_plan.AheadRequest]:
-        planned.append(ahead_plan.plan_ahead(*columns, whole=whole))
+    def noted(*columns: Any) -> list[ahead_plan.AheadRequest]:
+        planned.append(ahead_plan.plan_ahead(*columns))
         return planned[-1]
 
     monkeypatch.setattr(read_ahead, "plan_ahead", noted)
     assert list(epoch) == list(loader(local, fields=["text"]))
     assert planned == [[]]
+
+
+@pytest.mark.usefixtures("by_window")
+@pytest.mark.parametrize("slow", [True, False])
+def test_the_first_batch_does_not_wait_for_its_window_on_a_slow_link(
+    server: Server, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    for module, name, value in (ahead_plan, "_LARGE", 0), (read_ahead, "_LOOK_AFTER", 0.0):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(read_ahead, "_LONGEST_WAIT", 1e-3 if slow else 1e3)
+    local = write(server.folder / "set")
+    epoch = loader(server)
+    came = threading.Event()
+
+    def fault(handler: Handler, data: bytes) -> bool:
+        if ".bushel" in handler.path or len(data) < 20_000 or not slow:
+            return False
+        path = handler.server.state.folder / handler.path.lstrip("/")
+        first, _, last = handler.headers["Range"].removeprefix("bytes=").partition("-")
+        handler.begin(206, len(data), path.read_bytes(), path, (int(first), int(last) + 1))
+        handler.wfile.write(data[:-1000])
+        handler.wfile.flush()
+        came.wait(60)
+        handler.wfile.write(data[-1000:])
+        return True
+
+    server.fault = fault
+    batches, expected = iter(epoch), list(loader(local))
+    assert next(batches) == expected[0]
+    assert any(last - first < 5000 for _, first, last in ranges(server)) == slow
+    came.set()
+    assert list(batches) == expected[1:]
 
 
 def failing(times: int) -> Any:

@@ -295,6 +295,10 @@ class RangeValues:
     """
 
     def __init__(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> None: ...
+    @property
+    def arrived(self) -> int:
+        """Bytes of the range that have arrived."""
+
     def put(self, data: _Bytes) -> None:
         """Take the next bytes of the range.
 

@@ -42,9 +42,8 @@ _ENOUGH_BYTES = 1 << 25
 _STORED_BYTES = 1 << 26
 """Bytes of a group in stored order, in which larger groups would not save requests."""
 
-FIRST_BATCHES, _FIRST_BYTES = 1, 1 << 26
-"""Number of batches that do not wait for the rest of the first group if it has more bytes. They cost a request for
-every sample."""
+_LARGE = 1 << 26
+"""Bytes of a group from which the first batch does not wait for all of it on a slow link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,7 @@ class AheadRequest:
     rows: I64
 
 
-def plan_ahead(
-    file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64, *, whole: bool = False
-) -> list[AheadRequest]:
+def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64) -> list[AheadRequest]:
     """Join extents into long requests.
 
     A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less than further
@@ -77,7 +74,6 @@ def plan_ahead(
         offset: int64[n]. All extents lie within their files.
         length: int64[n]; extents of length 0 or less need no request.
         turn: int64[n], when each is needed: numbers of batches.
-        whole: Whether extents without neighbours get requests in any case.
 
     Returns:
         The requests, ordered by when they are needed, then by file and offset. Extents that are in none are long, or
@@ -92,7 +88,7 @@ def plan_ahead(
         own = rows[first:last]
         requests += _requests(int(numbers[first]), own, offset[own], offset[own] + length[own])
     joined = [request for request in requests if len(request.rows) > 1]
-    if not whole and len(requests) > 2 * len(joined):
+    if len(requests) > 2 * len(joined):
         requests = joined
     needed = [int(turn[request.rows].min()) for request in requests]
     return [requests[number] for number in np.argsort(np.array(needed, np.int64), kind="stable").tolist()]
@@ -156,9 +152,9 @@ class Grouping:
             return cls(max(base.size * base.window, getattr(order, "window", 0)), most)
         return cls(1 << 62, most) if stored_bytes <= most else None
 
-    def first_batches(self, nbytes: int) -> int | None:
-        """Return how many batches are read before the rest of the first group; None if it is small."""
-        return FIRST_BATCHES if self.width and nbytes > _FIRST_BYTES else None
+    def is_large(self, nbytes: int) -> bool:
+        """Return whether waiting for a group of this many bytes may take long on a slow link."""
+        return bool(self.width) and nbytes > _LARGE
 
     def ends(self, first: int, position: int, samples: int, nbytes: int) -> bool:
         """Return whether a group ends before a batch.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.threads import Result, Threads
+from bushel.kernels import RangeValues
 from bushel.loader.ahead_plan import AheadRequest, Grouping, plan_ahead
 from bushel.loader.plan import BatchPlan
 from bushel.storage import Extents, File
 from bushel.storage.fetch import ranges_to_prefetch
-from bushel.storage.objects.ranges import read_values
+from bushel.storage.objects.ranges import read_span, receive_span
 from bushel.storage.objects.remotefile import RemoteFile
 
 I64 = npt.NDArray[np.int64]
@@ -34,9 +36,9 @@ _SHORT = 1 << 19
 _REQUESTS = {True: 64, False: 24}
 """Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other."""
 
-_FIRST_LONG = 8
-"""Long requests that run while the first batch is requested: they fill a fast link from the start, and leave most of a
-slow one to the first batch."""
+_LONGEST_WAIT, _LOOK_AFTER, _LOOK_EVERY = 2.0, 0.25, 0.02
+"""Seconds that the first batch waits for its group, by the rate of its bytes, at most; for how long that rate is
+measured; and how often it looks."""
 
 _GROUPS = 2
 """Groups that are planned at a time: the current one and the next one."""
@@ -66,6 +68,7 @@ class _Request:
         done: Set when the values are where they belong.
         give_up: Set when a failure is not to be tried again.
         number: Its place in the order in which requests are needed.
+        values: What has arrived, while it runs.
     """
 
     file: RemoteFile
@@ -77,11 +80,18 @@ class _Request:
     done: Result[None] = field(default_factory=Result)
     give_up: threading.Event = field(default_factory=threading.Event)
     number: int = 0
+    values: RangeValues | None = None
 
     @property
     def size(self) -> int:
         """Bytes that are requested."""
         return self.plan.stop - self.plan.start
+
+    @property
+    def arrived(self) -> int:
+        """Bytes that have arrived."""
+        values = self.values
+        return self.size if self.done.done else 0 if values is None else values.arrived
 
     @property
     def short(self) -> bool:
@@ -90,7 +100,14 @@ class _Request:
 
     def fetch(self) -> list[bytes]:
         """Return the bytes of each extent."""
-        return read_values(self.file, self.plan.start, self.plan.stop, self.starts, self.lengths, self.give_up)
+        start, stop = self.plan.start, self.plan.stop
+        if self.short and self.lengths == [self.size]:  # the answer is the value
+            return [bytes(read_span(self.file, start, stop, self.give_up))]
+        values = RangeValues(np.array(self.starts, np.int64), np.array(self.lengths, np.int64))
+        self.values = values
+        receive_span(self.file, start, stop, values, self.give_up)
+        self.values = None
+        return values.take()
 
 
 @dataclass(slots=True)
@@ -126,8 +143,8 @@ class _Part:
 class HeldBatch:
     """The bytes held for one batch (`bushel.storage.fetch.Held`). It is released at the end of a `with` block."""
 
-    def __init__(self, ahead: ReadAhead, parts: Sequence[_Part]) -> None:
-        self._ahead, self._parts = ahead, parts
+    def __init__(self, ahead: ReadAhead, parts: Sequence[_Part], *, hurried: bool = False) -> None:
+        self._ahead, self._parts, self._hurried = ahead, parts, hurried
 
     def __enter__(self) -> HeldBatch:
         return self
@@ -143,13 +160,16 @@ class HeldBatch:
     def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
         """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents.
 
+        A hurried batch does not wait for long requests on a slow link: what has not arrived is None.
+
         Raises:
             Exception: A request failed, or an object was replaced.
         """
-        if (part := self._part(files, extents)) is not None:
+        part = self._part(files, extents)
+        if part is not None and not (self._hurried and self._ahead.is_slow(part.requests)):
             for request in part.requests:
                 self._ahead.wait_for(request)
-        return [None] * len(extents) if part is None or part.values is None else part.values
+        return [None] * len(extents) if part is None or part.values is None else list(part.values)
 
     def _part(self, files: Sequence[File], extents: Extents) -> _Part | None:
         return next((part for part in self._parts if part.is_of(files, extents)), None)
@@ -180,7 +200,6 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         self._waiting = {short: deque[_Request]() for short in _REQUESTS}
         self._running: dict[bool, set[_Request]] = {short: set() for short in _REQUESTS}
         self._numbers = count()
-        self._early: set[int] = set()  # numbers of the requests of the first batch that have not ended
         self._held = self._takers = 0
         self._planning = self._drawn = self._stopped = False
         self._is_first = True
@@ -242,6 +261,25 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                     self._takers -= 1
         request.done.get()
 
+    def is_slow(self, requests: Sequence[_Request]) -> bool:
+        """Wait until requests have ended, or their bytes arrive so slowly that this takes too long."""
+        total, begun = sum(request.size for request in requests), 0.0
+        with self._changed:
+            self._takers += 1
+            self._proceed()
+        try:
+            while not all(request.done.done for request in requests):
+                now, arrived = time.monotonic(), sum(request.arrived for request in requests)
+                begun = begun or (now if arrived else 0.0)
+                waited = now - begun if begun else 0.0
+                if waited > _LOOK_AFTER and waited * total > _LONGEST_WAIT * arrived:
+                    return True
+                time.sleep(_LOOK_EVERY)
+        finally:
+            with self._changed:
+                self._takers -= 1
+        return False
+
     def release(self, parts: Sequence[_Part]) -> None:
         """Forget the values of a batch."""
         with self._changed:
@@ -265,8 +303,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
     def _next_request(self) -> _Request | None:
         """Return the request that is needed first of those that may start; None if memory is lacking for it."""
-        most = {**_REQUESTS, False: _FIRST_LONG} if self._early else _REQUESTS
-        free = [short for short in most if self._waiting[short] and len(self._running[short]) < most[short]]
+        free = [short for short in _REQUESTS if self._waiting[short] and len(self._running[short]) < _REQUESTS[short]]
         request = min((self._waiting[short][0] for short in free), key=lambda one: one.number, default=None)
         if request is None or self._held + request.size <= self._limit:
             return request
@@ -286,7 +323,6 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     def _finish(self, request: _Request, values: Sequence[bytes]) -> None:
         with self._changed:
             self._running[request.short].remove(request)
-            self._early.discard(request.number)
             self._held += sum(map(len, values)) - request.size
             for value, part, row in zip(values, request.parts, request.rows, strict=False):  # none if it failed
                 if part.values is None:  # its batch has failed
@@ -298,12 +334,8 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     def _plan(self) -> None:
         try:
             batches = self._draw()
-            first = self._grouping.first_batches(sum(size for *_, size in batches)) if self._is_first else None
-            planned = (
-                [_requests(batches)]
-                if first is None
-                else [_requests(batches[:first], whole=True), _requests(batches[first:])]
-            )
+            hurried = self._is_first and self._grouping.is_large(sum(size for *_, size in batches))
+            parts, requests = _requests(batches)
         except BaseException as error:
             with self._changed:
                 self._planning, self._drawn, self._error = False, True, error
@@ -311,15 +343,14 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             return
         with self._changed:
             self._planning, self._is_first = False, False
-            for number, (parts, requests) in enumerate(planned):
-                group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
-                if group:
-                    self._groups.append(group)
-                for request in requests if not self._stopped else ():
-                    request.number = next(self._numbers)
-                    self._waiting[request.short].append(request)
-                    if number + 1 < len(planned):
-                        self._early.add(request.number)
+            group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
+            if group:
+                if hurried:
+                    group[0] = group[0][0], HeldBatch(self, parts[0][1], hurried=True)
+                self._groups.append(group)
+            for request in requests if not self._stopped else ():
+                request.number = next(self._numbers)
+                self._waiting[request.short].append(request)
             self._drawn = not batches
             self._changed.notify_all()
             self._proceed()
@@ -345,7 +376,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
 
 def _requests(
-    batches: Sequence[tuple[BatchPlan, _Asked, int]], *, whole: bool = False
+    batches: Sequence[tuple[BatchPlan, _Asked, int]],
 ) -> tuple[list[tuple[tuple[BatchPlan, _Asked, int], list[_Part]]], list[_Request]]:
     """Return the parts of each batch of a group, and the requests of the group."""
     numbers: dict[Hashable, int] = {}
@@ -368,7 +399,7 @@ def _requests(
     number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
     requests: list[_Request] = []
     request_of = np.full(len(row), -1, np.int64)
-    for plan in plan_ahead(number, offset, length, turn_of, whole=whole):
+    for plan in plan_ahead(number, offset, length, turn_of):
         request_of[plan.rows] = len(requests)
         starts = offset[plan.rows] - plan.start
         lengths = length[plan.rows].tolist()

@@ -19,9 +19,10 @@ from tests.storage.objects.range_server import Fault, Handler, Server
 from typing_extensions import Buffer
 
 import bushel
+from bushel.kernels import RangeValues
 from bushel.storage import Extents, as_path, open_file, read_many
 from bushel.storage.objects import client, retries
-from bushel.storage.objects.ranges import read_values
+from bushel.storage.objects.ranges import receive_span
 from bushel.storage.objects.remotefile import RemoteFile
 
 DATA = np.random.default_rng(5).bytes(9_000_000)
@@ -318,8 +319,9 @@ def test_same_values_of_a_range(server: Server, monkeypatch: pytest.MonkeyPatch,
     assert isinstance(file, RemoteFile)
     server.fault = times(2, fault)
     start, stop, offset, length = 1_000_000, 4_000_000, [0, 100_000, 100_000, 2_999_999], [90_000, 2_000_000, 0, 1]
-    found = read_values(file, start, stop, offset, length, threading.Event())
-    assert found == [DATA[start + at : start + at + size] for at, size in zip(offset, length, strict=True)]
+    values = RangeValues(np.array(offset), np.array(length))
+    receive_span(file, start, stop, values, threading.Event())
+    assert values.take() == [DATA[start + at : start + at + size] for at, size in zip(offset, length, strict=True)]
 
 
 def test_values_of_an_object_that_was_replaced(server: Server) -> None:
@@ -328,4 +330,4 @@ def test_values_of_an_object_that_was_replaced(server: Server) -> None:
     assert isinstance(file, RemoteFile)
     (server.folder / "x").write_bytes(bytes(len(DATA)))
     with pytest.raises(bushel.FormatError, match="changed since the dataset was opened"):
-        read_values(file, 0, 3_000_000, [0, 1], [1, 9], threading.Event())
+        receive_span(file, 0, 3_000_000, RangeValues(np.array([0]), np.array([9])), threading.Event())

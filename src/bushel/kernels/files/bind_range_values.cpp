@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -74,8 +75,8 @@ public:
                 std::memcpy(out_[row] + (from - own.offset), chunk.data() + (from - begin),
                             static_cast<std::size_t>(to - from));
         }
-        position_ = end;
         while (first_ < extents_.size() && extents_[first_].offset + extents_[first_].length <= end) ++first_;
+        position_ = end;
     }
 
     // Begin with the first byte of the range again.
@@ -83,6 +84,8 @@ public:
         position_ = 0;
         first_ = 0;
     }
+
+    std::int64_t arrived() const { return position_; }
 
     nb::object take() {
         if (taken_ || position_ < needed_) throw nb::value_error("the range has not arrived");
@@ -113,7 +116,8 @@ private:
     std::vector<Extent> extents_;
     std::vector<std::uint8_t *> out_;  // where the bytes of `values_` are
     nb::object values_;
-    std::int64_t position_ = 0, needed_ = 0;
+    std::atomic<std::int64_t> position_ = 0;  // other threads look at it
+    std::int64_t needed_ = 0;
     std::size_t first_ = 0, prepared_ = 0;  // values before these are complete, and have their memory
     bool taken_ = false;
 };
@@ -123,6 +127,7 @@ private:
 void bind_range_values(nb::module_ &module) {
     nb::class_<RangeValues>(module, "RangeValues")
         .def(nb::init<nb::handle, nb::handle>(), nb::arg("offset"), nb::arg("length"))
+        .def_prop_ro("arrived", &RangeValues::arrived)
         .def("put", &RangeValues::put, nb::arg("data"), nb::lock_self())
         .def("restart", &RangeValues::restart, nb::lock_self())
         .def("take", &RangeValues::take, nb::lock_self());

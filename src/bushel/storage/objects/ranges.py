@@ -44,9 +44,6 @@ more. On a link that is full, each unneeded byte takes as long as a needed one, 
 _LONGEST = 1 << 23
 """Bytes of one request. A longer extent is fetched by several, since one connection is slower than many."""
 
-_ONE_BY_ONE = 1 << 19
-"""Bytes of a single value that is requested as it is, at most: it is not copied."""
-
 _MOST_BLOCKS = 8
 """Blocks of one request."""
 
@@ -191,27 +188,12 @@ def read_span(file: RangeFile, start: int, stop: int, give_up: threading.Event |
     return whole
 
 
-def read_values(
-    file: ReceivedFile, start: int, stop: int, offset: Sequence[int], length: Sequence[int], give_up: threading.Event
-) -> list[bytes]:
-    """Return the values in a range of an object: see `read_span`.
-
-    Args:
-        file: The object.
-        start: First byte.
-        stop: End of the range; more than `start`.
-        offset: Where each value starts in the range, ascending.
-        length: Bytes of each value.
-        give_up: When another thread sets it, a failed request is not made again.
-    """
-    if len(length) == 1 and length[0] == stop - start <= _ONE_BY_ONE:
-        return [bytes(read_span(file, start, stop, give_up))]
-    values = RangeValues(np.array(offset, np.int64), np.array(length, np.int64))
+def receive_span(file: ReceivedFile, start: int, stop: int, values: RangeValues, give_up: threading.Event) -> None:
+    """Copy the values of one range of an object as it arrives. Arguments and errors: see `read_span`."""
     if stop - start <= _LONGEST and cache_of_environment() is None:
         file.receive(start, stop, values, give_up)
     else:
         values.put(read_span(file, start, stop, give_up))
-    return values.take()
 
 
 def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
