@@ -257,3 +257,59 @@ def test_a_registered_codec_may_encode_columns(tmp_path: Path) -> None:
         replace=True,
     )
     _same({"x": "twice"}, "bag", {"x": np.arange(5)}, [{"x": number} for number in range(5)])
+
+
+LARGE = [bytes([0xFF, 0xD8, 0xFF, number]) + bytes(20_000 + number) for number in range(9)]
+LARGE[3] = LARGE[3][:4000] + MXNET_MAGIC + LARGE[3][4000:]  # aligned: its record has two parts
+LARGE[5] = LARGE[5][:4001] + MXNET_MAGIC + LARGE[5][4001:]
+NUMBERS = [*range(8), int.from_bytes(MXNET_MAGIC, "little")]
+FLOATS = [1.5] * 8 + [float(np.frombuffer(MXNET_MAGIC, "<f4")[0])]
+LARGE_KEYS = ["a/b", "12", "007", "1" * 25, "é", "x y", "3.5", "8", "-"]
+
+
+@pytest.mark.parametrize("limits", [{}, {"shard_bytes": 50_000}])
+@pytest.mark.parametrize(
+    ("container", "spec", "columns", "keys"),
+    [
+        ("recordio", {"image": "jpg"}, {"image": LARGE}, LARGE_KEYS),
+        ("recordio", {"label": "int", "image": "jpg"}, {"label": [*range(9)], "image": LARGE}, None),
+        ("recordio", {"image": "jpg", "label": "float"}, {"image": LARGE, "label": FLOATS}, LARGE_KEYS),
+        (
+            "recordio",
+            {"id2": "u64", "image": "jpg", "id": "u64"},
+            {"id2": NUMBERS, "image": LARGE, "id": NUMBERS},
+            None,
+        ),
+        ("recordio", {"image": "jpg", "label": "array"}, {"image": LARGE, "label": [np.arange(2.0)] * 9}, LARGE_KEYS),
+        ("gulp", {"frames": "jpg"}, {"frames": LARGE}, LARGE_KEYS),
+        (
+            "gulp",
+            {"text": "utf8", "image": "jpg", "y": "int"},
+            {"text": LARGE_KEYS, "image": LARGE, "y": NUMBERS},
+            None,
+        ),
+        ("gulp", {"frames": "jpg", "meta": "json"}, {"frames": LARGE, "meta": [{"a": 1}] * 9}, LARGE_KEYS),
+        ("ffrecord", {"data": "bytes"}, {"data": LARGE}, LARGE_KEYS),
+        ("ffrecord", {"data": "bytes"}, {"data": LARGE}, None),
+        ("ffrecord", {"image": "jpg", "label": "int"}, {"image": LARGE, "label": NUMBERS}, LARGE_KEYS),
+    ],
+)
+def test_large_images(
+    container: str, spec: dict[str, str], columns: dict[str, list[Any]], keys: list[str] | None, limits: dict[str, Any]
+) -> None:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    _same(spec, container, columns, rows, keys=keys, **limits)
+
+
+@pytest.mark.parametrize("container", ["recordio", "gulp", "ffrecord"])
+def test_large_images_with_a_bad_key(tmp_path: Path, container: str) -> None:
+    keys = ["a", "b\tc", "a/b", *"defghi"]
+    with bushel.Writer(tmp_path / "x", {"image": "jpg"}, container=container, sync=False) as writer:
+        if container == "gulp":
+            writer.extend({"image": LARGE}, keys)
+        else:
+            with pytest.raises(SpecError, match="key"):
+                writer.extend({"image": LARGE}, keys)
+            writer.extend({"image": LARGE[3:]}, keys[3:])
+    assert list(bushel.open(tmp_path / "x").keys) == (keys if container == "gulp" else keys[3:])
+    assert bushel.verify(tmp_path / "x").ok

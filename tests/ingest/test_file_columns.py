@@ -42,6 +42,9 @@ def photos(tmp_path: Path) -> Path:
         path = folder / f"{'abc'[number % 3]}" / f"{number:03d} ü.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(jpeg(number) + bytes(number * 2500))
+    head = jpeg(7)
+    words = bytes.fromhex("0a23d7ce") * 2  # RecordIO's magic word, which splits a record if it is aligned
+    (folder / "a" / "1234567890.jpg").write_bytes(head + bytes(-len(head) % 4) + words + bytes(50_000))
     (folder / "b" / "007.jpg").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
     (folder / "b" / "008.jpg").write_bytes(b"")
     (folder / "c" / "009.jpg").write_text("no photo")
@@ -123,4 +126,4 @@ def test_threads_and_memory_end_with_the_run(photos: Path, tmp_path: Path) -> No
     descriptors = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
     bushel.pack(ImageFolder(photos), tmp_path / "y.tar", workers=4, max_errors=9)
     assert not descriptors or len(os.listdir("/proc/self/fd")) <= descriptors
-    assert np.array_equal(bushel.open(tmp_path / "y.tar").column("label"), [0] * 8 + [1] * 8 + [2] * 7)
+    assert np.array_equal(bushel.open(tmp_path / "y.tar").column("label"), [0] * 9 + [1] * 8 + [2] * 7)

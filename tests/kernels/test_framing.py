@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bushel.containers.tar import end_of_archive, header_of
 from bushel.kernels import (
     bytes_offsets,
+    contain_magic,
     crc32_rows,
     frame_idx,
     frame_recordio,
@@ -146,3 +147,13 @@ def test_only_bytes_are_joined() -> None:
             join_bytes([b"a", b"b"], 0, 2, size)
     with pytest.raises(TypeError, match="expected a list"):
         bytes_offsets((b"a",))  # type: ignore[arg-type]
+
+
+def test_values_with_the_magic_word() -> None:
+    magic = bytes.fromhex("0a23d7ce")
+    values = [b"", magic, b"a" + magic, bytes(4) + magic, bytes(100) + magic + b"ab", magic[:3], bytes(64) + magic]
+    data, offsets = joined(values)
+    assert contain_magic(data, offsets).tolist() == [False, True, False, True, True, False, True]
+    assert contain_magic(data, offsets[2:4]).tolist() == [False]
+    with pytest.raises(ValueError, match="ascend"):
+        contain_magic(data, offsets[::-1].copy())

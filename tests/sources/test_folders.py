@@ -150,6 +150,11 @@ def test_names_are_a_sequence_of_text() -> None:
     with pytest.raises(IndexError):
         names[4]
     assert list(Names([])) == []
+    assert names.take([3, 0, 2]) == ["bc", "a", "é\udcff"]
+    assert names.take([]) == []
+    for outside in (-1, 4):
+        with pytest.raises(IndexError):
+            names.take([outside])
 
 
 def test_labels_are_extended_in_sorted_order() -> None:

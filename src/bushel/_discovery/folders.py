@@ -27,8 +27,10 @@ _SHOWN = 3
 
 def is_part(name: str) -> bool:
     """Return whether a folder has the name of a part."""
-    number = name.removeprefix("part-")
-    return name.startswith("part-") and len(number) >= 5 and number.isascii() and number.isdigit()
+    if not name.startswith("part-"):
+        return False
+    number = name[len("part-") :]
+    return len(number) >= 5 and number.isascii() and number.isdigit()
 
 
 def run_folder(target: AnyPath, *, single: bool) -> AnyPath:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from bushel._dataset.open import open_shards
@@ -98,7 +99,7 @@ class Target(Struct, frozen=True):
         Raises:
             FileExistsError: The path holds a dataset of another container.
         """
-        if not self.path.exists():
+        if not self.path.exists() or _is_claimed_only(self.path):
             return []
         for other in writable_containers() if not self.single else ():
             if other is not self.container and holds_dataset(other, self.path):
@@ -240,3 +241,8 @@ def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, 
             "write them to another path, and read both with bushel.concat; or, if samples may lack a field, name all "
             "fields in the spec of a bushel.Writer"
         )
+
+
+def _is_claimed_only(path: AnyPath) -> bool:
+    """Return whether a folder is as the claim of a new dataset makes it: then no container has to be imported."""
+    return isinstance(path, Path) and path.is_dir() and os.listdir(path) == [FOLDER]

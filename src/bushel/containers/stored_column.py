@@ -6,7 +6,7 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.structs import Struct
-from bushel.kernels import crc32_rows
+from bushel.kernels import crc32_rows, join_crc32
 
 LARGE = 1 << 14
 """A value of this many bytes or more is written as a piece of its own, which costs less than a copy."""
@@ -60,6 +60,27 @@ class StoredColumn(Struct, frozen=True):
             (content[first:last], sum_)
             for first, last, sum_ in zip(starts, starts[1:], self.crc32.tolist(), strict=False)
         ]
+
+    @property
+    def whole(self) -> tuple[memoryview, int]:
+        """The bytes of all values as one piece, and its CRC-32, as `Sink.write_pieces` takes it."""
+        total = 0
+        for sum_, length in zip(self.crc32.tolist(), self.lengths.tolist(), strict=True):
+            total = join_crc32(total, sum_, length)
+        return self.content.data, total
+
+    @property
+    def texts(self) -> list[str]:
+        """The values as text, as keys are stored."""
+        content, ends = self.content.tobytes(), [0, *self.ends.tolist()]
+        return [content[a:b].decode("utf-8", "surrogateescape") for a, b in zip(ends, ends[1:], strict=False)]
+
+    def starting_with(self, head: bytes) -> I64:
+        """Return the rows of the values that start with these bytes: int64[rows]."""
+        rows = np.flatnonzero(self.lengths >= len(head))
+        for place, byte in enumerate(head):
+            rows = rows[self.data[self.offsets[rows] + place] == byte]
+        return rows
 
     @property
     def ends(self) -> I64:

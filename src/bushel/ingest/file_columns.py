@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from itertools import groupby
+from typing import cast
+
+import numpy as np
 
 from bushel import kernels
 from bushel._runtime.large_memory import room_for
@@ -15,7 +18,7 @@ from bushel.codecs import holds_image
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.ingest.columns import WrittenSamples
-from bushel.ingest.images import base_codec, image_kind
+from bushel.ingest.images import KINDS, base_codec, image_kind
 from bushel.ingest.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder, encoded_bytes
 from bushel.sources.base import FileBacked
 
@@ -50,7 +53,7 @@ class FileEncoder(Struct, frozen=True):
         results: Results = []
         while positions:
             values = self._read(positions)
-            fits = [self._fits(value) for value, _ in values.pieces]
+            fits = self._fit(values)
             for whole, rows in groupby(range(len(fits)), fits.__getitem__):
                 own = list(rows)
                 first, last = own[0], own[-1] + 1
@@ -69,12 +72,17 @@ class FileEncoder(Struct, frozen=True):
         room = room_for(_ROOM)
         return StoredColumn(room, *kernels.read_files(paths, room, folder=folder))
 
-    def _fits(self, value: memoryview) -> bool:
-        """Return whether a file is stored as it is."""
+    def _fit(self, values: StoredColumn) -> list[bool]:
+        """Return whether each file is stored as it is."""
         if self.kind is None:
-            return True
-        found = image_kind(value)
-        return found is not None and self.kind in ("image", found)
+            return [True] * len(values)
+        fits = np.zeros(len(values), np.bool_)
+        for magic in KINDS.get(self.kind, ()):
+            fits[values.starting_with(magic)] = True
+        for row in np.flatnonzero(~fits).tolist():
+            found = image_kind(values.data[values.offsets[row] : values.offsets[row + 1]].data)
+            fits[row] = found is not None and self.kind in ("image", found)
+        return cast("list[bool]", fits.tolist())
 
     def _samples(self, positions: Sequence[int], values: StoredColumn) -> ReadFiles:
         others, keys = self.source.without_files(positions)

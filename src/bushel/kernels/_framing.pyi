@@ -55,6 +55,9 @@ def frame_recordio(
         ValueError: A value has 512 MiB or more.
     """
 
+def contain_magic(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each value has RecordIO's magic word in a place that is a multiple of 4: bool[n]."""
+
 def frame_idx(
     keys: tuple[NDArray[np.uint8], NDArray[np.int64]] | None, first: int, offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -78,6 +78,9 @@ from bushel.kernels._framing import (
     bytes_offsets as bytes_offsets,
 )
 from bushel.kernels._framing import (
+    contain_magic as contain_magic,
+)
+from bushel.kernels._framing import (
     frame_idx as frame_idx,
 )
 from bushel.kernels._framing import (

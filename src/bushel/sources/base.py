@@ -263,6 +263,13 @@ class Names(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return (self[position] for position in range(len(self)))
 
+    def take(self, positions: Sequence[int]) -> list[str]:
+        """Return the strings at these positions, which must not be negative."""
+        text, ends = self._text, self._ends
+        if positions and min(positions) < 0:
+            raise IndexError(f"position {min(positions)} is negative")
+        return [text[ends[at - 1] if at else 0 : ends[at]].decode("utf-8", "surrogateescape") for at in positions]
+
 
 def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int]:
     """Number the names of labels: known ones keep their numbers, new ones follow in sorted order.

@@ -108,7 +108,7 @@ class _Folder(FileSource):
 
     def paths(self, positions: Sequence[int]) -> tuple[str, Sequence[str]]:
         """Return the folder, and the paths of these files in it."""
-        return str(self.root), [self._names[position] for position in positions]
+        return str(self.root), self._names.take(positions)
 
 
 class Files(_Folder):
@@ -158,7 +158,7 @@ class Files(_Folder):
 
     def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return no other fields, and the paths as keys."""
-        return {}, [self._names[position] for position in positions]
+        return {}, self._names.take(positions)
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
@@ -239,7 +239,7 @@ class LabelledFolder(_Folder):
 
     def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the labels, if the files have some, and the keys."""
-        names = [self._names[position] for position in positions]
+        names = self._names.take(positions)
         numbers = [self.label2idx[name.partition("/")[0]] for name in names] if self.label2idx else []
         return {"label": numbers} if numbers else {}, [os.path.splitext(name)[0] for name in names]
 

@@ -164,7 +164,7 @@ class BagWriter:
             count = fitting(np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room)
         for name, sink, column in self._fields:
             values = columns[name].rows(0, count).with_sums()
-            start = sink.write_pieces(values.pieces) if values.is_large else sink.write(values.content.data)
+            start = sink.write_pieces([values.whole]) if values.is_large else sink.write(values.content.data)
             column.add_rows(start + values.ends - values.lengths, values.lengths, values.crc32)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count

@@ -76,13 +76,16 @@ class FolderTree:
         paths: The files, by record number.
         folders: Folders that are kept although they hold no file.
 
+    Attributes:
+        files: Number of files.
+
     Raises:
         SpecError: The paths contradict each other; the message names them.
     """
 
     def __init__(self, paths: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
         self._root: _Tree = {}
-        self._files = 0
+        self.files = 0
         for path in paths:
             self.add(path)
         for path in folders:
@@ -123,8 +126,8 @@ class FolderTree:
         folder = self._root
         for part in folders:
             folder = cast("_Tree", folder.setdefault(part, {}))
-        folder[name] = self._files
-        self._files += 1
+        folder[name] = self.files
+        self.files += 1
 
     def _add_folder(self, path: str) -> None:
         """Add a folder. An existing one stays as it is."""

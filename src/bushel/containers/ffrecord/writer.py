@@ -99,42 +99,38 @@ class FFRecordWriter:
         return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
-        """Write many plain values: records lie one after another, and the table lists their offsets.
+        """Write many plain values or files: records lie one after another, and the table lists their offsets.
 
-        Samples in another form are written at once if their values are large.
+        Maps are written at once if their values are large.
         """
-        if self._form != "plain":
-            return self._extend_records(keys, columns, room)
+        if self._form == "maps":
+            return self._extend_maps(keys, columns, room)
         [(name, values)] = columns.items()
         count = fitting(values.ends + np.arange(1, len(values) + 1) * TABLE_ROW.itemsize, room)
-        values = values.rows(0, count)
-        for row in [0, *_starting_with(values, MAGIC[:4]).tolist()]:
+        values = values.rows(0, count).with_sums()
+        if self._folder is not None and keys is not None:
+            self._add_paths(self._folder, keys.rows(0, count).texts)
+        for row in [0, *values.starting_with(MAGIC[:4]).tolist()] if self._folder is None else ():
             self._check_plain(values[row][:16])
-        start = self._data.write(values.content.data)
+        start = self._data.write_pieces([values.whole]) if values.is_large else self._data.write(values.content.data)
         rows = np.empty(count, TABLE_ROW)
-        rows["crc32"] = kernels.crc32_rows(values.data, values.offsets)
+        rows["crc32"] = values.crc32
         rows["offset"] = start + values.ends - values.lengths
         self._table.write(rows.tobytes())
-        sums, offsets = np.ascontiguousarray(rows["crc32"]), np.ascontiguousarray(rows["offset"])
-        self._builder.columns[name].add_rows(offsets, values.lengths, sums)
+        self._builder.columns[name].add_rows(rows["offset"], values.lengths, values.crc32)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
-    def _extend_records(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def _extend_maps(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         if not any(column.is_large for column in columns.values()):
             return 0
         samples = len(next(iter(columns.values())))
-        texts = [None if keys is None else keys[row].decode("utf-8", "surrogateescape") for row in range(samples)]
+        texts: Sequence[str | None] = [None] * samples if keys is None else keys.texts
         pieces = {field.name: columns[field.name].pieces for field in self._fields}
         values = [dict(zip(pieces, row, strict=True)) for row in zip(*pieces.values(), strict=True)]
-        if self._folder is None:
-            records = [_map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)]
-        else:
-            records = [_Record([value], len(value[0]), value[1], [0]) for row in values for value in row.values()]
+        records = [_map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)]
         count = fitting(np.cumsum([record.size + TABLE_ROW.itemsize for record in records]), room)
         del records[count:]
-        if self._folder is not None:
-            self._add_paths(texts[:count])
         start = self._data.write_pieces([piece for record in records for piece in record.pieces])
         rows = np.empty(count, TABLE_ROW)
         rows["crc32"] = [record.crc32 for record in records]
@@ -149,20 +145,21 @@ class FFRecordWriter:
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
-    def _add_paths(self, paths: Iterable[str | None]) -> None:
+    def _add_paths(self, folder: FolderTree, paths: Iterable[str]) -> None:
         """Add the next files to the folder; none of them if one cannot be added."""
-        assert self._folder is not None
         try:
             for path in paths:
-                self._folder.add(path or "")
+                folder.add(path)
         except SpecError:
             self._folder = self._tree()
             raise
 
     def finish(self) -> Sequence[str]:
         """Write the table of a packed folder, then assemble the file."""
-        if self._form == "folder":
-            table = self._tree().record()
+        if (tree := self._folder) is not None:
+            if tree.files != self._builder.samples:  # after a failed write
+                tree = self._tree()
+            table = tree.record()
             crc32 = kernels.crc32(table)
             self._record([table], [crc32], crc32)
         self._data.flush()
@@ -241,14 +238,6 @@ def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, t
     for piece, crc32 in pieces:
         whole = kernels.join_crc32(whole, crc32, piece.nbytes)
     return _Record(pieces, packed.size, whole, [start for _, start, _ in packed.values])
-
-
-def _starting_with(values: StoredColumn, head: bytes) -> npt.NDArray[np.int64]:
-    """Return the rows of the values that start with these bytes."""
-    rows = np.flatnonzero(values.lengths >= len(head))
-    for place, byte in enumerate(head):
-        rows = rows[values.data[values.offsets[rows] + place] == byte]
-    return rows
 
 
 def _keys(builder: IndexBuilder) -> list[str]:

@@ -32,6 +32,7 @@ from bushel.containers.gulp.naming import (
     pair_chunks,
 )
 from bushel.containers.gulp.reading import DATA, META, TABLE, frames_of, hint, index_items
+from bushel.containers.stored_column import StoredColumn, key_rows
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
@@ -179,12 +180,44 @@ class _ChunkWriter:
         """Write one item."""
         if key is None:
             raise SpecError("a gulp item needs an id: pass a key to append")
-        info = self._append_frames(values)
-        opening = "{" if self._builder.samples == 0 else ", "
-        text = f'{opening}{json.dumps(key)}: {{"frame_info": {info}, "meta_data": ['
-        text += self._whole_meta(values, text) if self._whole else self._meta(values, text)
-        self._table.write((text + "]}").encode("ascii"))
+        self._append_entry(key, self._append_frames(values), values)
         self._builder.close_sample(key)
+
+    def _append_entry(self, key: str, frames: list[list[int]], values: Mapping[str, Stored], row: int = 0) -> int:
+        """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
+        opening = "{" if self._builder.samples + row == 0 else ", "
+        text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
+        text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
+        self._table.write(text.encode("ascii"))
+        return len(text)
+
+    @property
+    def column_limits(self) -> None:
+        """No samples: only large frames are written at once."""
+        return None
+
+    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write many items with one large frame each."""
+        frames = columns[self._frames.name]
+        if keys is None or not frames.is_large:
+            return 0
+        base, size, entries = self._data.position, 0, 0
+        pieces: list[tuple[bytes | memoryview, int | None]] = []
+        offsets: list[int] = []
+        for row, (key, (frame, crc32)) in enumerate(zip(keys.texts, frames.pieces, strict=True)):
+            offset, length, pad = base + size, len(frame), padding(len(frame))
+            offsets.append(offset)
+            pieces += [(frame, crc32), (bytes(pad), None)]
+            values = {field.name: columns[field.name][row] for field in self._others}
+            entries += self._append_entry(key, [[offset, pad, length + pad]], values, row)
+            size += length + pad
+            if room is not None and size + entries >= room:
+                break
+        self._data.write_pieces(pieces)
+        frames = frames.rows(0, len(offsets)).with_sums()
+        self._builder.columns[self._frames.name].add_rows(np.array(offsets, np.int64), frames.lengths, frames.crc32)
+        self._builder.close_samples(len(offsets), *key_rows(keys, len(offsets)))
+        return len(offsets)
 
     def finish(self) -> Sequence[str]:
         """Close the JSON object."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
+from bushel._runtime.arrays import U32
 from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, check_keys, idx_name
@@ -34,6 +35,8 @@ _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
 _U64 = 1 << 64
 _WORD = 4  # size of a length word in bytes
+_FRAME = 8 + IMAGE_HEADER  # bytes of a record and of its image's header, if the label is a single number
+_PLACES = {"label": 0, "id": 8, "id2": 16, "image": IMAGE_HEADER}  # where fields lie in such a record
 _Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, start, bytes
 
 
@@ -87,9 +90,9 @@ class RecordIOWriter:
         return ColumnLimits() if self._form == "raw" else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
-        """Write many plain values and their lines of the `.idx`."""
+        """Write many plain values, or large images, and their lines of the `.idx`."""
         if self._form != "raw":
-            return 0
+            return self._extend_images(keys, columns, room) if self._form == "image" else 0
         [(name, values)] = columns.items()
         if int(values.lengths.max()) > _LIMIT:
             return 0
@@ -114,6 +117,57 @@ class RecordIOWriter:
         column.add_rows(base + starts[:count] + 8 - _WORD * left_out, length, sums)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
+
+    def _extend_images(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+        """Write large images, up to the first record that has to be split. Their labels are single numbers."""
+        images = columns["image"]
+        if not images.is_large or int(images.lengths.max()) > _LIMIT - IMAGE_HEADER:
+            return 0
+        headers = self._image_headers(keys, columns)
+        if headers is None:
+            return 0
+        split = (headers[:, 2:] == _MAGIC).any(axis=1) | kernels.contain_magic(images.data, images.offsets)
+        check_keys(keys)
+        sizes = _FRAME + images.lengths + -images.lengths % _WORD
+        starts = np.cumsum(sizes) - sizes
+        own = None if keys is None else (keys.data, keys.offsets)
+        lines, line_ends = kernels.frame_idx(own, self._builder.samples, self._data.position + starts)
+        count = min(fitting(starts + sizes + line_ends, room), int(split.argmax()) if split.any() else len(images))
+        if count == 0:
+            return 0
+        images, headers = images.rows(0, count).with_sums(), headers[:count]
+        base = self._data.write_pieces(_pieces(headers.tobytes(), images))
+        self._idx.write(lines[: line_ends[count - 1]].data)
+        payload = base + starts[:count] + 8 - _WORD * len(self._builder.left_out)
+        for field in self._fields:
+            column, place = self._builder.columns[field.name], _PLACES[field.name]
+            if field.name == "image":
+                column.add_rows(payload + place, images.lengths, images.crc32)
+                continue
+            numbers = np.ascontiguousarray(headers[:, 2 + place // 4 : 4 + place // 4]).view(np.uint8).reshape(-1)
+            ends = np.arange(count + 1) * 8
+            column.add_rows(payload + place, np.diff(ends), kernels.crc32_rows(numbers, ends))
+        self._builder.close_samples(count, *key_rows(keys, count))
+        return count
+
+    def _image_headers(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn]) -> U32 | None:
+        """Return the headers of records and images, uint32[n, 8]; None if a label is not a single number."""
+        count = len(columns["image"])
+        headers = np.zeros((count, _FRAME // _WORD), "<u4")
+        headers[:, 0], headers[:, 1] = _MAGIC, columns["image"].lengths + IMAGE_HEADER
+        for name in ("label", "id", "id2"):
+            if (values := columns.get(name)) is not None:
+                if (values.lengths != 8).any():
+                    return None
+                at = 2 + _PLACES[name] // _WORD
+                headers[:, at : at + 2] = values.content.view("<u4").reshape(count, 2)
+        if headers[:, 2].any():  # labels of several numbers
+            return None
+        if "id" not in columns:
+            texts: Sequence[str | None] = [None] * count if keys is None else keys.texts
+            numbers = [_number(key, row) for row, key in enumerate(texts, self._builder.samples)]
+            headers[:, 4:6] = np.array(numbers, "<u8").view("<u4").reshape(count, 2)
+        return headers
 
     def finish(self) -> Sequence[str]:
         """Return the names of the files; everything is already written."""
@@ -140,7 +194,7 @@ class RecordIOWriter:
     def _image(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
         label = bytes(cast("Buffer", values.get("label", bytes(8))))
         ids = {
-            "id": bytes(cast("Buffer", values.get("id") or self._number(key).to_bytes(8, "little"))),
+            "id": bytes(cast("Buffer", values.get("id") or _number(key, self._builder.samples).to_bytes(8, "little"))),
             "id2": bytes(cast("Buffer", values.get("id2") or bytes(8))),
         }
         flag = int.from_bytes(label[:4], "little")
@@ -157,12 +211,6 @@ class RecordIOWriter:
             "id2": ("id2", 16, ids["id2"]),
         }
         return [header, image], [every[field.name] for field in self._fields]
-
-    def _number(self, key: str | None) -> int:
-        """Return MXNet's id of a sample: its key if that is a number, else its position in the file."""
-        if key is not None and key.isdecimal() and key.isascii() and len(key) < 21 and int(key) < _U64:
-            return int(key)
-        return self._builder.samples
 
     def _record(self, pieces: list[Buffer], placed: list[_Value]) -> int:
         size = sum([memoryview(piece).nbytes for piece in pieces])
@@ -202,3 +250,20 @@ class RecordIOWriter:
         words = length_words(memoryview(record))
         self._builder.left_out += [(self._builder.samples + row, offset + at) for at in words]
         return len(words)
+
+
+def _number(key: str | None, position: int) -> int:
+    """Return MXNet's id of a sample: its key if that is a number, else its position in the file."""
+    if key is not None and key.isdecimal() and key.isascii() and len(key) < 21 and int(key) < _U64:
+        return int(key)
+    return position
+
+
+def _pieces(headers: bytes, images: StoredColumn) -> list[tuple[bytes | memoryview, int | None]]:
+    """Return records as `Sink.write_pieces` takes them: in turns, padding and the next header, and an image."""
+    pieces: list[tuple[bytes | memoryview, int | None]] = []
+    at, padding = 0, b""
+    for image, crc32 in images.pieces:
+        pieces += [(padding + headers[at : at + _FRAME], None), (image, crc32)]
+        at, padding = at + _FRAME, bytes(-len(image) % _WORD)
+    return [*pieces, (padding, None)] if padding else pieces

@@ -197,6 +197,15 @@ nb::object recordio(nb::handle data, nb::handle offsets) {
                           array_of(std::move(split)));
 }
 
+nb::object contain_magic(nb::handle data, nb::handle offsets) {
+    const ValuesArgument values(data, offsets);
+    bool *const found = new bool[values->count];
+    const nb::object array = owned_array(found, values->count);
+    const nb::gil_scoped_release unlocked;
+    for (std::size_t row = 0; row < values->count; ++row) found[row] = contains_magic(values->at(row), values->length(row));
+    return array;
+}
+
 nb::object idx(nb::handle keys, std::int64_t first, nb::handle offsets) {
     const auto starts = array_argument<const std::int64_t>(offsets, "offsets");
     if (first < 0) throw nb::value_error("first must not be negative");
@@ -262,6 +271,7 @@ void bind_framing(nb::module_ &module) {
     module.def("bytes_offsets", &bytes_offsets, nb::arg("values"));
     module.def("join_bytes", &join_bytes, nb::arg("values"), nb::arg("first"), nb::arg("last"), nb::arg("size"));
     module.def("frame_recordio", &recordio, nb::arg("data"), nb::arg("offsets"));
+    module.def("contain_magic", &contain_magic, nb::arg("data"), nb::arg("offsets"));
     module.def("frame_idx", &idx, nb::arg("keys").none(), nb::arg("first"), nb::arg("offsets"));
     module.def("frame_tar", &tar, nb::arg("header"), nb::arg("keys"), nb::arg("key_offsets"), nb::arg("suffixes"),
                nb::arg("columns"), nb::arg("longest"));
