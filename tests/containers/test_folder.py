@@ -190,6 +190,50 @@ class TestMetadata:
         assert list(ds.keys) == ["x/1", "y/2", "y/1"]
         assert (ds[0]["boxes"], ds[0]["ok"], set(ds[1])) == ([[1, 2, 3, 4]], True, {"__key__", "image"})
 
+    def test_parquet_beside_the_files_it_names(self, tmp_path: Path) -> None:
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        self.photos(tmp_path, "1.jpg", "sub/2.jpg")
+        rows = [{"file_name": "sub/2.jpg", "n": 5}, {"file_name": "1.jpg", "n": None}]
+        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "metadata.parquet")
+        ds = bushel.open(tmp_path)
+        assert (ds.spec, list(ds.keys), ds[0]["n"], "n" in ds[1]) == (
+            {"image": "jpg", "n": "int"},
+            ["sub/2", "1"],
+            5,
+            0,
+        )
+        alone = tmp_path / "alone"
+        alone.mkdir()
+        (tmp_path / "metadata.parquet").rename(alone / "metadata.parquet")
+        (alone / "README.md").write_text("rows")
+        assert bushel.open(alone).info.container == "parquet"
+
+    def test_two_tables_for_one_folder_are_refused(self, tmp_path: Path) -> None:
+        self.photos(tmp_path, "x/1.jpg")
+        (tmp_path / "x/metadata.csv").write_text("file_name,n\n1.jpg,1\n")
+        (tmp_path / "x/metadata.jsonl").write_text('{"file_name": "1.jpg"}')
+        with pytest.raises(
+            bushel.FormatError, match=r"a folder has x/metadata\.csv and x/metadata\.jsonl.*two samples"
+        ):
+            bushel.open(tmp_path)
+
+    @pytest.mark.parametrize("cell", ["007", "+1", "1_000", "nan", "inf", "0x10", ".5"])
+    def test_texts_that_json_would_not_call_numbers_stay_texts(self, tmp_path: Path, cell: str) -> None:
+        self.photos(tmp_path, "1.jpg", "2.jpg")
+        (tmp_path / "metadata.csv").write_text(f"file_name,n\n1.jpg,{cell}\n2.jpg,1\n")
+        assert [sample["n"] for sample in bushel.open(tmp_path)] == [cell, "1"]
+
+    def test_large_integers_among_real_numbers_are_exact(self, tmp_path: Path) -> None:
+        large = (1 << 60) + 1
+        self.photos(tmp_path, "1.jpg", "2.jpg")
+        (tmp_path / "metadata.csv").write_text(f"file_name,n\n1.jpg,{large}\n2.jpg,1.5\n")
+        assert [sample["n"] for sample in bushel.open(tmp_path)] == [str(large), "1.5"]
+        (tmp_path / "metadata.csv").unlink()
+        (tmp_path / "metadata.jsonl").write_text(
+            f'{{"file_name": "1.jpg", "n": {large}}}\n{{"file_name": "2.jpg", "n": 1.5}}'
+        )
+        assert [sample["n"] for sample in bushel.open(tmp_path)] == [large, 1.5]
+
     def test_files_without_a_row_are_reported(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         self.photos(tmp_path, "1.jpg", "2.jpg", "3.jpg")
         (tmp_path / "metadata.csv").write_text("file_name,n\n2.jpg,1\n")
@@ -257,3 +301,13 @@ def test_an_error_names_the_empty_file(tmp_path: Path) -> None:
         with pytest.raises(bushel.CodecError, match=f"/{name}.jpg@0"):
             dataset[name]
         assert dataset.location(position, "image") == (f"{tmp_path}/{name}.jpg", 0)
+
+
+def test_a_link_to_a_folder_above_is_an_error_that_names_it(tmp_path: Path) -> None:
+    photo(tmp_path / "cat/1.jpg", 1)
+    (tmp_path / "cat/loop").symlink_to("..")
+    with pytest.raises(bushel.FormatError, match="cat/loop: a symbolic link to a folder that contains it"):
+        bushel.open(tmp_path)
+    (tmp_path / "cat/loop").unlink()
+    (tmp_path / "dog").symlink_to("cat")
+    assert list(bushel.open(tmp_path).keys) == ["cat/1", "dog/1"]

@@ -176,10 +176,26 @@ def _walk(root: str, folder: str, folders: list[Watched]) -> Iterator[str]:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            if entry.is_dir():
+            if _is_folder(entry):
                 yield from _walk(root, above + entry.name, folders)
             else:
                 yield above + entry.name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder, perhaps through a symbolic link.
+
+    Raises:
+        FormatError: It is a link to a folder that contains it, so that the names below it never end.
+    """
+    if not entry.is_dir():
+        return False
+    if entry.is_symlink():
+        target, here = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
+        if f"{here}/".startswith(f"{target.rstrip('/')}/"):
+            hint = "remove the link, or open a folder below it"
+            raise FormatError("a symbolic link to a folder that contains it", file=entry.path, hint=hint)
+    return True
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from bushel.storage import AnyPath, below, leads_out, read_whole
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_EXACT = 1 << 53  # integers up to this are floats exactly
 _LARGEST = 1 << 30  # limit in bytes of a file of metadata
 
 
@@ -64,7 +67,11 @@ def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
         MissingPackageError: A file is Parquet, and pyarrow is not installed.
     """
     rows: list[Row] = []
+    folders: dict[str, str] = {}
     for name in names:
+        if (other := folders.setdefault(name.rpartition("/")[0], name)) != name:
+            hint = "keep one of them: two would make two samples of each file"
+            raise FormatError(f"a folder has {other} and {name}", file=str(root), hint=hint)
         path, (folder, slash, own) = below(root, name, any_text=True), name.rpartition("/")
         data = bytes(read_whole(path))
         if len(data) > _LARGEST:
@@ -97,15 +104,19 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
 
 
 def _number_type(texts: Sequence[str]) -> type[int] | type[float] | type[str]:
-    """Return int or float if all texts that are not empty are such numbers, else str."""
+    """Return int or float if all texts that are not empty are such numbers, as JSON writes them, else str."""
     there = [text for text in texts if text]
-    for kind in (int, float):
-        try:
-            if there and all(str(kind(text)) == text or kind is float for text in there):
-                return kind
-        except ValueError:
-            continue
-    return str
+    if not there or not all(map(_NUMBER.fullmatch, there)):
+        return str
+    whole = [int(text) for text in there if text.lstrip("-").isdecimal()]
+    if len(whole) == len(there):
+        return int
+    return float if _are_floats(whole) else str
+
+
+def _are_floats(whole: Iterable[int]) -> bool:
+    """Return whether integers are the same numbers as floats."""
+    return all(-_EXACT <= number <= _EXACT for number in whole)
 
 
 def _json_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
@@ -145,8 +156,9 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     """
     found = [row.values.get(name) for row in rows]
     kinds = {type(value) for value in found if value is not None}
+    mixed = kinds == {int, float} and _are_floats(value for value in found if isinstance(value, int))
     codec = {frozenset((int,)): "int", frozenset((float,)): "float", frozenset((str,)): "utf8"}.get(
-        frozenset(kinds), "float" if kinds == {int, float} else "json"
+        frozenset(kinds), "float" if mixed else "json"
     )
     encode = get_codec(codec).encode
     try:

@@ -30,6 +30,8 @@ from bushel.filters import FilterError
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
+_METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
+_ABOUT = (".json", ".md", ".txt", ".yaml", ".yml", "LICENSE")  # ends of names of files about the data
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
 
@@ -45,8 +47,10 @@ class _Parquet:
             return [Shard(path.parent, path.name, (path.name,))] if path.is_file() else None
         for folder, before in ((path, ""), (path / "data", "data/")):
             names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
-            own = [name for name in names if name.endswith(self.suffixes) and not name.startswith(".")]
-            if own:
+            visible = [name for name in names if not name.startswith(".")]
+            own = [name for name in visible if name.endswith(self.suffixes)]
+            others = [name for name in visible if name not in own and not name.endswith(_ABOUT)]
+            if own and (own != [_METADATA] or not others):
                 _check_one_split(own, str(folder))
                 return [Shard(path, before + name, (before + name,)) for name in own]
         return None
