@@ -42,6 +42,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "varints": ("varints",),
+    "litdata_json": ("litdata-json",),
     "headed": ("mds-array", "litdata-array", "litdata-tensor", "pil"),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since

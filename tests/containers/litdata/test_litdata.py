@@ -71,7 +71,7 @@ def test_all_formats(tmp_path: Path) -> None:
         "j": ("tensor", struct.pack(">4I", 13, 2, 2, 1) + b"\1\0\2\0", [[1], [2]]),
         "k": ("pil", struct.pack("<III", 4, 2, 3) + b"RGB" + pixels.tobytes(), pixels),
         "l": ("file:txt", b"text", "text"),
-        "m": ("json", b"\x01", b"\x01"),
+        "m": ("json", b"\x02\x01\0\0\0" + (7).to_bytes(8, "little"), [7]),
     }
     formats = {name: format_ for name, (format_, _, _) in values.items()}
     formats |= {"n": "jpeg", "o": "image:jpg", "p": "jpeg_array"}

@@ -231,3 +231,12 @@ def test_an_index_that_is_no_json_is_named(damage: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"index\.json: not an index of MDS: ") as caught:
         bushel.open(path.parent)
     assert "fetch its index.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "xsv"])
+def test_other_formats_of_streaming_are_named(format_: str, tmp_path: Path) -> None:
+    data = {"basename": f"shard.00000.{format_}", "bytes": 9, "hashes": {}}
+    shard = {"format": format_, "columns": {"x": "int"}, "samples": 1, "raw_data": data, "raw_meta": data}
+    (tmp_path / "index.json").write_text(json.dumps({"version": 2, "shards": [shard]}))
+    with pytest.raises(FormatError, match=f"its format is '{format_}', which Bushel does not read.*MDSWriter"):
+        bushel.open(tmp_path)

@@ -45,9 +45,10 @@ _CODECS = {
     "tensor": "litdata-tensor",
     "pickle": "pickle",
     "graph:pickle": "pickle",
-    **dict.fromkeys(("json", "graph", "mesh", "nifti", "pdf"), "bytes"),
+    "json": "litdata-json",
+    **dict.fromkeys(("graph", "mesh", "nifti", "pdf"), "bytes"),
 }
-_TYPES = {"i64": "int"}
+_TYPES = {"i64": "int", "litdata-json": "json"}
 _BY_EXTENSION = ("image", "video", "audio", "file")
 
 

@@ -39,11 +39,11 @@ class Entry(msgspec.Struct):
     """A shard, as index.json describes it."""
 
     format: str
-    column_names: list[str]
-    column_encodings: list[str]
-    column_sizes: list[_Size | None]
     samples: _Size
     raw_data: Data
+    column_names: list[str] = []  # the lists of columns are missing in other formats of streaming
+    column_encodings: list[str] = []
+    column_sizes: list[_Size | None] = []
     zip_data: Data | None = None
     compression: str | None = None
 
@@ -87,9 +87,11 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
 def _problem(entry: Entry) -> str | None:
     """Return a description of what cannot be read of a shard, or None."""
     if entry.format != "mds":
-        return f"its format is {entry.format!r}, which is not read: only 'mds' is"
+        return f"its format is {entry.format!r}, which Bushel does not read: write the dataset with MDSWriter"
     columns = len(entry.column_names)
-    if not columns == len(entry.column_encodings) == len(entry.column_sizes) == len(set(entry.column_names)):
+    if not columns or not columns == len(entry.column_encodings) == len(entry.column_sizes) == len(
+        set(entry.column_names)
+    ):
         return "its columns do not have one name, one encoding and one size each"
     if entry.zip_data is not None and entry.compression_kind not in COMPRESSIONS:
         return f"its compression is {entry.compression!r}, expected one of {', '.join(COMPRESSIONS)}"
