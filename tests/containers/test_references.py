@@ -209,3 +209,13 @@ def test_a_forged_index_does_not_make_requests(tmp_path: Path) -> None:
         assert bushel.open(path).read([0], decode=False)[0]["image"].startswith(b"http")
         bushel.verify(path)
         assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "", "a/../../x.jpg"])
+def test_a_name_that_leads_out_is_an_error_that_names_the_sample(name: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    lines = [{"image": "1.jpg"}, {"image": name}]
+    (tmp_path / "in/rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "in/1.jpg").write_bytes(b"x")
+    with pytest.raises(FormatError, match=r"rows\.jsonl: field 'image' of sample 1 has .* not the name of a file"):
+        bushel.open(tmp_path / "in/rows.jsonl", spec={"image": "jpg(path)"})

@@ -50,7 +50,7 @@ _LISTINGS = 32  # number of paths in object stores that are listed at the same t
 _MANY, _MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
-_NAME, _FILES = attrgetter("name"), attrgetter("files")
+_NAME = attrgetter("name")
 
 _LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
 
@@ -190,12 +190,23 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
             and not os.path.isdir(path / FOLDER / "staging")
         ):
             return replace(found, manifest=manifest)  # the usual case
+        if manifest is None and local:
+            _report_others(path, names_in(path), found.container)
         return _as_listed(path, found, manifest, load, partial=partial)
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
         found = _parts_as_listed(paths[0], found, load, partial=partial)
         shards = found.shards
     manifest = manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
     return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
+
+
+def _report_others(path: AnyPath, names: Iterable[str], container: str) -> None:
+    """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
+    if container in container_names(written=True):
+        return
+    others = [name for owner, own in owners_of(names).items() if owner != container for name in own]
+    if others:
+        log_warning("%s: read as %s; other files are not read: %s", path, container, few(others))
 
 
 def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
@@ -319,8 +330,6 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if not found and container is not None:
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
-    if found and sum(map(len, map(_FILES, found[0][1]))) < len(names) - 1 and path.is_dir():  # one is of the index
-        _report_others(path, names, found[0][0])
     found = found or _ask(path, installed_candidates, names) or _ask(path, lambda _: last_candidates(file), names)
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
@@ -338,15 +347,6 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             hint=datasets_in(path, names) or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
-
-
-def _report_others(path: AnyPath, names: Iterable[str], container: str) -> None:
-    """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
-    if container in container_names(written=True):
-        return
-    others = [name for owner, own in owners_of(names).items() if owner != container for name in own]
-    if others:
-        log_warning("%s: read as %s; other files are not read: %s", path, container, few(others))
 
 
 def names_in(folder: AnyPath) -> list[str]:

@@ -38,7 +38,7 @@ class _Cursor:
         return self._data[self._at - length : self._at]
 
     def _count(self, least: int) -> int:
-        """Read the number of elements, each of which takes `least` bytes or more."""
+        """Read the number of elements, whose smallest size is `least` bytes."""
         count = int.from_bytes(self._take(4), "little")
         if count * least > len(self._data) - self._at:
             raise ValueError(f"{count} elements are announced at offset {self._at}, and fewer bytes follow")

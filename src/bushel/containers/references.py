@@ -19,7 +19,7 @@ from bushel.codecs.registry import content_codec
 from bushel.containers.key_field import texts_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, Blocks, as_path, below, is_object
+from bushel.storage import AnyPath, Blocks, as_path, below, is_object, leads_out
 
 if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
@@ -117,6 +117,14 @@ def _stamps(
                 f"field {field.name!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
                 file=str(shard.path(0)),
                 hint=f"URLs are read if you allow it: spec={{{field.name!r}: {asked!r}}}",
+            )
+    for name in names:
+        if not is_url(name) and leads_out(name.removeprefix("./")):
+            raise FormatError(
+                f"field {field.name!r} of sample {of_samples.index(name)} has {name[:200]!r}, which is not the name of a "
+                "file in the folder of the list",
+                file=str(shard.path(0)),
+                hint=_HINT,
             )
     inside = [name if is_url(name) else before + name.removeprefix("./") for name in names]
     places = [as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside]

@@ -101,6 +101,11 @@ class TestByPyarrow:
             "map": pa.array([[("k", i)] for i in range(rows)], pa.map_(pa.string(), pa.int64())),
             "holes": pa.array([[1, None], [2]] * (rows // 2), pa.list_(pa.int32())),
             "view": pa.array([f"a longer text, number {i}" for i in range(rows)], pa.string_view()),
+            "short": pa.array([None if i % 5 == 1 else "x" * (i % 20) for i in range(rows)], pa.string_view()),
+            "bytes": pa.array([bytes([255, i]) * (i % 9) for i in range(rows)], pa.binary_view()),
+            "many": pa.array([["é", "a text that is longer than a view"][: i % 3] for i in range(rows)]).cast(
+                pa.list_(pa.string_view())
+            ),
             "null": pa.nulls(rows),
         }
         table = pa.table(values)
@@ -113,11 +118,32 @@ class TestByPyarrow:
         assert len(dataset) == rows
         types = {name: field for name, field in dataset.spec.items()}
         assert (types["list"], types["texts"], types["map"], types["words"]) == ("array", "utf8[]", "json", "utf8")
+        assert [types[name] for name in ("view", "short", "bytes", "many")] == ["utf8", "utf8", "bytes", "utf8[]"]
         found = dataset.read(range(rows))
         for name, column in values.items():
             for position, wanted in enumerate(column.to_pylist()):
                 _compare(found[position].get(name), wanted, name)
         assert dataset[30]["matrix"].shape == (2, 2)
+
+    def test_feather_of_version_1_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "x.feather").write_bytes(b"FEA1" + bytes(100) + b"FEA1")
+        with pytest.raises(FormatError, match=r"version 1 of Feather.*write_feather"):
+            bushel.open(tmp_path / "x.feather")
+
+    def test_damaged_views_are_errors(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        table = pa.table({"v": pa.array(["a text that is longer than a view"] * 2, pa.string_view())})
+        with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as writer:
+            writer.write_table(table)
+        data = (tmp_path / "x.arrow").read_bytes()
+        at = data.index(b"a te", data.index(b"\x21\0\0\0a te")) - 4
+        for offset, number in ((0, -5), (0, 1 << 30), (8, 7), (8, -1), (12, -9), (12, 1 << 20)):
+            changed = bytearray(data)
+            changed[at + offset : at + offset + 4] = number.to_bytes(4, "little", signed=True)
+            (tmp_path / "x.arrow").write_bytes(changed)
+            with pytest.raises(FormatError, match="view of value"):
+                bushel.open(tmp_path / "x.arrow", index="memory")
 
     def test_dictionaries_that_grow_or_are_replaced(self, tmp_path: Path) -> None:
         import pyarrow as pa

@@ -35,6 +35,8 @@ class Type:
 
 
 _TWO_BUFFERS = {*range(2, 4), *range(6, 13), Type.FIXED_BINARY, Type.MAP, Type.DURATION, Type.LARGE_LIST}
+_FEATHER_1 = b"FEA1"
+_REWRITE = "write it again: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), path)"
 _VIEWS = {Type.BINARY_VIEW, Type.UTF8_VIEW}
 
 
@@ -210,6 +212,8 @@ def _message_at(file: File, start: int) -> _Message | None:
     length = int.from_bytes(head[before - 4 : before], "little", signed=True)
     if length == 0:
         return None
+    if head[:4] == _FEATHER_1:
+        raise FormatError("a file of version 1 of Feather, which is not Arrow IPC", file=file.path, hint=_REWRITE)
     if not 0 < length <= min(_LARGEST, file.size - start - before):
         raise _damaged(file, start, f"the metadata of a message takes {length} bytes")
     try:

@@ -15,6 +15,7 @@ from bushel.filters import expand
 from bushel.storage import File
 
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
+_SHORT = 12  # bytes of the longest value that lies in its view
 _FLOATS = ("<f2", "<f4", "<f8")
 _WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.DURATION)
 DTYPES = (*_WHOLE, Type.FLOAT)
@@ -158,6 +159,8 @@ def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
         length[~part.valid()] = -1
         return offset, length
     valid = part.valid()
+    if part.column.type in (Type.BINARY_VIEW, Type.UTF8_VIEW):
+        return _of_views(part, made, valid)
     if part.column.type == Type.FIXED_BINARY:
         width = part.column.width
         base, size = part.place(1, made)
@@ -172,6 +175,24 @@ def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
     length = np.diff(starts)
     length[~valid] = -1
     return base + starts[:-1], length
+
+
+def _of_views(part: Part, made: BlockList | None, valid: Bools) -> tuple[I64, I64]:
+    """Return where the values of views lie: short ones in the views themselves, the others in further buffers."""
+    views = array_of(part.raw(1), part.rows * 4, np.dtype("<i4")).astype(np.int64).reshape(-1, 4)
+    places = [part.place(number, made) for number in range(1, len(part.buffers))]
+    base, size = np.array(places, np.int64).T
+    length = np.where(valid, views[:, 0], 0)
+    short = length <= _SHORT
+    buffer, start = np.where(short, 0, views[:, 2] + 1), np.where(short, np.arange(part.rows) * 16 + 4, views[:, 3])
+    inside = (length >= 0) & (start >= 0) & (short | (buffer > 0)) & (buffer < len(places))
+    buffer[~inside] = 0
+    inside &= (start + length <= size[buffer]) | (length == 0)
+    if not inside.all():
+        row = int((~inside).argmax())
+        raise ValueError(f"the view of value {row} is of {length[row]} bytes that its {len(places) - 1} buffers lack")
+    length[~valid] = -1
+    return base[buffer] + start, length
 
 
 def elements_of(part: Part) -> tuple[I64, I64, Bools]:

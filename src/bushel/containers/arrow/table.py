@@ -20,8 +20,8 @@ from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
 from bushel.storage import BlockFile, File, Seekable
 
-_TEXTS = (Type.UTF8, Type.LARGE_UTF8)
-_BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, *_TEXTS)
+_TEXTS = (Type.UTF8, Type.LARGE_UTF8, Type.UTF8_VIEW)
+_BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, Type.BINARY_VIEW, *_TEXTS)
 _LISTS = (Type.LIST, Type.LARGE_LIST, Type.FIXED_LIST)
 
 
