@@ -217,5 +217,5 @@ def test_a_name_that_leads_out_is_an_error_that_names_the_sample(name: str, tmp_
     lines = [{"image": "1.jpg"}, {"image": name}]
     (tmp_path / "in/rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "in/1.jpg").write_bytes(b"x")
-    with pytest.raises(FormatError, match=r"rows\.jsonl: field 'image' of sample 1 has .* not the name of a file"):
+    with pytest.raises(FormatError, match=r"rows\.jsonl: field 'image' of sample 1: .* is not the name of a file"):
         bushel.open(tmp_path / "in/rows.jsonl", spec={"image": "jpg(path)"})

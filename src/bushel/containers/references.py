@@ -121,8 +121,8 @@ def _stamps(
     for name in names:
         if not is_url(name) and leads_out(name.removeprefix("./")):
             raise FormatError(
-                f"field {field.name!r} of sample {of_samples.index(name)} has {name[:200]!r}, which is not the name of a "
-                "file in the folder of the list",
+                f"field {field.name!r} of sample {of_samples.index(name)}: {name[:200]!r} is not the name of a file in "
+                "this folder",
                 file=str(shard.path(0)),
                 hint=_HINT,
             )
