@@ -103,6 +103,14 @@ def test_folders_of_photos(hub: Hub) -> None:
     assert len(bushel.open(URL, split="test")) == 5
 
 
+def test_lists_named_json(tmp_path: Path) -> None:
+    (tmp_path / "train.json").write_text('[{"a": 1}, {"a": 2}]')
+    (tmp_path / "test.json").write_text('{"a": 3}\n{"a": 4}\n')
+    (tmp_path / "dataset_infos.json").write_text("{}")
+    assert [sample["a"] for sample in bushel.open(tmp_path, split="train")] == [1, 2]
+    assert [sample["a"] for sample in bushel.open(tmp_path, split="test")] == [3, 4]
+
+
 def test_nothing_to_read(hub: Hub) -> None:
     (hub.folder / "notes.xyz").write_text("no data")
     with pytest.raises(FormatError, match="no container reads the 1 files of the split"):

@@ -118,3 +118,12 @@ def test_json_in_a_folder_is_no_dataset_of_rows(tmp_path: Path) -> None:
     with pytest.raises(bushel.FormatError):
         bushel.open(tmp_path)
     assert set(array_lines.ARRAYS) == {".json", ".json.gz", ".json.zst"}
+
+
+def test_lines_in_a_file_that_is_named_like_an_array(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"a": 1}\n{"a": [2]}\n\n')
+    assert [sample["a"] for sample in bushel.open(tmp_path / "x.json")] == [1, [2]]
+    for text in ('{"a": 1}\n', '{\n"a": 1}\n{}', '{"a": [\n{}]}', '{"a": 1}\n[2]'):
+        (tmp_path / "y.json").write_text(text)
+        with pytest.raises(bushel.FormatError, match="its text is an object, not an array"):
+            bushel.open(tmp_path / "y.json")

@@ -17,7 +17,7 @@ from bushel._index.sidecar import FOLDER
 from bushel._runtime.log import log_warning
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
-from bushel.containers import candidates, is_data_file
+from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.parquet.features import Feature
 from bushel.errors import FormatError, MissingPackageError, SpecError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole
@@ -147,6 +147,9 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
     """Return the files of the most frequent kind; of media, the folder that contains them all."""
     kinds = Counter(_kind(name) for name in files)
     data = {kind: count for kind, count in kinds.items() if kind}
+    named = [name for name in files if is_data_if_named(name)]
+    if not data and named:
+        return [below(root, name) for name in named]
     if not data:
         shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
         raise FormatError(f"no container reads the {len(files)} files of the split ({shown})", file=str(root))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +14,7 @@ from bushel.storage import File
 ARRAYS = (".json", ".json.gz", ".json.zst")
 """Ends of the names of files that hold one array."""
 
-_LONGEST_SPACE = 1 << 12
+_LONGEST_SPACE, _LONGEST_LINE = 1 << 12, 1 << 20
 _LINE_END, _SPACE, _COMMA = b"\n ,"
 _QUOTE, _BACKSLASH, _BRACE_END = b'"\\}'
 _DEPTH = np.zeros(256, np.int8)
@@ -22,6 +23,18 @@ _STRUCTURE = _DEPTH != 0
 _STRUCTURE[_COMMA] = True
 _IS_SPACE = np.zeros(256, np.bool_)
 _IS_SPACE[list(b" \t\r\n")] = True
+
+
+def holds_lines(lines: File, start: int) -> bool:
+    """Return whether a text is lines of objects, as many files of the Hub with the name of an array are."""
+    head = bytes(lines.read(start, min(_LONGEST_LINE, lines.size - start))).lstrip()
+    first, end, others = head.partition(b"\n")
+    if not end or not first.startswith(b"{") or not others.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(msgspec.json.decode(first), dict)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def start_of_array(lines: File, start: int, path: str) -> int:

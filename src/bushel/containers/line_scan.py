@@ -11,7 +11,7 @@ import numpy as np
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.system import keep_freed_memory
-from bushel.containers.array_lines import ARRAYS, ArrayLines, start_of_array
+from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.key_field import with_keys
@@ -97,7 +97,7 @@ def open_lines(shard: Shard) -> LineFile:
     if head.startswith(_WIDE):
         raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8: iconv does that")
     start = 3 if head == _BOM else 0
-    if not shard.files[0].endswith(ARRAYS):
+    if not shard.files[0].endswith(ARRAYS) or holds_lines(lines, start):
         return LineFile(real, lines, blocks, start)
     return LineFile(real, lines, blocks, start_of_array(lines, start, real.path), array=True)
 

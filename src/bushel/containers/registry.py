@@ -299,6 +299,11 @@ def is_data_file(name: str) -> bool:
     return any(plain.endswith(known.suffixes) for known in _registered.values() if known.suffixes)
 
 
+def is_data_if_named(name: str) -> bool:
+    """Return whether a file of this name is data if the caller names it, as lists in `.json` are."""
+    return any(name.endswith(known.alone) for known in _registered.values() if known.alone)
+
+
 def is_forward_only(name: str) -> bool:
     """Return whether a file of this name is read from front to back."""
     return any(name.endswith(known.forward) for known in _registered.values() if known.forward)
