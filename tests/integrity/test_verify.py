@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from tests.cli.running import run
 from tests.formats import each_format
 from tests.integrity.small import SPEC, flip, jpeg, key, overwrite, reading, sample, tree, write
 
@@ -328,3 +329,21 @@ def test_json_that_strict_parsers_refuse(tmp_path: Path, value: float) -> None:
     path = folder / "meta_0.gmeta"
     overwrite(path, path.read_bytes().index(b"label"), b"lapel", keep_time=True)
     assert {(problem.kind, problem.key) for problem in bushel.verify(folder).problems} == {("checksum", "key0")}
+
+
+def test_an_index_in_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    data, place = tmp_path / "data/rows.jsonl", tmp_path / "index"
+    data.write_text('{"a": 1}\n{"a": 2}\n')
+    bushel.index(data, index=place)
+    assert (bushel.verify(data).verdict, bushel.verify(data, index=place).verdict == "ok") == (
+        "sound, but 2 of 2 bytes have no checksum to compare with",
+        True,
+    )
+    assert "ok" in run("verify", data, "--index", place)
+    before = data.stat()
+    data.write_text('{"a": 3}\n{"a": 2}\n')
+    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert kinds(bushel.verify(data, index=place)) == ["checksum"]
+    assert "should have the CRC-32" in run("verify", data, "--index", place, code=1)
+    assert [each.name for each in (tmp_path / "data").iterdir()] == ["rows.jsonl"]

@@ -22,6 +22,9 @@ class CheckOptions(Struct, frozen=True):
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False
+    index: Annotated[
+        str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
+    ] = None
 
 
 class DigestOptions(Struct, frozen=True):
@@ -72,7 +75,7 @@ def command(
     with progress_bar("verifying", quiet=shown.quiet) as progress:
         found = bushel.verify(
             chosen.files(path),
-            **asdict(checks),
+            **{name: value for name, value in asdict(checks).items() if value is not None},
             container=chosen.container,
             **asdict(running),
             pickle=pickle,

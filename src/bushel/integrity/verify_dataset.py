@@ -12,6 +12,7 @@ import numpy as np
 
 from bushel._discovery.caller_fields import warn_withheld
 from bushel._discovery.completeness import manifest_path
+from bushel._discovery.index_place import index_place, indexed_in
 from bushel._index.class_names import Labels, join_labels
 from bushel._reader.key_file import NAME, damage
 from bushel._runtime.parallel import parallel_map
@@ -44,6 +45,7 @@ def verify(
     workers: int | None = None,
     pickle: bool = False,
     max_problems: int = 1000,
+    index: Any = "auto",
     engine: Any = None,
     progress: ShowProgress = None,
 ) -> VerifyResult:
@@ -63,6 +65,7 @@ def verify(
         pickle: Whether to use codecs that run code, such as `pickle`, where the files name them, and to read pickled
             gulp metadata: only if you trust the author of the files.
         max_problems: Number of problems to list; further ones are counted.
+        index: The folder of the index, if that is not the folder of the data.
         engine: Where shards are checked: see `bushel.pack`. By default in threads of this process.
         progress: True for a bar in a terminal or notebook; or a function that is called with the bytes checked so far
             and the bytes of all files.
@@ -81,7 +84,7 @@ def verify(
     if workers < 1 or max_problems < 1:
         raise ValueError(f"workers and max_problems must be at least 1, not {workers} and {max_problems}")
     found = Findings(max_problems)
-    places = _with_erased(discover(source, container, found), found)
+    places = _with_erased(_indexed_at(discover(source, container, found), index), found)
     stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
 
     def tick(size: int) -> None:
@@ -123,6 +126,14 @@ def verify(
         sum(result.erased for result in results),
         sum(result.digests for result in results),
     )
+
+
+def _indexed_at(places: list[Place], index: Any) -> list[Place]:
+    """Return the shards with their indexes in the folder that `index` names."""
+    if index == "auto":
+        return places
+    shards = indexed_in([place.shard for place in places], index_place(index))
+    return [replace(place, shard=shard) for place, shard in zip(places, shards, strict=True)]
 
 
 def _with_erased(places: list[Place], found: Findings) -> list[Place]:
