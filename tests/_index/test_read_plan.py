@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.read_plan import Group, ReadPlan, plan_read
+from bushel._index.elements import Group
+from bushel._index.read_plan import ReadPlan, plan_read
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field

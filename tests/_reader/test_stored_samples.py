@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._reader import reader as reader_module
-from bushel._reader.reader import _by_kernel
+from bushel._reader import decoding
+from bushel._reader.decoding import read_by_kernel
 from bushel.errors import CorruptError
 
 CONTAINERS = ("bag", "tar", "ffrecord", "recordio")
@@ -39,11 +39,11 @@ def test_batches_over_shards(
     batches: list[int] = []
 
     def counted(*arguments: Any, **options: Any) -> Any:
-        found = _by_kernel(*arguments, **options)
+        found = read_by_kernel(*arguments, **options)
         batches.append(-1 if found is None else len(found))
         return found
 
-    monkeypatch.setattr(reader_module, "_by_kernel", counted)
+    monkeypatch.setattr(decoding, "read_by_kernel", counted)
     rng = np.random.default_rng(0)
     one_by_one = [ds.read([position], decode=False)[0] for position in range(COUNT)]
     assert batches == [1] * COUNT

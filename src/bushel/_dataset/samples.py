@@ -6,7 +6,6 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
-from bushel._reader.decoding import decode_samples
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.selection import Given, Mask, Positions, Selection
 from bushel._reader.shards import OpenShard
@@ -199,6 +198,8 @@ class Samples(Chosen):
     # Reading
 
     def __iter__(self) -> Iterator[Sample]:
+        from bushel._reader.decoding import decode_samples
+
         chunk = CHUNK if self._reader.windows is None else _WINDOWS
         for first in range(0, len(self), chunk):
             positions = self._selection.all_of(range(first, min(first + chunk, len(self))))

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.samples import Sample, Samples
-from bushel._index.elements import Elements, element_rows
-from bushel._index.read_plan import Group
+from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.table import MISSING
-from bushel._reader.decoding import count_elements, decode_samples
 from bushel._reader.selection import Given, Mask
 from bushel._runtime.arrays import offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
@@ -64,6 +62,8 @@ class StoredValues(Samples):
             >>> ds.available("dog/2")
             {'image': True, 'label': True}
         """
+        from bushel._reader.decoding import count_elements
+
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._selection.at(position)
         found: dict[str, bool | range] = {}
@@ -162,6 +162,8 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
+        from bushel._reader.decoding import decode_samples
+
         return decode_samples(self._reader, [stored], np.array([self._selection.positions[position]], np.int64))[0]
 
     def decode_samples(
@@ -178,6 +180,8 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
+        from bushel._reader.decoding import decode_samples
+
         numbers = self._selection.all_of(positions)
         return decode_samples(self._reader, stored, numbers, encoded, self._selection.wanted(fields))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from bushel._index.table import FieldExtents, ShardIndex
@@ -64,18 +62,20 @@ def at_place(elements: Elements, place: int) -> slice | I64 | None:
     return elements.of(place) if isinstance(elements, Ranges) else elements
 
 
-class Samples(Protocol):
-    """The samples of one shard that are asked for: `read_plan.Group`, which describes these members."""
+class Group(Struct, frozen=True):
+    """The samples of a batch that are in one shard."""
 
-    @property
-    def index(self) -> ShardIndex: ...
-    @property
-    def rows(self) -> I64: ...
-    @property
-    def places(self) -> I64 | None: ...
+    number: int  # number of the shard
+    index: ShardIndex
+    rows: I64  # int64[k], numbers of the samples within the shard
+    places: I64 | None  # int64[k], their places in the batch, or None if they are the whole batch
+
+    def places_in(self, total: int) -> I64:
+        """Return the places of the samples in the batch, which has `total` samples."""
+        return np.arange(total) if self.places is None else self.places
 
 
-def element_rows(column: FieldExtents, samples: Samples, elements: Elements) -> tuple[I64, I64]:
+def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tuple[I64, I64]:
     """Return the rows of the chosen elements of each sample, and their number per sample.
 
     Raises:
@@ -118,7 +118,7 @@ def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:
     return IndexError(f"field {column.field.name!r} has {count} elements in this sample; asked for {numbers.tolist()}")
 
 
-def damaged_sequences(column: FieldExtents, samples: Samples) -> Exception:
+def damaged_sequences(column: FieldExtents, samples: Group) -> Exception:
     """Return the error of a table whose sequences are damaged."""
     return FormatError(
         f"field {column.field.name!r}: the offsets of its sequences are not ascending, or elements are missing",

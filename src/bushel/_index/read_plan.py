@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.elements import Elements, damaged_sequences, element_rows
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.elements import Elements, Group, damaged_sequences, element_rows
+from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I32, I64, U32, Bools, ranges
 from bushel._runtime.structs import Struct
 from bushel.storage import Extents
@@ -20,26 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Batch",
-    "Elements",
     "FieldPlan",
-    "Group",
     "ReadPlan",
     "plan_kernel",
     "plan_read",
 ]
-
-
-class Group(Struct, frozen=True):
-    """The samples of a batch that are in one shard."""
-
-    number: int  # number of the shard
-    index: ShardIndex
-    rows: I64  # int64[k], numbers of the samples within the shard
-    places: I64 | None  # int64[k], their places in the batch, or None if they are the whole batch
-
-    def places_in(self, total: int) -> I64:
-        """Return the places of the samples in the batch, which has `total` samples."""
-        return np.arange(total) if self.places is None else self.places
 
 
 class Batch(Struct, frozen=True):

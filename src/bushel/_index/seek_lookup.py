@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.elements import element_rows
-from bushel._index.read_plan import Elements, Group
+from bushel._index.elements import Elements, Group, element_rows
 from bushel._runtime.log import log_warning
 from bushel.codecs.image import Seekable
 

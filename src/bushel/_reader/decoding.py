@@ -1,4 +1,4 @@
-"""Make samples from stored bytes: join the parts of clips, decode values, and collect them in samples."""
+"""Make samples: read plain stored values in a kernel, join the parts of clips, decode values, and collect them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bushel._index.elements import Elements, Ranges, at_place
-from bushel._index.read_plan import FieldPlan, Group, ReadPlan
+from bushel._index.elements import Elements, Group, Ranges, at_place
+from bushel._index.read_plan import FieldPlan, ReadPlan
+from bushel._reader.selection import Sample
 from bushel._reader.shards import OpenShard
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
+from bushel.kernels import ExtentError, read_samples
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
     from bushel._index.row_forms import RowForms
+    from bushel._reader.room import Room
     from bushel.storage import File
-
-Sample = dict[str, Any]
-"""A training example: its key under `__key__`, and the value of each field that it has."""
-
 
 KNOWN_TYPES = (int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
@@ -212,6 +211,29 @@ def _undecodable(reader: Source, error: CodecError, key: str, name: str, positio
     return undecodable(error, key, name, *reader.location(position, name), position)
 
 
+def read_by_kernel(
+    plan: tuple[list[Any], list[tuple[int, int]]] | None,
+    groups: Sequence[Group],
+    file_of: Callable[[int, int], File],
+    keys_of: Callable[[], list[str]],
+    room: Room | None,
+) -> list[Sample] | None:
+    """Read the stored bytes of plain fields of local shards, by a plan for the kernel.
+
+    Return None if they have to be read in another way, which also reports their errors.
+    """
+    if plan is None:
+        return None
+    rows = groups[0].rows if len(groups) == 1 and groups[0].places is None else None
+    keys = groups[0].index.keys
+    try:
+        maps: list[Any] = [file_of(*each) for each in plan[1]]
+        own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
+        return read_samples(maps, plan[0], rows, KEY, own, *(() if room is None else (room.names, room.take)))
+    except (ExtentError, ValueError, IndexError):
+        return None
+
+
 def samples_of(
     reader: Source,
     plan: ReadPlan,
@@ -283,7 +305,7 @@ def decode_samples(
     decoders: list[dict[str, Callable[[Any], Any]]] = [{}] * len(samples)
     for group in groups:
         found = _decoders(reader.shards[group.number], encoded, wanted)
-        for place in group.places_in(len(samples)).tolist():
+        for place in range(len(samples)) if group.places is None else group.places.tolist():
             decoders[place] = decoders[place] | found if decoders[place] else found
     columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from bushel._index.read_plan import Group
+from bushel._index.elements import Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.reader import Reader
 from bushel._runtime.arrays import I64

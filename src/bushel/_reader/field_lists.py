@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bushel._index.read_plan import Group
+from bushel._index.elements import Group
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from bushel._index.elements import Group
 from bushel._index.joined_blocks import JoinedBlocks
 from bushel._index.name_stems import hashes_of_stems, text_of
-from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._reader.join_names import Names
 from bushel._reader.labels import labels_of

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
+from bushel._index.elements import Group
 from bushel._index.name_stems import hashes_of_stems, text_of
-from bushel._index.read_plan import Group
 from bushel._index.table import MISSING
 from bushel._reader.columns import column_names, part_of
 from bushel._reader.known_values import exact_kind

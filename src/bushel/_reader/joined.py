@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.read_plan import Elements, Group
+from bushel._index.elements import Elements, Group
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.shard_fields import only, renamed_shard
 from bushel._reader.shards import OpenShard, ShardRows

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bushel._index.columns import Column, Kind
-from bushel._index.read_plan import Elements, Group
+from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, ShardIndex
 from bushel.codecs import is_registered
 from bushel.spec import KEY

@@ -7,9 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from bushel._index.elements import Elements, Ranges, at_place
+from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.part_plan import Forms
-from bushel._index.read_plan import Group
 from bushel._reader import row_forms
 from bushel._runtime.arrays import I64
 from bushel.codecs.base import Outline

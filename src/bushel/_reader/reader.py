@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from bushel._index.read_plan import Batch, Elements, Group, ReadPlan, plan_kernel, plan_read
+from bushel import storage
 from bushel._index.table import MISSING
-from bushel._reader.decoding import Sample, samples_of
+from bushel._reader.selection import Sample
 from bushel._reader.shards import Listing, OpenShard, ShardRows, Verification
 from bushel._runtime.arrays import I64, U8, joined
 from bushel.codecs import get_codec
 from bushel.errors import CodecError
-from bushel.kernels import ExtentError, crc32, read_samples
+from bushel.kernels import ExtentError, crc32
 from bushel.spec import KEY
-from bushel.storage import Extents, File, FilePool, gather, prefetch, read_many
+from bushel.storage import FilePool
 
 if TYPE_CHECKING:
     from bushel._discovery.completeness import Incomplete
+    from bushel._index.elements import Elements, Group
+    from bushel._index.read_plan import Batch, ReadPlan
     from bushel._index.row_forms import RowForms
     from bushel._reader.known_values import KnownFields
     from bushel._reader.room import Room
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from bushel._reader.sides import Joined, Side
     from bushel._reader.windows import Windows
     from bushel.codecs.base import Outline
+    from bushel.storage import Extents, File
     from bushel.storage.fetch import Held
 
 __all__ = ["Reader", "Sample"]
@@ -167,6 +170,9 @@ class Reader(ShardRows):
         from the index is decoded, for `decode_samples`. Bytes of remote files that are `held` are not read again.
         With `room`, and without `decode`, stored values may be views of memory that is taken from there.
         """
+        from bushel._index.read_plan import plan_kernel
+        from bushel._reader.decoding import read_by_kernel, samples_of
+
         groups = self.readable(positions, wanted)
         parts = decode if parts is None else parts
         known, rest = dict[str, list[Any]](), wanted
@@ -181,7 +187,7 @@ class Reader(ShardRows):
         if not decode and groups and all(self.shards[group.number].local for group in groups):
             own = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
             keys = partial(self.keys, positions, groups)
-            samples = self.pool.attempt(lambda: _by_kernel(own, groups, self.file, keys, room))
+            samples = self.pool.attempt(lambda: read_by_kernel(own, groups, self.file, keys, room))
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
@@ -210,6 +216,8 @@ class Reader(ShardRows):
 
     def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
         """Plan the read of a batch, divided by shard. With `parts`, values are read in part where that suffices."""
+        from bushel._index.read_plan import plan_read
+
         parts, forms = parts and not self.verify, None
         if parts and any(elements is not None for elements in wanted.values()):
             from bushel._reader.outlines import forms_and_outlines
@@ -225,13 +233,13 @@ class Reader(ShardRows):
         """
         values: list[bytes | None] = [None] * plan.size
         for batch in plan.batches:
-            found = self._call(partial(read_many, held=held), plan, batch, positions)
+            found = self._call(partial(storage.read_many, held=held), plan, batch, positions)
             if found is not None and batch.rows is None:
                 return found
             parts = [batch] if found is not None else batch.parts()
             while parts:
                 part = parts.pop()
-                own = found if part is batch else self._call(read_many, plan, part, positions)
+                own = found if part is batch else self._call(storage.read_many, plan, part, positions)
                 if own is None:
                     parts += part.parts()
                 for number, value in enumerate(own or ()):
@@ -241,7 +249,8 @@ class Reader(ShardRows):
     def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
         plan = self.plan(self.readable(positions, [name]), len(positions), {name: None}, parts=False)
-        if len(plan.batches) == 1 and (found := self._call(gather, plan, plan.batches[0], positions)) is not None:
+        batches = plan.batches
+        if len(batches) == 1 and (found := self._call(storage.gather, plan, batches[0], positions)) is not None:
             return found
         return joined([value or b"" for value in self.stored(plan, positions)])
 
@@ -254,7 +263,7 @@ class Reader(ShardRows):
             return
         plan = self.plan(groups, len(positions), wanted, parts=True)
         for batch in plan.batches:
-            self._call(prefetch, plan, batch, positions)  # if too many files would be open, it is read later
+            self._call(storage.prefetch, plan, batch, positions)  # if too many files would be open, it is read later
 
     def _call(self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64) -> T | None:
         """Call a function with the open files of a batch and its extents; return None if they cannot all be open.
@@ -274,26 +283,3 @@ class Reader(ShardRows):
             shard, file = batch.files[batch.extents.file_of(error.row)]
             path, at = self.shards[shard].locate(file, int(batch.extents.offset[error.row]))
             raise unreadable(error, self.key(int(positions[place])), name, path, at) from None
-
-
-def _by_kernel(
-    plan: tuple[list[Any], list[tuple[int, int]]] | None,
-    groups: Sequence[Group],
-    file_of: Callable[[int, int], File],
-    keys_of: Callable[[], list[str]],
-    room: Room | None,
-) -> list[Sample] | None:
-    """Read the stored bytes of plain fields of local shards, by a plan for the kernel.
-
-    Return None if they have to be read in another way, which also reports their errors.
-    """
-    if plan is None:
-        return None
-    rows = groups[0].rows if len(groups) == 1 and groups[0].places is None else None
-    keys = groups[0].index.keys
-    try:
-        maps: list[Any] = [file_of(*each) for each in plan[1]]
-        own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
-        return read_samples(maps, plan[0], rows, KEY, own, *(() if room is None else (room.names, room.take)))
-    except (ExtentError, ValueError, IndexError):
-        return None

@@ -7,8 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bushel._index.elements import Elements
-from bushel._index.read_plan import Group
+from bushel._index.elements import Elements, Group
 from bushel._index.row_forms import RowForms
 from bushel._index.table import FieldExtents
 from bushel._reader.shards import OpenShard

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Given = Iterable[int] | np.ndarray[Any, np.dtype[Any]]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
 
+Sample = dict[str, Any]
+"""A training example: its key under `__key__`, and the value of each field that it has."""
+
 Mask = Iterable[str] | Mapping[str, Any] | None
 """The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
 

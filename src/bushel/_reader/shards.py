@@ -12,7 +12,7 @@ from msgspec import field
 
 from bushel._discovery.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
-from bushel._index.read_plan import Group
+from bushel._index.elements import Group
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._index.elements import Elements, Ranges
-from bushel._index.read_plan import Group
+from bushel._index.elements import Elements, Group, Ranges
 from bushel._reader.element_counts import element_counts
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.windows import Windows, WindowShape

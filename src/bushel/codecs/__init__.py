@@ -3,8 +3,10 @@
 `get_codec(name)` returns one, `register_codec` adds one. docs/codecs.md lists them all.
 """
 
+from typing import TYPE_CHECKING
+
+from bushel._runtime.public import lazy_names
 from bushel.codecs.base import ArrayLayout, Buffer, Codec, NumberLayout, Ranged
-from bushel.codecs.extensions import codec_of_extension, tar_storage
 from bushel.codecs.registry import (
     codec_names,
     get_codec,
@@ -17,6 +19,9 @@ from bushel.codecs.registry import (
     register_codec,
     runs_code,
 )
+
+if TYPE_CHECKING:
+    from bushel.codecs.extensions import codec_of_extension, tar_storage
 
 __all__ = [
     "ArrayLayout",
@@ -37,3 +42,5 @@ __all__ = [
     "runs_code",
     "tar_storage",
 ]
+
+__getattr__ = lazy_names(__name__, {"codec_of_extension": "codecs.extensions", "tar_storage": "codecs.extensions"})

@@ -6,18 +6,16 @@ that leave the top bit clear for non-negative numbers, which both versions read 
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 import struct
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import I64, U8, offsets_of
 from bushel.codecs.base import (
     Buffer,
     Codec,
@@ -31,7 +29,10 @@ from bushel.codecs.base import (
 )
 from bushel.errors import SpecError
 
-Encoded: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Encoded: TypeAlias = tuple[U8, I64]
 
 _MAX_INT_BYTES = 16  # granular refuses to decode longer ones
 _DECIMAL = re.compile(rb"[+-]?[0-9]+")
@@ -182,12 +183,16 @@ def _decode_cls(data: Buffer) -> int:
 
 
 def _encode_float_text(value: Any) -> bytes:
+    import json
+
     real = _real("float-text", value)
     _check_whole("float-text", real, value)
     return json.dumps(real).encode()
 
 
 def _decode_float_text(data: Buffer) -> float:
+    import json
+
     if bytes(data) in (b"nan", b"inf", b"-inf"):  # as Python writes them, where JSON has NaN and Infinity
         return float(bytes(data))
     try:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from bushel._dataset.dataset import Dataset, Sample
 from bushel._dataset.inside import reader_and_selection, windows_of
+from bushel._index.elements import Group
 from bushel._index.one_piece import in_one_piece
-from bushel._index.read_plan import Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._reader.columns import looked_at
 from bushel._reader.decoding import decode_samples, drained

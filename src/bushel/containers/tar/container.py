@@ -18,7 +18,7 @@ from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compre
 from bushel.containers.tar.names import LISTS, META, extension_of, extensions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, copy_whole, open_file
+from bushel.storage import AnyPath, open_file
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
@@ -123,6 +123,7 @@ class _Tar(Struct, frozen=True):
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy an archive into staging, without the empty blocks at its end."""
         from bushel.containers.tar.scan import scan
+        from bushel.storage import copy_whole
 
         [name] = shard.files
         found = scan(open_file(shard.path(0)))
