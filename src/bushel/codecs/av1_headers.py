@@ -1,19 +1,22 @@
-"""Frames of AV1 that no other frame is predicted from, by their headers. Pure: no decoder.
+"""The frames of AV1 that some frames are predicted from, by their headers. Pure: no decoder.
 
-The header of a frame says which of eight saved frames it replaces (AV1 bitstream specification, 5.9.2). A frame that
-replaces none leaves no trace in a decoder, so that it can be left out unless it is wanted itself. In streams with
-unsupported features, such as layers or a decoder model, all frames count as needed.
+The header of a frame says which of eight saved frames it replaces, and which of them it is predicted from (AV1
+bitstream specification, 5.9.2). So frames that no wanted frame depends on, directly or through others, can be left
+out. In streams with unsupported features, such as layers or a decoder model, all frames are needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer
 
 _SEQUENCE, _DELIMITER, _FRAME_HEADER, _TILES, _METADATA, _FRAME, _PADDING = 1, 2, 3, 4, 5, 6, 15
-_INTER = 1
+_KEY, _INTER, _SWITCH = 0, 1, 3
+_ALL = 0xFF  # all saved frames
+_REFERENCES = 7
 _SELECT = 2  # each frame says it
 _HEAD = 64  # bytes of a unit in which its header ends, as far as it is read
 
@@ -21,6 +24,7 @@ _HEAD = 64  # bytes of a unit in which its header ends, as far as it is read
 class _Sequence(Struct, frozen=True):
     """Facts of a sequence header that decide how the headers of its frames are read."""
 
+    data: bytes
     screen_content_tools: int
     integer_mv: int
     order_hint_bits: int
@@ -38,25 +42,85 @@ class _Bits:
         return (self._value >> self._left) & ((1 << count) - 1)
 
 
-def needed_by_others(packets: Sequence[Buffer]) -> list[bool]:
-    """Return for each packet whether frames after it may depend on it.
+class _Frame(NamedTuple):
+    """A frame of a packet. Bit `i` of a mask stands for saved frame `i`."""
 
-    The packets are temporal units in decoding order. If the first one is not a keyframe with its sequence header, all
-    are needed.
+    shown: bool
+    replaced: int  # the saved frames that it replaces
+    used: int  # the saved frames that it is predicted from, or that it shows
+    saved: bool = False  # whether it only shows a saved frame
+
+
+class _Piece(NamedTuple):
+    """A frame, or bytes between frames, of a packet."""
+
+    frame: _Frame | None
+    begin: int
+    end: int
+
+
+def needed_parts(packets: Sequence[Buffer], wanted: Sequence[bool]) -> list[Buffer | None]:
+    """Return the bytes of each packet that are decoded for the frames of some packets.
+
+    Args:
+        packets: Temporal units in decoding order. Each shows one frame.
+        wanted: Whether that frame is wanted, for each packet.
+
+    Returns:
+        The packet itself if all of it is needed, only its needed frames, or None. The first packet is returned as it
+        is. If it is not a keyframe with its sequence header, or a packet is not understood, all packets are returned.
     """
-    if not packets or (sequence := _sequence_of(packets[0])) is None:
-        return [True] * len(packets)
-    return [True, *(_is_needed(packet, sequence) for packet in packets[1:])]
+    sequence = _sequence_of(packets[0]) if packets else None
+    if sequence is None:
+        return list(packets)
+    pieces = list(_without_keyframes([_pieces_of(packet, sequence) for packet in packets[1:]]))
+    parts: list[Buffer | None] = []
+    live = 0  # the saved frames that frames after this one need
+    for packet, own, is_wanted in zip(packets[:0:-1], pieces[::-1], wanted[:0:-1], strict=True):
+        if own is None:
+            live = _ALL
+            parts.append(packet)
+            continue
+        kept = []
+        for piece in own[::-1]:
+            frame = piece.frame
+            if frame is None:
+                kept.append(piece)
+            elif (frame.shown and is_wanted) or frame.replaced & live:
+                live = live & ~frame.replaced | frame.used
+                kept.append(piece)
+        parts.append(_joined(packet, own, kept[::-1]))
+    return [packets[0], *parts[::-1]]
 
 
-def _units(packet: Buffer) -> Iterator[tuple[int, memoryview]]:
-    """Yield type and contents of the units (OBUs) of a packet; type -1 for what cannot be read."""
+def _joined(packet: Buffer, pieces: Sequence[_Piece], kept: Sequence[_Piece]) -> Buffer | None:
+    """Return the bytes of some pieces of a packet; None without a frame."""
+    if len(kept) == len(pieces):
+        return packet
+    view = memoryview(packet)
+    return b"".join(view[each.begin : each.end] for each in kept) if any(each.frame for each in kept) else None
+
+
+def _without_keyframes(packets: Sequence[list[_Piece] | None]) -> Iterator[list[_Piece] | None]:
+    """Yield the pieces of each packet; None if it may show a saved keyframe, which replaces all saved frames."""
+    keys = _ALL  # the saved frames that may be keyframes
+    for own in packets:
+        clear = own is not None
+        for frame in [each.frame for each in own or () if each.frame is not None]:
+            clear = clear and not (frame.saved and frame.used & keys)
+            keys = keys & ~frame.replaced if frame.used else keys | frame.replaced
+        keys = keys if clear else _ALL
+        yield own if clear else None
+
+
+def _units(packet: Buffer) -> Iterator[tuple[int, memoryview, int]]:
+    """Yield type, contents and end of the units (OBUs) of a packet; type -1 for bytes that cannot be read."""
     view = memoryview(packet)
     at = 0
     while at < len(view):
         head, at = view[at], at + 1
         if head & 0x84:  # invalid, or of a layer
-            yield -1, view[:0]
+            yield -1, view[:0], at
             return
         size, shift = len(view) - at, 0
         if head & 2:
@@ -67,18 +131,36 @@ def _units(packet: Buffer) -> Iterator[tuple[int, memoryview]]:
                 if not view[at - 1] & 0x80:
                     break
         if size > len(view) - at:
-            yield -1, view[:0]
+            yield -1, view[:0], at
             return
-        yield head >> 3, view[at : at + size]
+        yield head >> 3, view[at : at + size], at + size
         at += size
 
 
 def _sequence_of(packet: Buffer) -> _Sequence | None:
-    headers = [data for kind, data in _units(packet) if kind == _SEQUENCE]
-    return _read_sequence(_Bits(headers[0])) if len(headers) == 1 else None
+    headers = [data for kind, data, _ in _units(packet) if kind == _SEQUENCE]
+    return _read_sequence(_Bits(headers[0]), bytes(headers[0])) if len(headers) == 1 else None
 
 
-def _read_sequence(bits: _Bits) -> _Sequence | None:
+def _pieces_of(packet: Buffer, sequence: _Sequence) -> list[_Piece] | None:
+    """Return the pieces of a packet; None if it is not understood."""
+    pieces, begin = list[_Piece](), 0
+    for kind, data, end in _units(packet):
+        if kind in (_FRAME, _FRAME_HEADER):
+            if (frame := _read_frame(_Bits(data), sequence)) is None:
+                return None
+            pieces.append(_Piece(frame, begin, end))
+        elif kind == _TILES and pieces and pieces[-1].frame is not None:
+            pieces[-1] = pieces[-1]._replace(end=end)
+        elif kind in (_DELIMITER, _METADATA, _PADDING) or (kind == _SEQUENCE and data == sequence.data):
+            pieces.append(_Piece(None, begin, end))
+        else:
+            return None
+        begin = end
+    return pieces if any(each.frame for each in pieces) else None
+
+
+def _read_sequence(bits: _Bits, data: bytes) -> _Sequence | None:
     """Read a sequence header (5.5.1). Return None if its frames have headers that are not read here."""
     bits(3 + 1)  # profile, still picture
     if bits():  # the short header of a still picture
@@ -103,34 +185,36 @@ def _read_sequence(bits: _Bits) -> _Sequence | None:
         bits(2)
     tools = _SELECT if bits() else bits()
     integer = (_SELECT if bits() else bits()) if tools else _SELECT
-    return _Sequence(tools, integer, bits(3) + 1 if order_hints else 0)
+    return _Sequence(data, tools, integer, bits(3) + 1 if order_hints else 0)
 
 
-def _is_needed(packet: Buffer, sequence: _Sequence) -> bool:
-    frames = 0
-    for kind, data in _units(packet):
-        if kind in (_FRAME, _FRAME_HEADER):
-            frames += 1
-            if _replaces(_Bits(data), sequence):
-                return True
-        elif kind not in (_DELIMITER, _TILES, _METADATA, _PADDING):
-            return True
-    return frames == 0
-
-
-def _replaces(bits: _Bits, sequence: _Sequence) -> bool:
-    """Return whether a frame replaces a saved one, or may do so."""
-    if bits() or bits(2) != _INTER:  # a saved frame is shown; another type of frame
-        return True
-    if not bits():  # not shown, so that it is shown later
-        return True
-    resilient = bits()
+def _read_frame(bits: _Bits, sequence: _Sequence) -> _Frame | None:
+    """Read a frame header (5.9.2) up to its references. Return None for a frame that switches between streams."""
+    if bits():
+        return _Frame(True, 0, 1 << bits(3), saved=True)
+    kind, shown = bits(2), bool(bits())
+    if kind == _SWITCH:
+        return None
+    if not shown:
+        bits()  # whether it may be shown later
+    key = kind == _KEY and shown
+    resilient = 1 if key else bits()
     bits()  # no updates of probabilities
     tools = bits() if sequence.screen_content_tools == _SELECT else sequence.screen_content_tools
     if tools and sequence.integer_mv == _SELECT:
         bits()
     bits()  # a size of its own
     bits(sequence.order_hint_bits)
-    if not resilient:
-        bits(3)  # the frame whose probabilities it starts with
-    return bits(8) != 0
+    if kind == _INTER and not resilient:
+        bits(3)  # the reference whose probabilities it starts with
+    replaced = _ALL if key else bits(8)
+    if kind != _INTER:
+        return _Frame(shown, replaced, 0)
+    if resilient:
+        bits(8 * sequence.order_hint_bits)
+    if sequence.order_hint_bits and bits():  # the references follow from the order of the saved frames
+        return _Frame(shown, replaced, _ALL)
+    used = 0
+    for _ in range(_REFERENCES):
+        used |= 1 << bits(3)
+    return _Frame(shown, replaced, used)

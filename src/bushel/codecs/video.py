@@ -14,7 +14,7 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.large_memory import room_for
-from bushel.codecs.av1_headers import needed_by_others
+from bushel.codecs.av1_headers import needed_parts
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.frames import FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
@@ -222,19 +222,28 @@ def _is_shown(codec: str, packet: Any) -> bool:
 def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> Iterator[Any]:
     """Yield the frames that a decoder makes of these packets alone.
 
-    Frames at other times than `wanted` are left out if no other frame is predicted from them.
+    Frames at other times than `wanted` are left out if no other frame is predicted from them, and of AV1, if no wanted
+    frame is.
     """
     if context.codec.canonical_name == "av1":  # its decoder takes `skip_frame` once, for all packets
-        needed = needed_by_others(packets)
-        packets = [each for each, own in zip(packets, needed, strict=True) if own or each.pts in wanted]
-        for packet in packets:
-            yield from context.decode(packet)
+        for packet, part in zip(packets, needed_parts(packets, [each.pts in wanted for each in packets]), strict=True):
+            if part is not None:
+                yield from context.decode(packet if part is packet else _like(packet, part))
     else:
         for packet in packets:
             context.skip_frame = "DEFAULT" if packet.pts in wanted else "NONREF"
             yield from context.decode(packet)
     yield from context.decode(None)
     context.flush_buffers()
+
+
+def _like(packet: Any, data: Buffer) -> Any:
+    """Return a packet with the times of another one."""
+    own = type(packet)(data)
+    own.pts, own.dts = packet.pts, packet.dts
+    if packet.time_base is not None:
+        own.time_base = packet.time_base
+    return own
 
 
 class _Pixels:
