@@ -70,4 +70,4 @@ def test_invalid_extents(offset: list[int], length: list[int]) -> None:
 
 def test_arrays_of_another_type() -> None:
     with pytest.raises(TypeError, match="int64"):
-        RangeValues(np.zeros(1, np.int32), np.zeros(1, np.int64))  # type: ignore[arg-type]
+        RangeValues(np.zeros(1, np.int32), np.zeros(1, np.int64))

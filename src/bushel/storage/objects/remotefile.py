@@ -211,7 +211,7 @@ class RemoteFile(StoredObject):
         """Request a range, and return the answer before its bytes have arrived."""
         options: GetOptions = {"range": (start, stop)}
         try:
-            answer = library().get(self._store, self.location.key, options=options)
+            answer: GetResult = library().get(self._store, self.location.key, options=options)
         except Exception as error:
             if "status code: 416" in str(error):  # the range starts after the end of the object
                 raise self._replaced("it is shorter now") from error
