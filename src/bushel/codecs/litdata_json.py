@@ -49,7 +49,7 @@ class _Cursor:
 
     def _numbers(self, dtype: str) -> list[Any]:
         width = np.dtype(dtype).itemsize
-        return np.frombuffer(self._take(self._count(width) * width), dtype).tolist()
+        return list(np.frombuffer(self._take(self._count(width) * width), dtype).tolist())
 
     def value(self, tag: int | None = None, depth: int = 0) -> Any:
         """Read a value, after its tag if that is known."""

@@ -256,14 +256,12 @@ def test_encrypted_files_are_not_called_damaged(tmp_path: Path) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     encryption = pytest.importorskip("pyarrow.parquet.encryption")
 
-    class Keys(encryption.KmsClient):  # type: ignore[misc]
-        def wrap_key(self, key: bytes, _: str) -> bytes:
-            return base64.b64encode(key)
-
-        def unwrap_key(self, key: bytes, _: str) -> bytes:
-            return base64.b64decode(key)
-
-    factory = encryption.CryptoFactory(lambda _: Keys())
+    wrapping = {
+        "wrap_key": lambda _, key, __: base64.b64encode(key),
+        "unwrap_key": lambda _, key, __: base64.b64decode(key),
+    }
+    keys = type("Keys", (encryption.KmsClient,), wrapping)
+    factory = encryption.CryptoFactory(lambda _: keys())
     table = pa.table({"a": [1], "b": [2]})
     for plain in (False, True):
         configuration = encryption.EncryptionConfiguration("f", column_keys={"c": ["a"]}, plaintext_footer=plain)
