@@ -205,3 +205,10 @@ def test_files_of_other_kinds_that_are_not_read_are_logged(tmp_path: Path, caplo
     (tmp_path / "data/rows.jsonl").write_text('{"a": 1}\n')
     assert bushel.open(tmp_path / "data").info.container == "mds"
     assert "read as mds; other files are not read: rows.jsonl" in caplog.text
+
+
+def test_metadata_of_photos_are_not_logged_as_unread(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copytree(FOREIGN / "folder/photos/class0", tmp_path / "photos")
+    (tmp_path / "photos/metadata.jsonl").write_text('{"file_name": "img 000.jpg", "n": 1}')
+    assert bushel.open(tmp_path / "photos").spec == {"image": "jpg", "n": "int"}
+    assert "read as folder" not in caplog.text

@@ -191,7 +191,7 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
         ):
             return replace(found, manifest=manifest)  # the usual case
         if manifest is None and local:
-            _report_others(path, names_in(path), found.container)
+            _report_others(path, found)
         return _as_listed(path, found, manifest, load, partial=partial)
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
         found = _parts_as_listed(paths[0], found, load, partial=partial)
@@ -200,13 +200,16 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
     return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
 
 
-def _report_others(path: AnyPath, names: Iterable[str], container: str) -> None:
+def _report_others(path: AnyPath, found: Found) -> None:
     """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
-    if container in container_names(written=True):
-        return
-    others = [name for owner, own in owners_of(names).items() if owner != container for name in own]
+    own = get_container(found.container)
+    recognised = own.suffixes or getattr(own, "file_names", ())
+    if found.container in container_names(written=True) or not recognised:
+        return  # a folder of plain files, perhaps a million, reports itself what it leaves out
+    kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
+    others = [name for owner, names in kinds.items() if owner != found.container for name in names]
     if others:
-        log_warning("%s: read as %s; other files are not read: %s", path, container, few(others))
+        log_warning("%s: read as %s; other files are not read: %s", path, found.container, few(others))
 
 
 def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
