@@ -16,6 +16,7 @@
 #include <string>
 
 #include "scans/byte_arrays.hpp"
+#include "scans/line_blocks.hpp"
 #include "scans/lines.hpp"
 
 namespace {
@@ -151,19 +152,18 @@ bool inside(const bushel::LineScan &scan, std::size_t size) {
         const bushel::FieldValues &own = scan.values(field);
         if (own.size() && own.first() + static_cast<std::int64_t>(own.size()) > scan.rows()) return false;
         for (std::size_t i = 0; i < own.size(); ++i) {
-            if (own.length()[i] == -1) continue;
-            if (own.offset()[i] < 0 || own.length()[i] < 0) return false;
-            if (static_cast<std::size_t>(own.offset()[i] + own.length()[i]) > size) return false;
+            const std::int64_t line = scan.starts()[static_cast<std::size_t>(own.first()) + i];
+            if (own.length()[i] && static_cast<std::size_t>(line) + own.place()[i] + own.length()[i] - 1 > size) return false;
         }
     }
     return true;
 }
 
 bool same_values(const bushel::FieldValues &a, const bushel::FieldValues &b) {
-    const std::size_t count = a.size(), bytes = count * sizeof(std::int64_t);
-    return count == b.size() && (!count || (a.first() == b.first() && !std::memcmp(a.offset(), b.offset(), bytes) &&
+    const std::size_t count = a.size(), bytes = count * sizeof(std::uint32_t);
+    return count == b.size() && (!count || (a.first() == b.first() && !std::memcmp(a.place(), b.place(), bytes) &&
                                             !std::memcmp(a.length(), b.length(), bytes) &&
-                                            !std::memcmp(a.number(), b.number(), bytes) &&
+                                            !std::memcmp(a.number(), b.number(), 2 * bytes) &&
                                             !std::memcmp(a.kind(), b.kind(), count)));
 }
 
@@ -181,6 +181,55 @@ bool same(const bushel::LineScan &a, const bushel::LineScan &b) {
 void fail(const char *what, const std::string &text) {
     std::printf("%s\n%s\n", what, text.c_str());
     std::exit(1);
+}
+
+// Take the samples out as a block, which must have the same values, and read it with damaged bytes.
+void check_block(bushel::LineScan &scan, const std::string &text) {
+    using bushel::LinePart;
+    const auto rows = static_cast<std::size_t>(scan.rows());
+    const std::vector<std::int64_t> starts(scan.starts(), scan.starts() + rows);
+    std::vector<std::vector<std::int64_t>> expected[3];
+    for (std::size_t field = 0; field < scan.names().size(); ++field) {
+        const bushel::FieldValues &own = scan.values(field);
+        std::vector<std::int64_t> offset(rows), length(rows, -1), number(rows);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            const std::size_t row = static_cast<std::size_t>(own.first()) + i;
+            offset[row] = own.length()[i] ? starts[row] + own.place()[i] : 0;
+            length[row] = static_cast<std::int64_t>(own.length()[i]) - 1;
+            number[row] = own.number()[i];
+        }
+        expected[0].push_back(offset), expected[1].push_back(length), expected[2].push_back(number);
+    }
+    const std::vector<std::uint8_t> block = scan.take();
+    const auto size = static_cast<std::int64_t>(block.size());
+    const std::int64_t at[] = {0, size}, first[] = {0, static_cast<std::int64_t>(rows)};
+    auto copy = exact(reinterpret_cast<const char *>(block.data()), block.size());
+    const bushel::LineBlocks blocks(copy.get(), block.size(), at, first, 1);
+    constexpr LinePart parts[] = {LinePart::offset, LinePart::length, LinePart::number, LinePart::real, LinePart::kind};
+    std::vector<std::int64_t> found(rows), one(1);
+    for (std::size_t field = 0; field < scan.names().size(); ++field) {
+        for (std::size_t part = 0; part < 3; ++part) {
+            blocks.read(field, parts[part], true, 0, rows, found.data());
+            if (found != expected[part][field]) fail("a block has other values", text);
+            const std::size_t from = below(rows);
+            const auto row = static_cast<std::int64_t>(from);
+            blocks.read(field, parts[part], true, row, rows - from, found.data());
+            blocks.take(field, parts[part], true, &row, 1, one.data());
+            if (found[0] != expected[part][field][from] || one[0] != found[0]) fail("a sample has other values", text);
+        }
+    }
+    for (int round = 0; round < 20; ++round) {
+        copy[below(below(2) ? std::min<std::size_t>(block.size(), 120) : block.size())] = static_cast<std::uint8_t>(generator());
+        for (const LinePart part : parts) {
+            const std::size_t field = below(scan.names().size() + 1);
+            try {
+                blocks.read(field, part, below(2), 0, rows, found.data());
+                const auto row = static_cast<std::int64_t>(below(rows));
+                blocks.take(field, part, below(2), &row, 1, one.data());
+            } catch (const std::invalid_argument &) {
+            }
+        }
+    }
 }
 
 // Scan lines of JSON, or records with this many columns.
@@ -201,10 +250,7 @@ void scan_all(const std::string &text, std::size_t columns) {
         const std::size_t expected = plain.feed(copy.get(), size, static_cast<std::int64_t>(at), last);
         if (used != expected || !same(scan, plain)) fail("vectors find other values than single bytes", text);
         if (!inside(scan, text.size())) fail("a value is outside the file", text);
-        if (below(2)) scan.clear(), plain.clear();
-        if (const std::size_t field = below(4); field < scan.names().size() && !below(9)) {
-            scan.values(field).include_quotes(), plain.values(field).include_quotes();
-        }
+        if (below(2) && scan.rows()) check_block(scan, text), plain.clear();
         if (!scan.problem().empty()) {
             const std::size_t end = text.find('\n', static_cast<std::size_t>(scan.problem_offset()));
             if (end == std::string::npos) break;

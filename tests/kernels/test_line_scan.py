@@ -18,24 +18,37 @@ from hypothesis import strategies as st
 from tests.kernels.some_lines import CELLS, LINES
 from tests.paths import GOLDEN, ROOT
 
-from bushel.kernels import LineScanner, csv_record, scan_byte_arrays
+from bushel.kernels import LineBlocks, LineColumn, LineScanner, csv_record, scan_byte_arrays
+
+PARTS = ("offset", "length", "kind", "number")
+
+
+def taken(scanner: LineScanner, *, quotes: bool = False) -> list[list[tuple[int, ...]]]:
+    """Return offset, length, kind and number of the values of each field, of all samples that are taken out."""
+    rows = scanner.rows
+    block = scanner.take()
+    blocks = LineBlocks(block, np.array([0, len(block)]), np.array([0, rows]))
+    found = []
+    for field in range(len(scanner.names)):
+        parts = [LineColumn(blocks, field, part, quotes).read(0, rows).tolist() for part in PARTS]
+        found.append(list(zip(*parts, strict=True)))
+    return found
 
 
 def values(scanner: LineScanner, data: bytes, chunk: int) -> list[tuple[Any, ...]]:
     """Return all values, as tuples of field, sample and the rest, of a file that is fed in chunks of this size."""
-    found, at, before, size = [], 0, 0, chunk
+    found, at, before, size = list[tuple[Any, ...]](), 0, 0, chunk
+    kinds: dict[int, int] = {}
     while at < len(data):
         used = scanner.feed(data[at : at + size], at, at + size >= len(data))
-        for field in range(len(scanner.names)):
-            first, *_, kinds, _, _ = own = scanner.values(field)
-            offset, length, kind, number = (each.tolist() for each in own[1:5])
-            assert kinds == sum(1 << each for each in set(kind))
-            rows = zip(offset, length, kind, number or [0] * len(kind), strict=True)
-            found += [(field, before + first + i, *row) for i, row in enumerate(rows) if row[2]]
+        rows = scanner.rows
+        for field, own in enumerate(taken(scanner) if rows else []):
+            found += [(field, before + i, *row) for i, row in enumerate(own) if row[2]]
+            kinds[field] = kinds.get(field, 1 if before else 0) | sum(1 << each for each in {row[2] for row in own})
         assert scanner.problem is None
-        before += scanner.rows
-        scanner.clear()
+        before += rows
         at, size = at + used, chunk if used else 2 * size
+    assert kinds == {field: scanner.facts(field)[0] for field in kinds}
     return sorted(found)
 
 
@@ -56,15 +69,16 @@ def test_numbers_are_exact(whole: int, real: float, digits: str) -> None:
         scanner = LineScanner([])
         line = f'{{"x": {text}}}\n'.encode()
         assert scanner.feed(line, 0, False) == len(line), scanner.problem
-        _, offset, length, [kind], [number], *facts = scanner.values(0)
-        kind = int(kind)
-        assert line[offset[0] : offset[0] + length[0]].decode() == text
+        [[(offset, length, kind, number)]] = taken(scanner)
+        kinds, negative, inexact = scanner.facts(0)
+        assert line[offset : offset + length].decode() == text
         wanted = json.loads(text)
         if kind == 10:
             assert struct.pack("<q", number) == struct.pack("<d", wanted)
         else:
             assert isinstance(wanted, int)
-            assert facts == ([1 << kind, wanted, wanted] if kind == 7 else [1 << kind, 0, 0])
+            assert kinds == 1 << kind
+            assert (negative, inexact) == (kind == 7 and wanted < 0, kind == 7 and abs(wanted) > 1 << 53)
             inside = 7 if -(1 << 63) <= wanted < 1 << 63 else 8 if 0 <= wanted < 1 << 64 else 9
             assert (kind, int(number) % (1 << 64)) == (inside, wanted % (1 << 64) if inside < 9 else 0)
 
@@ -78,8 +92,8 @@ def test_nested_values_end_at_their_brackets() -> None:
         line = f'{{"n": {nested}, "z": 1}}'.encode()
         scanner = LineScanner([])
         assert scanner.feed(line, 0, True) == len(line), scanner.problem
-        _, offset, length, kind, *_ = scanner.values(0)
-        assert (line[offset[0] : offset[0] + length[0]].decode(), int(kind[0])) == (nested, 11)
+        [(offset, length, kind, _)] = taken(scanner)[0]
+        assert (line[offset : offset + length].decode(), kind) == (nested, 11)
 
 
 def test_problems_leave_the_lines_before_them() -> None:
@@ -87,11 +101,11 @@ def test_problems_leave_the_lines_before_them() -> None:
     data = b'{"a": 1}\n{"a": 2, "b": x}\n{"a": 3}\n{"c": 1, "d": 1}\n'
     assert scanner.feed(data, 100, True) == 9
     assert (scanner.rows, scanner.problem, scanner.problem_offset) == (1, "expected a value", 100 + data.index(b"x"))
-    assert [each.tolist() for each in scanner.values(1)[1:5]] == [[], [], [], []]
+    assert taken(scanner) == [[(106, 1, 7, 1)], [(0, -1, 0, 0)]]
     assert scanner.feed(data[26:], 126, True) == 9
     assert scanner.problem == "the lines have too many different names"
     with pytest.raises(IndexError):
-        scanner.values(3)
+        scanner.facts(3)
 
 
 def test_values_collect_until_they_are_dropped() -> None:
@@ -99,36 +113,25 @@ def test_values_collect_until_they_are_dropped() -> None:
     assert scanner.feed(b'{"a": 1}\n{"b": null}\n', 0, False) == 21
     assert scanner.feed(b'{"b": true}\n{"a": "x"}\n', 21, True) == 23
     assert scanner.rows == 4
-    a, b = ([each.tolist() if isinstance(each, np.ndarray) else each for each in scanner.values(i)] for i in range(2))
-    assert a == [0, [6, 0, 0, 40], [1, -1, -1, 1], [7, 0, 0, 3], [1, 0, 0, 0], 0b10001001, 1, 1]
-    assert b == [1, [0, 27], [-1, 4], [1, 6], [0, 1], 0b1000010, 0, 0]
-    scanner.clear()
+    a, b = taken(scanner)
+    assert a == [(6, 1, 7, 1), (0, -1, 0, 0), (0, -1, 0, 0), (40, 1, 3, 0)]
+    assert b == [(0, -1, 0, 0), (0, -1, 1, 0), (27, 4, 6, 1), (0, -1, 0, 0)]
+    assert [scanner.facts(field) for field in range(2)] == [(0b10001001, False, False), (0b1000011, False, False)]
     assert (scanner.rows, scanner.lines, scanner.names) == (0, 4, [b"a", b"b"])
-    assert len(scanner.values(0)[1]) == 0
-
-
-def test_values_are_taken_out_once() -> None:
-    scanner = LineScanner([])
-    scanner.feed(b'{"a": 1}\n{"a": 2}\n', 0, False)
-    assert scanner.values(0)[4].tolist() == [1, 2]
-    again = scanner.values(0)
-    assert [each.tolist() for each in again[1:5]] == [[], [], [], []]
-    assert again[5] == 0
     scanner.feed(b'{"a": 3}\n', 18, True)
-    first, offset, _, _, number, *_ = scanner.values(0)
-    assert (first, offset.tolist(), number.tolist()) == (2, [24], [3])
+    assert taken(scanner) == [[(24, 1, 7, 3)], [(0, -1, 0, 0)]]
+    scanner.feed(b'{"c": 3}\n', 18, True)
+    scanner.clear()
+    assert scanner.rows == 0
+    scanner.take()
+    assert scanner.facts(2) == (1, False, False)
 
 
-def test_extents_include_quotes_from_then_on() -> None:
+def test_extents_with_quotes() -> None:
     scanner, line = LineScanner([]), b'{"a": "x", "b": "y"}\n'
-    scanner.feed(line, 0, False)
-    scanner.include_quotes(1)
-    scanner.feed(line.replace(b'"y"', b'"\\n"'), len(line), False)
-    scanner.feed(line.replace(b'"y"', b"12345"), 2 * len(line) + 1, True)
-    assert [each.tolist() for each in scanner.values(0)[1:3]] == [[7, 28, 50], [1, 1, 1]]
-    assert [each.tolist() for each in scanner.values(1)[1:3]] == [[17, 37, 59], [1, 4, 5]]
-    with pytest.raises(IndexError):
-        scanner.include_quotes(2)
+    scanner.feed(line + line.replace(b'"y"', b'"\\n"') + line.replace(b'"y"', b"12345"), 0, True)
+    rows = [[each[:2] for each in field] for field in taken(scanner, quotes=True)]
+    assert rows == [[(6, 3), (27, 3), (49, 3)], [(16, 3), (37, 4), (59, 5)]]
 
 
 def test_a_full_scanner_stops() -> None:
@@ -151,7 +154,7 @@ def test_unwanted_names_are_passed_over() -> None:
     scanner = LineScanner([b"b"], closed=True)
     scanner.feed(b'{"a": [1], "b": 2, "c": "x"}\n', 0, True)
     assert scanner.names == [b"b"]
-    assert scanner.values(0)[4].tolist() == [2]
+    assert taken(scanner) == [[(16, 1, 7, 2)]]
 
 
 def test_the_first_record_of_csv() -> None:
@@ -187,7 +190,7 @@ def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
     kernels, program = ROOT / "src/bushel/kernels", tmp_path / "lines_test"
     sources = [
         kernels / f"scans/{name}.cpp"
-        for name in ("lines", "csv_lines", "fast_lines", "fast_records", "line_values", "byte_arrays")
+        for name in ("lines", "csv_lines", "fast_lines", "fast_records", "line_blocks", "line_values", "byte_arrays")
     ]
     flags = ["-std=c++17", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", f"-I{kernels}"]
     command = [compiler, *flags, ROOT / "tests/kernels/lines_test.cpp", *sources, "-o", program]

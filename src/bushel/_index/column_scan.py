@@ -206,7 +206,7 @@ class _Scan:
         elif isinstance(self._mapped, MappedFile):
             short = (column.length != MISSING) & (column.length <= LONGEST_TEXT)
             length = np.where(short, column.length, MISSING)
-            text, offsets = gather([self._file], Extents(0, column.offset, length))
+            text, offsets = gather([self._file], Extents(0, np.asarray(column.offset), length))
         else:
             return None
         try:
@@ -256,7 +256,9 @@ class _Scan:
                 return None
             layouts[size] = found
         forms = NumberForms({size: one.header for size, one in layouts.items()})
-        table = NumberTable([(0, column.rows, [(self._mapped, self._offset, column.length, None, "bytes", forms)])], 1)
+        table = NumberTable(
+            [(0, column.rows, [(self._mapped, self._offset, np.asarray(column.length), None, "bytes", forms)])], 1
+        )
         nothing = np.zeros(column.rows + 1, np.int64)
         bad, _ = table.gather_rows(0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:])
         if bad is not None:

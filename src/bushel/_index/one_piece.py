@@ -17,9 +17,9 @@ def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[I32, I64]:
     """
     blocks = index.blocks_of(extents.file)
     if blocks is None:
-        return np.full(extents.rows, extents.file, np.int32), extents.offset
+        return np.full(extents.rows, extents.file, np.int32), np.asarray(extents.offset)
     if not len(blocks):
-        return np.full(extents.rows, -1, np.int32), extents.offset
+        return np.full(extents.rows, -1, np.int32), np.asarray(extents.offset)
     block = np.clip(np.searchsorted(blocks.start, extents.offset, "right") - 1, 0, len(blocks) - 1)
     inside = extents.offset - blocks.start[block]
     whole = (extents.length >= 0) & (inside >= 0) & (extents.length <= blocks.sizes[block] - inside)

@@ -70,7 +70,7 @@ def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64)
 
 def plan_kernel(
     groups: Sequence[Group], samples: int, wanted: Mapping[str, Elements], checked: Collection[int]
-) -> tuple[list[Any], list[tuple[int, int]]] | None:
+) -> tuple[list[Any], list[tuple[int, int]], I64 | None] | None:
     """Plan the read of plain fields of local shards by the kernel `read_samples`, which takes whole tables.
 
     Args:
@@ -80,12 +80,15 @@ def plan_kernel(
         checked: Numbers of the shards whose checksums are compared, where they are known.
 
     Returns:
-        The fields, as the kernel takes them, and the (shard number, file number) of the files to which they refer. With
-        one group that is the whole batch, the fields of its shard. None if a field is read in another way.
+        The fields, as the kernel takes them, the (shard number, file number) of the files to which they refer, and the
+        rows of the samples if the fields are of a whole shard, else None. None if a field is read in another way.
     """
     numbers: dict[tuple[int, int], int] = {}
     fields: list[Any] = []
     whole = len(groups) == 1 and groups[0].places is None
+    if whole:  # arrays that are computed are not whole tables
+        own = groups[0].index.fields
+        whole = all(isinstance(own[name].offset, np.ndarray) for name in wanted if name in own)
     for name, elements in wanted.items():
         if (verify := _has_sums(groups, name, elements, checked)) is None:
             return None
@@ -96,7 +99,7 @@ def plan_kernel(
             fields.append((name, file, column.offset, column.length, column.crc32 if verify else None))
         elif columns:
             fields.append((name, *_joined_extents(columns, samples, numbers, verify=verify)))
-    return fields, list(numbers)
+    return fields, list(numbers), groups[0].rows if whole else None
 
 
 def _has_sums(groups: Sequence[Group], name: str, elements: Elements, checked: Collection[int]) -> bool | None:
@@ -126,10 +129,18 @@ def _joined_extents(
     for group, column in columns:
         places: Any = slice(None) if group.places is None else group.places
         file[places] = numbers.setdefault((group.number, column.file), len(numbers))
-        offset[places], length[places] = column.offset[group.rows], column.length[group.rows]
+        offset[places], length[places] = _extents_of(column, group.rows)
         if crc32 is not None and column.crc32 is not None:
             crc32[places] = column.crc32[group.rows]
     return file, offset, length, crc32
+
+
+def _extents_of(column: FieldExtents, rows: I64) -> tuple[I64, I64]:
+    """Return offsets and lengths of some rows."""
+    if isinstance(column.offset, np.ndarray) or isinstance(column.length, np.ndarray):
+        return column.offset[rows], column.length[rows]
+    both: tuple[I64, I64] = column.offset.extents(rows)  # blocks of lines compute both at once
+    return both
 
 
 class FieldPlan(Struct, frozen=True):
@@ -252,7 +263,7 @@ class _Builder:
         """Plan a plain field of samples of one shard."""
         rows, sums = group.rows, self._sums(group, column)
         crc32 = None if sums is None else sums[rows]
-        return _Planned(Extents(self._file(group, column), column.offset[rows], column.length[rows], crc32))
+        return _Planned(Extents(self._file(group, column), *_extents_of(column, rows), crc32))
 
     def _plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
         planned = _Planned.missing(self._total, bool(self._checksums))
@@ -327,8 +338,7 @@ class _Builder:
         """Fill in the extents of rows of a field at the numbers `at`."""
         extents = planned.extents
         extents.file[at] = self._file(group, column)  # type: ignore[index] # `missing` makes an array
-        extents.offset[at] = column.offset[rows]
-        extents.length[at] = column.length[rows]
+        extents.offset[at], extents.length[at] = _extents_of(column, rows)
         if planned.unchecked is not None and extents.crc32 is not None:
             if (sums := self._sums(group, column)) is None:
                 planned.unchecked[at] = True

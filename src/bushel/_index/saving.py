@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
@@ -10,12 +11,14 @@ from msgspec.structs import replace
 
 from bushel._index.clip_frames import ARRAYS
 from bushel._index.file_spec import asked_for
+from bushel._index.line_arrays import KeptLines, LineArray
 from bushel._index.named_arrays import Arrays, head_of, in_order, pieces_of
 from bushel._index.sidecar import (
     COLUMN_ARRAYS,
     CRC32_IS,
     VERSION,
     VERSION_OF_BLOCKS,
+    VERSION_OF_LINES,
     ZEROS,
     Header,
     HeaderColumn,
@@ -26,6 +29,9 @@ from bushel._index.table import FieldExtents, ShardIndex
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, replacing, write_whole
 from bushel.storage.whole import write_all
+
+if TYPE_CHECKING:
+    from bushel._index.columns import Column
 
 _LARGE = 1 << 20  # an index with more bytes of arrays than this is written without a copy of them in memory
 
@@ -62,8 +68,11 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         from bushel._index.block_arrays import arrays_of_blocks
 
         arrays |= arrays_of_blocks(index.blocks)
+    kept = KeptLines(index)
+    arrays |= kept.arrays
     for name, column in index.fields.items():
-        for part in ("offset", "length", "crc32", "starts", "absent"):
+        own = ("crc32",) if kept.has(column) else ("offset", "length", "crc32", "starts", "absent")
+        for part in own:
             if (array := getattr(column, part)) is not None:
                 arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
         if (segments := column.segments) is not None:
@@ -73,18 +82,20 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         if (seek := column.seek) is not None:
             arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
     for name, values in index.columns.items():
-        own = {part: getattr(values, part) for part in COLUMN_ARRAYS}
-        arrays |= {f"__column__.{name}.{part}": array for part, array in own.items() if array is not None}
+        parts = {part: getattr(values, part) for part in COLUMN_ARRAYS}
+        if kept.column(values.values) is not None:
+            del parts["values"]
+        arrays |= {f"__column__.{name}.{part}": array for part, array in parts.items() if array is not None}
     header = Header(
-        VERSION_OF_BLOCKS if index.blocks else VERSION,
+        VERSION_OF_LINES if kept.arrays else VERSION_OF_BLOCKS if index.blocks else VERSION,
         index.container,
         index.samples,
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
-        [_field(name, extents) for name, extents in index.fields.items()],
+        [_field(name, extents, kept) for name, extents in index.fields.items()],
         [stamp.crc32 for stamp in index.files],
         {name: list(names) for name, names in index.labels.items()},
         ZEROS,
-        [HeaderColumn(name, values.kind) for name, values in index.columns.items()],
+        [_column(name, values, kept) for name, values in index.columns.items()],
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
         digests if any(digests := [stamp.sha256 for stamp in index.files]) else msgspec.UNSET,
     )
@@ -98,9 +109,18 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
     return arrays, head
 
 
-def _field(name: str, extents: FieldExtents) -> HeaderField:
+def _field(name: str, extents: FieldExtents, kept: KeptLines) -> HeaderField:
     kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
-    return HeaderField(name, kind, asked_for(extents.codec), extents.file)
+    if not kept.has(extents):
+        return HeaderField(name, kind, asked_for(extents.codec), extents.file)
+    own = cast("LineArray", extents.offset)
+    quotes = True if own.quotes else msgspec.UNSET
+    return HeaderField(name, kind, asked_for(extents.codec), extents.file, own.field, quotes)
+
+
+def _column(name: str, column: Column, kept: KeptLines) -> HeaderColumn:
+    number = kept.column(column.values)
+    return HeaderColumn(name, column.kind, msgspec.UNSET if number is None else number)
 
 
 def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:

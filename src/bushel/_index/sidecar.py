@@ -9,7 +9,7 @@ Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.segment_starts`,
 `image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists the arrays of clips. Columns have
 `__column__.label.values` and others (docs/columns.md). `block_arrays` lists the arrays of block files; only a sidecar
-that has some is of version 2.
+that has some is of version 2. `line_arrays` lists the arrays of files of lines, whose sidecars are of version 3.
 """
 
 # Annotations are evaluated here: msgspec compiles those that are text, which took 0.4 ms of the first `bushel.open`.
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from bushel._index.columns import Column, Kind
+    from bushel._index.line_arrays import Lines
     from bushel.storage import Blocks
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "FOLDER",
     "VERSION",
     "VERSION_OF_BLOCKS",
+    "VERSION_OF_LINES",
     "ZEROS",
     "Header",
     "HeaderColumn",
@@ -69,6 +71,8 @@ VERSION = 1
 """Version of manifests, and of indexes without block files."""
 
 VERSION_OF_BLOCKS = 2
+VERSION_OF_LINES = 3
+_AT, _NO_LINES = "__lines__.at", "the index lacks its blocks of lines"
 _INLINE, _FRAGMENTS = "__inline__", ".fragments"
 """The arrays of older versions in the place of block files: see `sidecars_1`."""
 
@@ -99,11 +103,17 @@ class HeaderField(msgspec.Struct):
     type: str
     codec: str
     file: int
+    lines: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | msgspec.UnsetType = msgspec.UNSET
+    """The number of the field in blocks of lines, if they have its extents."""
+    quotes: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether these include the quotes around texts."""
 
 
 class HeaderColumn(msgspec.Struct):
     name: str
     kind: str
+    lines: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | msgspec.UnsetType = msgspec.UNSET
+    """The number of the field in blocks of lines, if they have its numbers."""
 
 
 class Header(msgspec.Struct):
@@ -221,7 +231,12 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
     except SpecError as error:
         raise _damaged(f"not an index: {error}", path) from error
-    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples) for entry in header.fields}
+    lines: Lines | None = None
+    if _AT in arrays.named:
+        from bushel._index.line_arrays import lines_of
+
+        lines = lines_of(arrays.path, samples, arrays.get)
+    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, lines) for entry in header.fields}
     filters = [] if header.filters is msgspec.UNSET else header.filters
     first = -1 if header.version == VERSION else 0
     for entry in header.fields:
@@ -229,7 +244,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
             message = f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(files)} files"
             raise _damaged(message, path)
     labels = _labels(header.labels, path)
-    values = {entry.name: _values(arrays, entry, samples) for entry in named}
+    values = {entry.name: _values(arrays, entry, samples, lines) for entry in named}
     blocks: tuple[Blocks, ...] = ()
     if filters:
         from bushel._index.block_arrays import blocks_in
@@ -270,13 +285,17 @@ def _files(header: Header, path: AnyPath) -> tuple[FileStamp, ...]:
     return tuple(FileStamp(*file, stamp, own) for file, stamp, own in facts)
 
 
-def _values(arrays: _Arrays, entry: HeaderColumn, samples: int) -> "Column":
+def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | None") -> "Column":
     """Return a column. Only types and lengths are checked."""
     from bushel._index.columns import NUMBERS, Column
 
     name = f"__column__.{entry.name}"
     missing = arrays.optional(f"{name}.missing", np.bool_, samples)
     types = arrays.optional(f"{name}.types", np.uint8, samples)
+    if entry.lines is not msgspec.UNSET and entry.kind in ("int", "float"):
+        if lines is None:
+            raise _damaged(_NO_LINES, arrays.path)
+        return Column(cast("Kind", entry.kind), lines.numbers(entry.lines, entry.kind), missing, types=types)
     if (dtype := NUMBERS.get(entry.kind)) is not None:
         return Column(cast("Kind", entry.kind), arrays.get(f"{name}.values", dtype, samples), missing, types=types)
     if entry.kind != "text":
@@ -290,13 +309,19 @@ def _values(arrays: _Arrays, entry: HeaderColumn, samples: int) -> "Column":
     return Column("text", missing=missing, codes=codes, text=text, offsets=offsets, types=types)
 
 
-def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int) -> FieldExtents:
+def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int, lines: "Lines | None") -> FieldExtents:
     name, starts, absent = entry.name, None, None
     rows = samples
     if from_file(field.codec) != field.codec:
         from bushel._index.file_spec import without_code
 
         field = without_code(field)
+    if entry.lines is not msgspec.UNSET:
+        if lines is None:
+            raise _damaged(_NO_LINES, arrays.path)
+        extents = lines.extents(entry.lines, quotes=entry.quotes is True)
+        crc32 = arrays.optional(f"{name}.crc32", np.uint32, rows)
+        return FieldExtents(field, from_file(entry.codec), entry.file, *extents, crc32)
     if field.sequence:
         starts = arrays.get(f"{name}.starts", np.int64, samples + 1)
         rows = len(arrays.get(f"{name}.offset", np.int64))
@@ -397,8 +422,8 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
         header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(f"not an index: {error}", path) from error
-    if header.version not in (VERSION, VERSION_OF_BLOCKS):
-        known = f"{VERSION} and {VERSION_OF_BLOCKS}"
+    if header.version not in (VERSION, VERSION_OF_BLOCKS, VERSION_OF_LINES):
+        known = f"{VERSION}, {VERSION_OF_BLOCKS} and {VERSION_OF_LINES}"
         raise FormatError(f"version {header.version} of an index; this Bushel knows {known}", file=path, hint=_HINT)
     body = data[8 + length :]
     arrays = {}

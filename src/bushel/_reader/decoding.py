@@ -212,7 +212,7 @@ def _undecodable(reader: Source, error: CodecError, key: str, name: str, positio
 
 
 def read_by_kernel(
-    plan: tuple[list[Any], list[tuple[int, int]]] | None,
+    plan: tuple[list[Any], list[tuple[int, int]], I64 | None] | None,
     groups: Sequence[Group],
     file_of: Callable[[int, int], File],
     keys_of: Callable[[], list[str]],
@@ -224,8 +224,7 @@ def read_by_kernel(
     """
     if plan is None:
         return None
-    rows = groups[0].rows if len(groups) == 1 and groups[0].places is None else None
-    keys = groups[0].index.keys
+    rows, keys = plan[2], groups[0].index.keys
     try:
         maps: list[Any] = [file_of(*each) for each in plan[1]]
         own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)

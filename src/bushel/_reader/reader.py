@@ -136,14 +136,16 @@ class Reader(ShardRows):
         plain = isinstance(shard.shard.root, Path)
         files = self.pool.files
         for name, elements in wanted.items() if plain else ():
-            if (own := index.fields.get(name)) is None or (own.starts is None and own.length[row] == MISSING):
+            if (own := index.fields.get(name)) is None:
                 continue
             if not (plain := elements is None and own.starts is None):
                 break
             try:
+                if (length := own.length.item(row)) == MISSING:
+                    continue
                 if (file := files.get((number, own.file))) is None:
                     file = self.pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
-                stored = file.read(int(own.offset[row]), int(own.length[row]))
+                stored = file.read(own.offset.item(row), length)
                 if self.checks.promised[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
                     plain = False
                     break

@@ -95,6 +95,12 @@ class GrowingArrays:
         self._arrays.clear()
         return found
 
+    def close(self) -> None:
+        """Drop all arrays, where `finish` is not called."""
+        self._arrays.clear()
+        if self._file is not None:
+            self._file.close()
+
     def _flush(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it

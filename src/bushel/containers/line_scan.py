@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from bushel._index.columns import Column
+from bushel._index.line_arrays import Lines
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
@@ -169,8 +170,10 @@ class LineTable:
     report: Report | None = None
     fault: Fault | None = None
     _arrays: GrowingArrays = field(default_factory=GrowingArrays)
-    _fields: list[LineField] = field(default_factory=list)
+    _names: list[str] = field(default_factory=list)
+    _facts: list[tuple[int, bool, bool]] = field(default_factory=list)
     _samples: int = 0
+    _bytes: int = 0
     _gaps: list[tuple[int, str]] = field(default_factory=list)
 
     def scan(self, scanner: LineScanner, start: int, lines_before: int = 0) -> None:
@@ -184,6 +187,13 @@ class LineTable:
         Raises:
             FormatError: A line is damaged.
         """
+        try:
+            self._scan(scanner, start, lines_before)
+        except BaseException:
+            self._arrays.close()
+            raise
+
+    def _scan(self, scanner: LineScanner, start: int, lines_before: int) -> None:
         keep_freed_memory()
         lines = self.file.lines
         read, chunk = _reading(self.file)
@@ -213,6 +223,7 @@ class LineTable:
             if self.report is not None:
                 self.report(at - before)
         self._take(scanner, at)
+        self._facts = [scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)]
         if array is not None and not array.ended:
             error = FormatError("the array does not end: `]` is missing", file=self.file.real.path, offset=at)
             if self.fault is None:
@@ -247,28 +258,27 @@ class LineTable:
         return FormatError(what, file=self.file.real.path, offset=at, hint=hint)
 
     def _take(self, scanner: LineScanner, at: int) -> None:
-        """Add the values that the scanner has found up to a byte."""
-        names = scanner.names
-        for number in range(len(self._fields), len(names)):
-            self._fields.append(LineField(self._name(names[number]), number, self._arrays, cells=self.cells))
-        rows = scanner.rows
-        cells, most = (self._samples + rows) * len(names), self.file.lines.size * _CELLS_PER_BYTE
-        if cells > max(most, _ENOUGH_CELLS):
+        """Add the samples that the scanner has found up to a byte."""
+        names, rows = scanner.names, scanner.rows
+        self._names += [self._name(name) for name in names[len(self._names) :]]
+        samples = self._samples + rows
+        if samples * len(names) > max(self.file.lines.size * _CELLS_PER_BYTE, _ENOUGH_CELLS):
             raise FormatError(
-                f"{self._samples + rows} {self._word}s with {len(names)} different names would take a table that is "
+                f"{samples} {self._word}s with {len(names)} different names would take a table that is "
                 "far larger than the file",
                 file=self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
-        samples = self._samples + rows
+        if not rows:
+            return
+        block = scanner.take()
         share = at / max(self.file.lines.size, 1)
-        self._arrays.share = self._arrays.share or share  # while values are added, the share of the values before them
-        for number, own in enumerate(self._fields):
-            if own.add(self._samples, scanner.values(number)):
-                scanner.include_quotes(number)
+        self._arrays.share = self._arrays.share or share  # while a block is added, the share of the blocks before it
+        self._arrays.append("data", block)
+        for name, value in (("at", self._bytes), ("first", self._samples)):
+            self._arrays.append(name, np.array([value], np.int64))
         self._arrays.share = share
-        self._samples = samples
-        scanner.clear()
+        self._samples, self._bytes = samples, self._bytes + len(block)
 
     def _name(self, name: bytes) -> str:
         try:
@@ -292,22 +302,28 @@ class LineTable:
             SpecError: The user declares a type that the values of a field cannot have.
         """
         spec = as_texts(options).spec or {}
-        for own in self._fields:
-            own.finish(self._samples)
-        found = self._arrays.finish()
+        lines = self._lines()
         fields: dict[str, FieldExtents] = {}
         columns: dict[str, Column] = {}
-        for own in self._fields:
-            if own.name:
-                fields[own.name], column = own.table(found, spec.get(own.name), self.file.number)
+        for number, name in enumerate(self._names):
+            if name:
+                facts = self._facts[number] if number < len(self._facts) else None
+                own = LineField(name, number, facts, cells=self.cells)
+                fields[name], column = own.table(lines, spec.get(name), self.file.number)
                 if column is not None:
-                    columns[own.name] = column
+                    columns[name] = column
         real = self.file.real
         stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
         table = ShardIndex(self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks)
         if self.file.blocks:  # else all extents are of bytes that were scanned
             table.check(real.path)
         return with_references(with_keys(table, shard), shard, options.spec)
+
+    def _lines(self) -> Lines:
+        for name, value in (("at", self._bytes), ("first", self._samples)):
+            self._arrays.append(name, np.array([value], np.int64))
+        found = self._arrays.finish()
+        return Lines(found.get("data", np.empty(0, np.uint8)), found["at"], found["first"], str(self.file.real.path))
 
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""

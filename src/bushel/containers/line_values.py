@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._index.columns import Column
-from bushel._index.table import MISSING, FieldExtents
+from bushel._index.line_arrays import LineArray, Lines
+from bushel._index.table import FieldExtents
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import SpecError
 from bushel.spec import Field
 
-Scanned: TypeAlias = tuple[
-    int,
-    npt.NDArray[np.int64],
-    npt.NDArray[np.int64],
-    npt.NDArray[np.uint8],
-    npt.NDArray[np.int64],
-    int,
-    int,
-    int,
-]
-"""The result of `LineScanner.values`: the first sample; offset, length, kind and number of each value; the kinds, and
-the least and the greatest integer."""
-
 _STEP = 1 << 16
 """Rows that are handled at a time, so that large tables need little memory, and it stays in the processor's cache."""
-
-_EXACT = 1 << 53
-"""Integers up to this are floats exactly."""
 
 
 class Kind(IntEnum):
@@ -53,6 +38,7 @@ class Kind(IntEnum):
     NESTED = 11
 
 
+_COLUMNS = {Kind.FALSE, Kind.TRUE, Kind.INTEGER, Kind.UNSIGNED, Kind.REAL}
 _ABSENT = 1 << Kind.NONE | 1 << Kind.NULL
 _TEXTS = {Kind.BARE, Kind.QUOTED, Kind.ESCAPED}
 _IN_QUOTES = {Kind.QUOTED, Kind.ESCAPED}
@@ -78,93 +64,35 @@ class _Type:
 
 
 class LineField:
-    """One field, whose values are added chunk by chunk.
+    """One field of a file that was scanned.
 
     Args:
         name: Its name.
-        number: Its number, which distinguishes its arrays from the arrays of other fields.
-        arrays: Takes its arrays.
+        number: Its number.
+        facts: The result of `LineScanner.facts`; None for a file without samples.
         cells: Whether the values are cells of CSV, not of JSON.
     """
 
-    def __init__(self, name: str, number: int, arrays: GrowingArrays, *, cells: bool) -> None:
-        self.name, self._number, self._arrays, self._cells = name, number, arrays, cells
-        self._bits = 0  # a bit for each kind that occurs
-        self._negative = self._inexact = self._numbered = self._missing = False
-        self._rows = 0
-        self._unquoted: int | None = None
+    def __init__(self, name: str, number: int, facts: tuple[int, bool, bool] | None, *, cells: bool) -> None:
+        self.name, self._number, self._cells = name, number, cells
+        self._bits, self._negative, self._inexact = facts or (0, False, False)
 
-    def add(self, before: int, values: Scanned) -> bool:
-        """Add the values of a chunk, and return whether the extents of texts must include their quotes from now on.
-
-        Args:
-            before: Number of samples before the chunk.
-            values: The values of the samples of the chunk, from the first one on that has the field.
-        """
-        first, offset, length, kind, number, kinds, least, most = values
-        if not len(offset):
-            return False
-        self._pad(before + first)
-        self._bits |= kinds
-        self._missing |= bool(kinds & _ABSENT)
-        self._negative |= least < 0
-        self._inexact |= most > _EXACT or least < -_EXACT
-        if len(number) and not self._numbered:
-            self._numbered = True
-            self._arrays.append_zeros(f"{self._number}.number", np.int64, self._rows)
-        for part, array in (("offset", offset), ("length", length), ("kind", kind)):
-            self._arrays.append(f"{self._number}.{part}", array)
-        if self._numbered and len(number):
-            self._arrays.append(f"{self._number}.number", number)
-        elif self._numbered:
-            self._arrays.append_zeros(f"{self._number}.number", np.int64, len(offset))
-        self._rows += len(offset)
-        if self._unquoted is not None or not self._bits >> Kind.ESCAPED & 1:
-            return False
-        self._unquoted = self._rows  # every type of texts with escapes has the quotes
-        return True
-
-    def finish(self, samples: int) -> None:
-        """Mark these samples as the last ones."""
-        self._pad(samples)
-
-    def _pad(self, samples: int) -> None:
-        missing = samples - self._rows
-        self._missing |= missing > 0
-        for start in range(0, missing, _STEP):
-            self._arrays.append(f"{self._number}.length", np.full(min(_STEP, missing - start), MISSING, np.int64))
-        zeros = (("offset", np.int64), ("kind", np.uint8), ("number", np.int64))
-        for part, dtype in zeros if self._numbered else zeros[:2]:
-            self._arrays.append_zeros(f"{self._number}.{part}", dtype, missing)
-        self._rows = samples
-
-    def table(
-        self, found: Mapping[str, npt.NDArray[Any]], declared: Field | None, file: int
-    ) -> tuple[FieldExtents, Column | None]:
+    def table(self, lines: Lines, declared: Field | None, file: int) -> tuple[FieldExtents, Column | None]:
         """Return the extents, and the column if the values are numbers or truth values.
 
         Args:
-            found: The arrays of all fields, which are changed.
+            lines: The values of all fields.
             declared: The field as the user declares it, or None.
             file: Number of the file.
 
         Raises:
             SpecError: The values cannot be of the declared type.
         """
-        offset, length, kind = (
-            found.get(f"{self._number}.{part}", np.empty(0, dtype))
-            for part, dtype in (("offset", np.int64), ("length", np.int64), ("kind", np.uint8))
-        )
         natural = self._natural()
         own = natural if declared is None else self._declared(declared, natural)
-        if own.quotes:
-            for part in _parts(len(offset) if self._unquoted is None else self._unquoted):
-                quoted = (kind[part] == Kind.QUOTED) | (kind[part] == Kind.ESCAPED)
-                offset[part] -= quoted
-                length[part] += 2 * quoted
-        field = declared or Field(self.name, own.codec)
-        column = self._column(found, kind, own.stored) if self._numbered else None
-        return FieldExtents(field, own.stored, file, offset, length), column
+        extents = lines.extents(self._number, quotes=own.quotes)
+        fields = FieldExtents(declared or Field(self.name, own.codec), own.stored, file, *extents)
+        return fields, self._column(lines, own.stored)
 
     @property
     def _kinds(self) -> set[Kind]:
@@ -204,26 +132,27 @@ class LineField:
             return _Type(codec, _DECIMAL.get(codec, codec))
         raise SpecError(f"field {self.name!r}: its values are of type {natural.codec}, and cannot be read as {codec}")
 
-    def _column(self, found: Mapping[str, npt.NDArray[Any]], kind: npt.NDArray[np.uint8], stored: str) -> Column | None:
-        kinds = self._kinds
-        number = found[f"{self._number}.number"]
-        some = _truths(kind, lambda part: part <= Kind.NULL) if self._missing else None
+    def _column(self, lines: Lines, stored: str) -> Column | None:
+        kinds, number = self._kinds, lines.numbers(self._number, "int")
+        if not kinds or not kinds <= _COLUMNS:
+            return None
         if kinds <= {Kind.FALSE, Kind.TRUE}:
-            return Column("bool", _truths(number, lambda part: part != 0), some)
+            return Column("bool", _truths(number, lambda part: part != 0), self._missing(lines))
         if stored == "cls" and kinds == {Kind.INTEGER}:
-            return Column("int", number, some)
+            return Column("int", number, self._missing(lines))
         if stored == "cls" and kinds <= {Kind.INTEGER, Kind.UNSIGNED} and not self._negative:
-            return Column("uint", number.view(np.uint64), some)
+            return Column("uint", number.view(np.uint64), self._missing(lines))
         if stored == "float-text" and kinds <= {Kind.INTEGER, Kind.REAL} and not self._inexact:
-            for part in _parts(len(kind)):
-                whole = kind[part] == Kind.INTEGER
-                if whole.any():
-                    number[part][whole] = number[part][whole].astype(np.float64).view(np.int64)
-            return Column("float", number.view(np.float64), some)
+            return Column("float", lines.numbers(self._number, "float"), self._missing(lines))
         return None
 
+    def _missing(self, lines: Lines) -> npt.NDArray[np.bool_] | None:
+        if not self._bits & _ABSENT:
+            return None
+        return _truths(LineArray(lines, self._number, "kind", quotes=False), lambda part: part <= Kind.NULL)
 
-def _truths(array: npt.NDArray[Any], of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+
+def _truths(array: Any, of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
     """Return the truth value of each element of an array; of a large one, they are in a temporary file, too."""
     truths = GrowingArrays()
     for part in _parts(len(array)):

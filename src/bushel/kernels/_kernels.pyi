@@ -162,6 +162,12 @@ from bushel.kernels._keys import (
     number_texts as number_texts,
 )
 from bushel.kernels._lines import (
+    LineBlocks as LineBlocks,
+)
+from bushel.kernels._lines import (
+    LineColumn as LineColumn,
+)
+from bushel.kernels._lines import (
     LineScanner as LineScanner,
 )
 from bushel.kernels._lines import (

@@ -398,7 +398,7 @@ class NumberReader:
             column = shard.index.fields.get(one.name)
             if column is None or column.starts is not None or shard.damage is not None:
                 return None
-            home, offset, length = column.file, column.offset, column.length
+            home, offset, length = column.file, np.asarray(column.offset), np.asarray(column.length)
             if shard.index.blocks_of(home) is not None:  # the kernel copies values that are one piece of a real file
                 homes, offset = in_one_piece(shard.index, column)
                 if not (homes >= 0).any():

@@ -112,14 +112,13 @@ def _scanned(data: bytes, names: list[bytes], size: int) -> tuple[int, str | Non
     rows, at, window = 0, 0, size
     while at < len(data):
         used = scanner.feed(data[at : at + window], at, at + window >= len(data))
-        for field in range(len(scanner.names)):
-            first, offset, length, *_ = scanner.values(field)
-            _inside(offset, length + (length == -1), len(data), "LineScanner")
-            if len(offset) and first + len(offset) > scanner.rows:
-                raise WrongError("LineScanner: a value of a sample that is not there")
-        rows += scanner.rows
-        full = scanner.full
-        scanner.clear()
+        rows, full, own = rows + scanner.rows, scanner.full, scanner.rows
+        block = scanner.take()
+        if own:
+            blocks = kernels.LineBlocks(block, np.array([0, len(block)]), np.array([0, own]))
+            for field in range(len(scanner.names)):
+                offset, length = kernels.LineColumn(blocks, field, "offset", False).extents(np.arange(own))
+                _inside(offset, length + (length == -1), len(data), "LineScanner")
         if scanner.problem is not None:
             break
         at, window = at + used, size if used or full else 2 * window

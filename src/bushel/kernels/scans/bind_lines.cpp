@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "common/python.hpp"
 #include "scans/byte_arrays.hpp"
+#include "scans/line_blocks.hpp"
 #include "scans/lines.hpp"
 
 namespace bushel {
@@ -21,13 +23,6 @@ nb::object copy_of(const std::vector<T> &elements) {
     T *const copy = new T[elements.size()];
     std::copy_n(elements.data(), elements.size(), copy);
     return owned_array(copy, elements.size());
-}
-
-// Return the first elements of memory, which is empty without elements.
-template <typename T>
-nb::object array_of(std::unique_ptr<T[]> memory, std::size_t count) {
-    if (!count) memory.reset(new T[0]);
-    return owned_array(memory.release(), count);
 }
 
 std::vector<std::string> texts(nb::handle names) {
@@ -54,22 +49,16 @@ public:
         return scan_.feed(buffer.data(), buffer.size(), start, last);
     }
 
-    nb::object values(std::int64_t field) {
+    nb::object take() {
         const std::lock_guard<std::mutex> alone(mutex_);
-        FieldValues &own = values_of(field);
-        const FieldFacts facts = facts_of(own);
-        const std::int32_t first = own.first();
-        const std::size_t size = own.size();
-        FieldValues::Released memory = own.release();
-        return nb::make_tuple(first, array_of(std::move(memory.offset), size), array_of(std::move(memory.length), size),
-                              array_of(std::move(memory.kind), size),
-                              array_of(std::move(memory.number), facts.has_numbers() ? size : 0), facts.kinds,
-                              facts.least, facts.most);
+        return copy_of(scan_.take());
     }
 
-    void include_quotes(std::int64_t field) {
+    nb::object facts(std::int64_t field) {
         const std::lock_guard<std::mutex> alone(mutex_);
-        values_of(field).include_quotes();
+        if (field < 0 || static_cast<std::size_t>(field) >= scan_.known_facts()) throw nb::index_error("no such field");
+        const FieldFacts &own = scan_.facts(static_cast<std::size_t>(field));
+        return nb::make_tuple(own.kinds, own.negative, own.inexact);
     }
 
     void clear() {
@@ -110,13 +99,94 @@ public:
     }
 
 private:
-    FieldValues &values_of(std::int64_t field) {
-        if (field < 0 || static_cast<std::size_t>(field) >= scan_.names().size()) throw nb::index_error("no such field");
-        return scan_.values(static_cast<std::size_t>(field));
-    }
-
     std::mutex mutex_;
     LineScan scan_;
+};
+
+// Blocks of lines, whose memory is an array.
+class LineBlockReader {
+public:
+    LineBlockReader(nb::handle data, nb::handle at, nb::handle first)
+        : data_(array_argument<const std::uint8_t>(data, "data")), at_(array_argument<const std::int64_t>(at, "at")),
+          first_(array_argument<const std::int64_t>(first, "first")), blocks_(made()) {}
+
+    std::int64_t samples() const { return blocks_.samples(); }
+
+    const LineBlocks &operator*() const { return blocks_; }
+
+private:
+    LineBlocks made() const {
+        if (!first_.size() || first_.size() != at_.size()) throw std::invalid_argument("the arrays of blocks of lines do not fit");
+        return LineBlocks(data_.data(), data_.size(), at_.data(), first_.data(), first_.size() - 1);
+    }
+
+    Array<const std::uint8_t> data_;
+    Array<const std::int64_t> at_, first_;
+    LineBlocks blocks_;
+};
+
+// A part of the values of a field.
+class LineColumn {
+public:
+    LineColumn(nb::handle blocks, std::size_t field, const std::string &part, bool quotes)
+        : kept_(nb::borrow(blocks)), blocks_(**nb::cast<const LineBlockReader *>(blocks)), field_(field),
+          part_(part_of(part)), quotes_(quotes) {}
+
+    nb::object read(std::int64_t row, std::int64_t count) const {
+        if (count < 0 || count > blocks_.samples()) throw nb::index_error("samples that do not exist");
+        std::unique_ptr<std::int64_t[]> out(new std::int64_t[static_cast<std::size_t>(count)]);
+        {
+            const nb::gil_scoped_release unlocked;
+            blocks_.read(field_, part_, quotes_, row, static_cast<std::size_t>(count), out.get());
+        }
+        return result(std::move(out), static_cast<std::size_t>(count));
+    }
+
+    nb::object take(nb::handle rows) const {
+        const auto wanted = array_argument<const std::int64_t>(rows, "rows");
+        std::unique_ptr<std::int64_t[]> out(new std::int64_t[wanted.size()]);
+        blocks_.take(field_, part_, quotes_, wanted.data(), wanted.size(), out.get());
+        return result(std::move(out), wanted.size());
+    }
+
+    nb::object extents(nb::handle rows) const {
+        const auto wanted = array_argument<const std::int64_t>(rows, "rows");
+        std::unique_ptr<std::int64_t[]> offset(new std::int64_t[wanted.size()]), length(new std::int64_t[wanted.size()]);
+        blocks_.extents(field_, quotes_, wanted.data(), wanted.size(), offset.get(), length.get());
+        return nb::make_tuple(owned_array(offset.release(), wanted.size()), owned_array(length.release(), wanted.size()));
+    }
+
+    nb::object item(std::int64_t row) const {
+        std::int64_t found;
+        blocks_.take(field_, part_, quotes_, &row, 1, &found);
+        if (part_ != LinePart::real) return nb::int_(found);
+        double real;
+        std::memcpy(&real, &found, sizeof real);
+        return nb::float_(real);
+    }
+
+private:
+    static LinePart part_of(const std::string &name) {
+        if (name == "offset") return LinePart::offset;
+        if (name == "length") return LinePart::length;
+        if (name == "kind") return LinePart::kind;
+        if (name == "number") return LinePart::number;
+        if (name == "real") return LinePart::real;
+        throw nb::value_error("part: expected offset, length, kind, number or real");
+    }
+
+    nb::object result(std::unique_ptr<std::int64_t[]> out, std::size_t count) const {
+        if (part_ != LinePart::real) return owned_array(out.release(), count);
+        std::int64_t *const bits = out.release();
+        const nb::capsule owner(bits, [](void *memory) noexcept { delete[] static_cast<std::int64_t *>(memory); });
+        return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(reinterpret_cast<double *>(bits), {count}, owner));
+    }
+
+    nb::object kept_;
+    const LineBlocks &blocks_;
+    std::size_t field_;
+    LinePart part_;
+    bool quotes_;
 };
 
 nb::object csv_record(nb::handle data, std::uint8_t delimiter, bool last, std::int64_t most) {
@@ -147,8 +217,8 @@ void bind_lines(nb::module_ &module) {
         .def(nb::init<nb::handle, std::uint8_t, bool, std::int64_t>(), nb::arg("names"), nb::arg("delimiter") = 0,
              nb::arg("closed") = false, nb::arg("most_names") = 10000)
         .def("feed", &LineScanner::feed, nb::arg("data"), nb::arg("start"), nb::arg("last"))
-        .def("values", &LineScanner::values, nb::arg("field"))
-        .def("include_quotes", &LineScanner::include_quotes, nb::arg("field"))
+        .def("take", &LineScanner::take)
+        .def("facts", &LineScanner::facts, nb::arg("field"))
         .def("clear", &LineScanner::clear)
         .def_prop_ro("full", &LineScanner::full)
         .def_prop_ro("names", &LineScanner::names)
@@ -156,6 +226,16 @@ void bind_lines(nb::module_ &module) {
         .def_prop_ro("lines", &LineScanner::lines)
         .def_prop_ro("problem", &LineScanner::problem)
         .def_prop_ro("problem_offset", &LineScanner::problem_offset);
+    nb::class_<LineBlockReader>(module, "LineBlocks")
+        .def(nb::init<nb::handle, nb::handle, nb::handle>(), nb::arg("data"), nb::arg("at"), nb::arg("first"))
+        .def_prop_ro("samples", &LineBlockReader::samples);
+    nb::class_<LineColumn>(module, "LineColumn")
+        .def(nb::init<nb::handle, std::size_t, const std::string &, bool>(), nb::arg("blocks"), nb::arg("field"),
+             nb::arg("part"), nb::arg("quotes"))
+        .def("read", &LineColumn::read, nb::arg("row"), nb::arg("count"))
+        .def("take", &LineColumn::take, nb::arg("rows"))
+        .def("extents", &LineColumn::extents, nb::arg("rows"))
+        .def("item", &LineColumn::item, nb::arg("row"));
     module.def("csv_record", &csv_record, nb::arg("data"), nb::arg("delimiter"), nb::arg("last"), nb::arg("most"));
     module.def("scan_byte_arrays", &scan_byte_arrays, nb::arg("data"), nb::arg("count"));
 }

@@ -48,6 +48,7 @@ constexpr const char *behind_quote = "expected a delimiter or the end of the lin
 // Scan a record, and return the byte after it; nullptr if it is damaged, and `at` if it does not end in these bytes.
 const std::uint8_t *LineScan::csv_record(const std::uint8_t *const record, const std::uint8_t *end, bool last) {
     const std::uint8_t *at = record;
+    begin_line(record);
     std::int64_t line_ends = 1;
     for (std::size_t column = 0;; ++column) {
         const Cell cell = cell_at(at, end, delimiter_);

@@ -167,6 +167,7 @@ struct FastLines {
 
     // Scan a line of JSON, and return the byte after it; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *line(const std::uint8_t *at, const std::uint8_t *end) {
+        scan.begin_line(at);
         at = skip_spaces(at);
         if (*at == '\n') return at + 1;
         if (*at != '{') return nullptr;

@@ -71,8 +71,8 @@ struct CellFound {
 // The cells of a column, and where their values go.
 struct ColumnCells {
     const std::uint8_t *base;
-    std::int64_t start;         // of these bytes in the file
-    const std::uint32_t *ends;  // the end of the first cell; the next one is `columns` further
+    const std::uint32_t *records;  // the end of the last record; the next one is `columns` further
+    const std::uint32_t *ends;     // the end of the first cell, the same
     std::size_t columns, count;
     std::uint8_t terminator;
     FieldValues::Slots slots;
@@ -84,9 +84,13 @@ struct ColumnCells {
         if (terminator == '\n' && last > first && last[-1] == '\r') --last;
         return {first, last, usual};
     }
+    // Set where a cell lies in its record.
+    void set_extent(std::size_t i, const CellFound &cell) const {
+        slots.place[i] = ends[i * columns - 1] - records[i * columns];
+        slots.length[i] = static_cast<std::uint32_t>(cell.size()) + 1;
+    }
     void set(std::size_t i, const CellFound &cell, std::int64_t number) const {
-        slots.offset[i] = start + (cell.at - base);
-        slots.length[i] = cell.size();
+        set_extent(i, cell);
         slots.number[i] = number;
     }
 };
@@ -100,8 +104,7 @@ BUSHEL_VECTORS __attribute__((noinline)) std::size_t quoted_cells(const ColumnCe
     for (; i < cells.count; ++i) {
         const CellFound cell = cells.at(i);
         if (!cell.ends || *cell.at != '"' || cell.last[-1] != '"') break;
-        slots.offset[i] = cells.start + (cell.at - cells.base) + 1 - slots.quotes;
-        slots.length[i] = cell.size() - 2 + 2 * slots.quotes;
+        cells.set_extent(i, cell);
     }
     slots.set_kinds(first, i, ValueKind::quoted);
     std::fill(slots.number + first, slots.number + i, 0);
@@ -141,7 +144,7 @@ bool other_cell(const ColumnCells &cells, std::size_t i) {
     const ParsedNumber number = parse_number(cell.at, cell.last);
     const bool whole = size && static_cast<std::int64_t>(number.size) == size;
     cells.set(i, cell, whole ? number.bits : 0);
-    if (!size) cells.slots.offset[i] = 0, cells.slots.length[i] = -1;
+    if (!size) cells.slots.place[i] = cells.slots.length[i] = 0;
     cells.slots.set_kinds(i, i + 1, whole ? number.kind : size ? ValueKind::bare : ValueKind::null);
     return true;
 }
@@ -237,7 +240,7 @@ struct FastRecords {
     BUSHEL_VECTORS std::size_t take(std::size_t column, std::size_t records) {
         FieldValues &values = scan.names_[column].empty() ? scan.unwanted_ : scan.values_[column];
         const ColumnCells cells{base,
-                                scan.start_ + (base - scan.data_),
+                                scan.ends_.data() + next - 1,
                                 scan.ends_.data() + next + column,
                                 columns,
                                 records,
@@ -252,6 +255,17 @@ struct FastRecords {
             if (done == before && !other_cell(cells, done++)) return before;
         }
         return records;
+    }
+
+    // Set where records begin.
+    void set_starts(std::size_t records) {
+        const std::size_t rows = static_cast<std::size_t>(scan.row_) + records;
+        if (scan.starts_.size() < rows) scan.starts_.resize(2 * rows);
+        std::int64_t *const starts = scan.starts_.data() + scan.row_;
+        const std::int64_t start = scan.start_ + (base - scan.data_);
+        for (std::size_t i = 0; i < records; ++i) {
+            starts[i] = start + static_cast<std::uint32_t>(scan.ends_[next - 1 + i * columns] + 1);
+        }
     }
 
     // Whether the bytes that vectors read before the end of a number are in memory, for the next record.
@@ -274,6 +288,7 @@ struct FastRecords {
     BUSHEL_VECTORS bool take() {
         const std::size_t known = can_read_before() ? std::min((found - next) / columns, scan.rows_left()) : 1;
         std::size_t records = std::min(known, (damaged - next) / columns);
+        set_starts(records);
         for (std::size_t column = 0; column < columns; ++column) records = take(column, records);
         take_inner(records);
         const std::int32_t rows = scan.row_ + static_cast<std::int32_t>(records);

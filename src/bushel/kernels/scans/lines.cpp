@@ -81,20 +81,20 @@ std::size_t FieldValues::make_room(std::int32_t row) {
 
 void FieldValues::grow(std::size_t count) {
     if (count <= room_) return;
-    const std::size_t room = std::max<std::size_t>({64, count, 2 * room_, expected_});
+    const std::size_t room = std::max<std::size_t>({64, count, 2 * room_});
     const auto grown = [&](auto &elements) {
         std::remove_reference_t<decltype(elements)> more(new std::remove_reference_t<decltype(elements[0])>[room]);
         std::copy_n(elements.get(), size_, more.get());
         elements = std::move(more);
     };
-    grown(offset_), grown(length_), grown(number_), grown(kind_);
+    grown(place_), grown(length_), grown(number_), grown(kind_);
     room_ = room;
 }
 
 void FieldValues::set_missing(std::size_t end) {
     for (std::size_t i = size_; i < end; ++i) {
-        offset_[i] = number_[i] = 0;
-        length_[i] = -1;
+        place_[i] = length_[i] = 0;
+        number_[i] = 0;
         kind_[i] = static_cast<std::uint8_t>(ValueKind::none);
     }
 }
@@ -104,34 +104,11 @@ FieldValues::Slots FieldValues::slots(std::int32_t row, std::size_t count) {
     const auto at = static_cast<std::size_t>(row - first_);
     grow(at + count);
     set_missing(at);
-    return {offset_.get() + at, length_.get() + at, number_.get() + at, kind_.get() + at, quotes_};
+    return {place_.get() + at, length_.get() + at, number_.get() + at, kind_.get() + at};
 }
 
 void FieldValues::remove(std::int32_t last) {
     if (size_ && first_ + static_cast<std::int32_t>(size_) - 1 == last) --size_;
-}
-
-FieldFacts facts_of(const FieldValues &values) {
-    FieldFacts facts;
-    const std::uint8_t *const kind = values.kind();
-    const std::size_t size = values.size();
-    for (std::size_t i = 0; i < size; ++i) {
-        facts.kinds |= std::uint32_t{1} << kind[i];
-        const std::uint64_t same = kind[i] * std::uint64_t{0x0101010101010101};
-        for (std::uint64_t next; i + 8 < size && (std::memcpy(&next, kind + i + 1, 8), next == same);) i += 8;
-    }
-    constexpr auto integer = static_cast<std::uint8_t>(ValueKind::integer);
-    if (!(facts.kinds >> integer & 1)) return facts;
-    const bool all = facts.kinds == std::uint32_t{1} << integer;
-    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = std::numeric_limits<std::int64_t>::min();
-    for (std::size_t i = 0; i < size; ++i) {
-        if (!all && kind[i] != integer) continue;
-        least = std::min(least, values.number()[i]);
-        most = std::max(most, values.number()[i]);
-    }
-    facts.least = least;
-    facts.most = most;
-    return facts;
 }
 
 LineScan::LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names,
@@ -249,6 +226,7 @@ bool LineScan::json_value(const std::uint8_t *at, const std::uint8_t *end, Value
 
 // Scan one line without its line end. An empty line has no sample.
 bool LineScan::json_line(const std::uint8_t *at, const std::uint8_t *end) {
+    begin_line(at);
     at = skip_spaces(at, end);
     if (at == end) return true;
     if (*at != '{') return fail("expected an object, which begins with {", at);
@@ -286,6 +264,9 @@ void LineScan::clear() {
 }
 
 std::size_t LineScan::feed(const std::uint8_t *data, std::size_t size, std::int64_t start, bool last) {
+    constexpr std::size_t most = std::size_t{1} << 31;  // places in a line have 32 bits
+    last = last && size <= most;
+    size = std::min(size, most);
     data_ = data;
     start_ = start;
     problem_.clear();

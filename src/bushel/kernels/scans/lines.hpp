@@ -27,26 +27,26 @@ enum class ValueKind : std::uint8_t {
     nested = 11,
 };
 
-// The values of one field, of consecutive samples from `first` on: those that lack it have a length of -1, as nulls do.
+// The values of one field, of consecutive samples from `first` on. The quotes around texts belong to them.
 class FieldValues {
 public:
     std::int32_t first() const { return first_; }
     std::size_t size() const { return size_; }
-    const std::int64_t *offset() const { return offset_.get(); }
-    const std::int64_t *length() const { return length_.get(); }
+    const std::uint32_t *place() const { return place_.get(); }    // bytes from the start of the line
+    const std::uint32_t *length() const { return length_.get(); }  // one more than the bytes; 0: missing or null
     const std::uint8_t *kind() const { return kind_.get(); }
     const std::int64_t *number() const { return number_.get(); }  // truth values, integers, bits of real numbers; else 0
 
     // Set the value of a sample that is the last one so far, or comes after it.
-    void set(std::int32_t row, std::int64_t offset, std::int64_t length, ValueKind kind, std::int64_t number) {
+    void set(std::int32_t row, std::int64_t place, std::int64_t length, ValueKind kind, std::int64_t number) {
         if (kind == ValueKind::quoted || kind == ValueKind::escaped) {
-            offset -= quotes_;
-            length += 2 * quotes_;
+            place -= 1;
+            length += 2;
         }
         std::size_t at = static_cast<std::size_t>(row - first_);
         if (at != size_ || at >= room_) at = make_room(row);
-        offset_[at] = kind == ValueKind::null ? 0 : offset;
-        length_[at] = kind == ValueKind::null ? -1 : length;
+        place_[at] = kind == ValueKind::null ? 0 : static_cast<std::uint32_t>(place);
+        length_[at] = kind == ValueKind::null ? 0 : static_cast<std::uint32_t>(length + 1);
         kind_[at] = static_cast<std::uint8_t>(kind);
         number_[at] = number;
         size_ = at + 1;
@@ -54,9 +54,9 @@ public:
 
     // The places of some values, which follow each other.
     struct Slots {
-        std::int64_t *offset, *length, *number;
+        std::uint32_t *place, *length;
+        std::int64_t *number;
         std::uint8_t *kind;
-        std::int64_t quotes;  // 1 if extents include them
 
         void set_kinds(std::size_t begin, std::size_t end, ValueKind value_kind) const {
             std::fill(kind + begin, kind + end, static_cast<std::uint8_t>(value_kind));
@@ -70,41 +70,24 @@ public:
     void remove(std::int32_t last);
     void clear() { size_ = 0; }
 
-    // From now on, the extents of texts in quotes include the quotes.
-    void include_quotes() { quotes_ = 1; }
-
-    // Drop all values, whose memory the caller gets.
-    struct Released {
-        std::unique_ptr<std::int64_t[]> offset, length, number;
-        std::unique_ptr<std::uint8_t[]> kind;
-    };
-    Released release() {
-        expected_ = size_ + size_ / 8;
-        size_ = room_ = 0;
-        return {std::move(offset_), std::move(length_), std::move(number_), std::move(kind_)};
-    }
-
 private:
     std::size_t make_room(std::int32_t row);
     void grow(std::size_t count);
     void set_missing(std::size_t end);  // the values before that one, which none has set
 
     std::int32_t first_ = 0;
-    std::int64_t quotes_ = 0;  // 1 if extents include them
-    std::size_t size_ = 0, room_ = 0, expected_ = 0;  // values that are likely to come after a release
-    std::unique_ptr<std::int64_t[]> offset_, length_, number_;
+    std::size_t size_ = 0, room_ = 0;
+    std::unique_ptr<std::uint32_t[]> place_, length_;
+    std::unique_ptr<std::int64_t[]> number_;
     std::unique_ptr<std::uint8_t[]> kind_;
 };
 
-// The kinds and the integers of a field.
+// Facts of all values of a field, of all samples that were taken.
 struct FieldFacts {
-    std::uint32_t kinds = 0;  // the bit of each kind that occurs
-    std::int64_t least = 0, most = 0;  // of the integers that fit int64
-
-    bool has_numbers() const { return kinds >> static_cast<int>(ValueKind::no) & 0x3F; }  // or truth values
+    std::uint32_t kinds = 0;  // the bit of each kind that occurs; `none`: a sample lacks the field
+    bool negative = false;    // whether an integer that fits int64 is negative
+    bool inexact = false;     // whether one is beyond 2^53, so that a float may not be the same number
 };
-
-FieldFacts facts_of(const FieldValues &values);
 
 // A number in text. `size` is 0 if the text does not begin with one.
 struct ParsedNumber {
@@ -150,16 +133,21 @@ public:
     // `start` is the position of the bytes in the file. With `last`, the bytes end with the last line.
     std::size_t feed(const std::uint8_t *data, std::size_t size, std::int64_t start, bool last);
 
-    // Drop all values and samples, which collect until then.
+    // Take out all samples, which collect until then, as a block (line_blocks.hpp), which is valid until the next call.
+    const std::vector<std::uint8_t> &take();
+
+    // Drop all samples.
     void clear();
 
-    // Whether the values must be dropped before more bytes are fed.
+    // Whether the samples must be taken out before more bytes are fed.
     bool full() const { return static_cast<std::size_t>(row_) * (names_.size() + 1) > values_limit(); }
 
     const std::vector<std::string> &names() const { return names_; }
     const FieldValues &values(std::size_t field) const { return values_[field]; }
-    FieldValues &values(std::size_t field) { return values_[field]; }
-    std::int32_t rows() const { return row_; }       // samples since values were dropped
+    const FieldFacts &facts(std::size_t field) const { return facts_[field]; } // of samples that were taken
+    std::size_t known_facts() const { return facts_.size(); }
+    const std::int64_t *starts() const { return starts_.data(); }  // of the lines of the samples
+    std::int32_t rows() const { return row_; }                     // samples since some were taken or dropped
     std::int64_t lines() const { return lines_; }    // lines before the next byte to be fed
     const std::string &problem() const { return problem_; }
     std::int64_t problem_offset() const { return problem_offset_; }
@@ -169,7 +157,7 @@ private:
     friend struct FastRecords;
 
     // Few values stay in the processor's cache; but fields take time, however few values they have.
-    static constexpr std::size_t few_values = std::size_t{1} << 17, most_values = std::size_t{1} << 19, most_rows = 4096;
+    static constexpr std::size_t few_values = std::size_t{1} << 15, most_values = std::size_t{1} << 19, most_rows = 4096;
 
     std::size_t values_limit() const { return std::clamp((names_.size() + 1) * most_rows, few_values, most_values); }
     std::size_t rows_left() const { return values_limit() / (names_.size() + 1) + 1 - static_cast<std::size_t>(row_); }
@@ -211,7 +199,14 @@ private:
     bool escaped_name(const std::uint8_t *begin, const std::uint8_t *end);
     void put(std::int64_t field, const Value &value) { put(field, value.begin, value.length, value.kind, value.number); }
     void put(std::int64_t field, const std::uint8_t *begin, std::int64_t length, ValueKind kind, std::int64_t number) {
-        values_[static_cast<std::size_t>(field)].set(row_, start_ + (begin - data_), length, kind, number);
+        values_[static_cast<std::size_t>(field)].set(row_, begin - line_, length, kind, number);
+    }
+    // Begin with a line, in which the next sample may be.
+    void begin_line(const std::uint8_t *at) {
+        line_ = at;
+        const auto row = static_cast<std::size_t>(row_);
+        if (row >= starts_.size()) starts_.resize(2 * row + 64);
+        starts_[row] = start_ + (at - data_);
     }
     void drop_row();
     bool fail(const char *what, const std::uint8_t *at);
@@ -219,6 +214,9 @@ private:
     std::vector<std::string> names_;
     std::unordered_map<std::string, std::int64_t> numbers_;
     std::vector<FieldValues> values_;
+    std::vector<FieldFacts> facts_;
+    std::vector<std::int64_t> starts_;
+    std::vector<std::uint8_t> block_;
     std::vector<std::int64_t> order_;  // the fields of the line before: the next line usually has the same
     std::vector<Lead> leads_;          // the same with what names them
     std::vector<std::uint32_t> ends_;  // of cells, and other bytes in cells: memory of fast_records
@@ -230,8 +228,8 @@ private:
     bool vectors_;
     std::size_t most_names_;
     std::int32_t row_ = 0;
-    std::int64_t lines_ = 0;
-    const std::uint8_t *data_ = nullptr;
+    std::int64_t lines_ = 0, taken_ = 0;
+    const std::uint8_t *data_ = nullptr, *line_ = nullptr;
     std::int64_t start_ = 0;
     std::string problem_;
     std::int64_t problem_offset_ = -1;

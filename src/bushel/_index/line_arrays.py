@@ -1,0 +1,195 @@
+"""Extents and numbers of files of lines as arrays, which are kept in blocks of few bytes (docs/index.md).
+
+A sidecar has the arrays of `Lines` as `__lines__.data`, `__lines__.at` and `__lines__.first`, and in its header the
+numbers of the fields and columns that these hold. Elements and slices of a `LineArray` are computed when they are asked
+for. Anything else makes the whole array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.arrays import I64, U8
+from bushel.errors import FormatError
+from bushel.kernels import LineBlocks, LineColumn
+
+if TYPE_CHECKING:
+    from bushel._index.table import FieldExtents, ShardIndex
+
+Part = Literal["offset", "length", "kind", "number", "real"]
+"""A property of each value: offset and length in bytes, its kind, and an integer or a float64."""
+
+_EXTENT: tuple[Part, Part] = ("offset", "length")
+_ARRAYS: dict[str, type[np.generic]] = {"data": np.uint8, "at": np.int64, "first": np.int64}
+_HINT = "delete it: the index will be built again"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """The values of all fields of a file of lines.
+
+    Raises:
+        FormatError: The arrays do not fit each other.
+    """
+
+    data: U8  # the blocks, one after another
+    at: I64  # int64[blocks + 1], where each begins in `data`, and the end
+    first: I64  # int64[blocks + 1], the first sample of each, and the number of samples
+    path: str  # the file that has them, for errors
+    blocks: LineBlocks = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "blocks", LineBlocks(self.data, self.at, self.first))
+        except ValueError as error:
+            raise self.damaged(error) from error
+
+    def extents(self, number: int, *, quotes: bool) -> tuple[I64, I64]:
+        """Return the offsets and lengths of a field, given its number."""
+        offset, length = (LineArray(self, number, part, quotes=quotes) for part in _EXTENT)
+        return cast("I64", offset), cast("I64", length)
+
+    def numbers(self, number: int, kind: str) -> npt.NDArray[Any]:
+        """Return the values of a column of the kind `int` or `float`, given the number of its field."""
+        array = LineArray(self, number, "real" if kind == "float" else "number", quotes=False)
+        return cast("npt.NDArray[Any]", array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lines, (self.data, self.at, self.first, self.path)
+
+    def damaged(self, error: ValueError | str) -> FormatError:
+        """Return the error of blocks that contradict each other."""
+        return FormatError(f"the index is damaged: {error}", file=self.path, hint=_HINT)
+
+
+class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """A part of the values of one field: int64[samples], or float64[samples] for real numbers.
+
+    Args:
+        lines: The values of all fields.
+        field: Number of the field.
+        part: The part.
+        quotes: Whether the quotes around texts belong to them.
+    """
+
+    __slots__ = ("_own", "field", "item", "lines", "part", "quotes")
+    ndim = 1
+
+    def __init__(self, lines: Lines, field: int, part: Part, *, quotes: bool) -> None:
+        self.lines, self.field, self.part, self.quotes = lines, field, part, quotes
+        self._own = LineColumn(lines.blocks, field, part, quotes)
+        self.item = self._own.item  # one element as a number of Python; ValueError for a damaged block
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return np.dtype(np.float64 if self.part == "real" else np.int64)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of elements, as of any array."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return self.lines.blocks.samples
+
+    def __getitem__(self, key: Any) -> Any:
+        own = self._own
+        try:
+            if isinstance(key, int | np.integer):
+                return own.item(key + (len(self) if key < 0 else 0))
+            if isinstance(key, slice):
+                start, stop, step = key.indices(len(self))
+                if step == 1:
+                    return own.read(start, max(stop - start, 0))
+                key = np.arange(start, stop, step)
+            key = np.asarray(key)
+            if key.dtype == np.bool_ and len(key) == len(self):
+                key = np.flatnonzero(key)
+            if key.dtype.kind in "iu" or not key.size:
+                rows = np.ascontiguousarray(key.reshape(-1), np.int64)
+                if len(rows) and rows.min() < 0:
+                    rows = np.where(rows < 0, rows + len(self), rows)
+                return own.take(rows).reshape(key.shape)
+        except ValueError as error:
+            raise self.lines.damaged(error) from error
+        return np.asarray(self)[key]
+
+    def extents(self, rows: I64) -> tuple[I64, I64]:
+        """Return offset and length of the values of some samples."""
+        try:
+            return self._own.extents(np.ascontiguousarray(rows, np.int64))
+        except ValueError as error:
+            raise self.lines.damaged(error) from error
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        whole: npt.NDArray[Any] = self[:]
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = (np.asarray(each) if isinstance(each, LineArray) else each for each in inputs)
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self.lines, self.field, self.part, self.quotes)
+
+
+class KeptLines:
+    """The blocks of lines of a table, as a sidecar keeps them: of one file, if the table has values of several."""
+
+    def __init__(self, index: ShardIndex) -> None:
+        found: list[object] = [column.offset for column in index.fields.values()]
+        self._lines = next((each.lines for each in found if isinstance(each, LineArray)), None)
+        if self._lines is not None and self._lines.blocks.samples != index.samples:
+            self._lines = None
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of the sidecar."""
+        own = self._lines
+        return {} if own is None else {f"__lines__.{part}": getattr(own, part) for part in _ARRAYS}
+
+    def has(self, extents: FieldExtents) -> bool:
+        """Return whether the blocks have these extents."""
+        offset, length = cast("tuple[object, object]", (extents.offset, extents.length))
+        if not (isinstance(offset, LineArray) and isinstance(length, LineArray)) or self._lines is None:
+            return False
+        same = (offset.lines, offset.field, offset.quotes) == (length.lines, length.field, length.quotes)
+        return same and offset.lines is self._lines and (offset.part, length.part) == ("offset", "length")
+
+    def column(self, array: npt.NDArray[Any] | None) -> int | None:
+        """Return the number of the field with these numbers; None if the blocks do not have them."""
+        own: object = array
+        return own.field if isinstance(own, LineArray) and own.lines is self._lines else None
+
+
+def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], npt.NDArray[Any]]) -> Lines:
+    """Return the blocks of lines of a sidecar.
+
+    Args:
+        path: The sidecar, for errors.
+        samples: Its number of samples.
+        get: Returns an array of the sidecar, given its name and type.
+
+    Raises:
+        FormatError: The arrays do not fit each other.
+    """
+    data, at, first = (get(f"__lines__.{part}", dtype) for part, dtype in _ARRAYS.items())
+    lines = Lines(data, at, first, path)
+    if lines.blocks.samples != samples:
+        raise lines.damaged(f"it has blocks of {lines.blocks.samples} lines for {samples} samples")
+    return lines
+
+
+def _made(lines: Lines, number: int, part: Part, quotes: bool) -> LineArray:
+    return LineArray(lines, number, part, quotes=quotes)
