@@ -67,6 +67,22 @@ def test_the_second_opening_gives_the_same(photos: Path) -> None:
     assert not (photos / ".bushel").exists()
 
 
+def test_the_files_of_a_kept_folder_are_not_looked_at(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bushel._dataset.open._STAT_ALL", 1)
+    bushel.open(photos)
+    assert is_kept(photos)
+    looked_at: list[str] = []
+    stat = Path.stat
+
+    def noted(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        looked_at.append(path.suffix)
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", noted)
+    assert len(bushel.open(photos)) == FILES
+    assert ".jpg" not in looked_at
+
+
 def test_a_file_that_is_written_in_place_is_noticed_when_it_is_read(photos: Path) -> None:
     bushel.open(photos)
     path = photos / "c1" / "005.jpg"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
-are compared shard by shard, when a shard is first read."""
+are compared shard by shard, when a shard is first read. The files of a shard are not looked at if it has more."""
 
 _HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
 """For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
@@ -396,6 +396,8 @@ def _is_quick(shard: Shard) -> bool:
     """Return whether a local shard has a table, or is so small that it is scanned sooner than threads start."""
     if shard.sidecar.exists():
         return True
+    if len(shard.files) > _STAT_ALL:  # a folder of plain files, which may be a million small ones
+        return False
     size = 0
     with suppress(OSError):  # a missing file is reported when the shard is opened
         for number in range(len(shard.files)):
