@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.ends_of_threads import in_threads
-from tests.storage.objects.conditional_store import Kept, keeping
+from tests.storage.objects.conditional_store import Kept, as_google, keeping
 
 import bushel
 from bushel._discovery.claiming import claim_target
@@ -89,6 +89,24 @@ def test_a_store_that_compares_tags_without_quotes(store: Kept) -> None:
         claim._held.place.renew()
         assert store.objects[KEY][1] == store.now
     assert not store.objects
+
+
+def test_google_compares_generations(store: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A put of Google's store on the condition of an ETag alone is an error: claims were neither renewed nor taken over."""
+    as_google(store, monkeypatch)
+    leave(store, THERE, LEASE_SECONDS * 2)
+    with Claim(PATH, "target") as claim:
+        claim.check()
+        store.now += 1
+        assert claim._held is not None
+        claim._held.place.renew()
+        assert store.objects[KEY][1] == store.now
+        store.generations[KEY] += 1  # by another machine
+        store.objects[KEY] = THERE.encode(), store.now
+        claim._held.place.renew()
+        assert store.objects[KEY][0] == THERE.encode()
+        with pytest.raises(bushel.InUseError, match="has lost its claim"):
+            claim.check()
 
 
 def test_a_store_that_refuses_conditional_puts(store: Kept) -> None:

@@ -1,8 +1,12 @@
-"""A server that keeps the objects of S3 buckets, with conditional puts, listings and a clock that a test sets."""
+"""A server that keeps the objects of S3 buckets, with conditional puts, listings and a clock that a test sets.
+
+It also compares generations, as Google Cloud Storage does (`as_google`).
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,9 +18,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import pytest
+from obstore.store import GCSStore
 from tests.storage.objects.range_server import QuietServer, running
 
-__all__ = ["Kept", "keeping"]
+from bushel.storage.objects import client
+
+__all__ = ["Kept", "as_google", "keeping"]
 
 
 @dataclass
@@ -27,6 +34,7 @@ class Kept:
         url: The endpoint.
         objects: "bucket/key" to content and time of the last put.
         asked: "METHOD bucket/key" of every request so far; a listing is "LIST bucket/prefix".
+        generations: "bucket/key" to the number of the put that made the object.
         now: The clock of the server, in seconds since 1970.
         compares: How If-Match is compared with an ETag: with its quotes, without ("plain"), or "never" equal.
         before: Called in the thread of a request with its entry of `asked`, before it is answered.
@@ -35,6 +43,7 @@ class Kept:
     url: str
     objects: dict[str, tuple[bytes, float]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    generations: dict[str, int] = field(default_factory=dict)
     now: float = 1_700_000_000.0
     compares: Literal["quoted", "plain", "never"] = "quoted"
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -64,6 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if key is not None:
             self.send_header("ETag", kept.tag(key))
+            self.send_header("x-goog-generation", str(kept.generations.get(key, 1)))
             self.send_header("Last-Modified", formatdate(kept.objects[key][1], usegmt=True))
         self.end_headers()
         if self.command != "HEAD":
@@ -113,10 +123,14 @@ class _Handler(BaseHTTPRequestHandler):
             kept.asked.append(f"PUT {key}")
             wanted = self.headers.get("If-Match")
             changed = wanted is not None and not kept.matches(key, wanted)
+            generation = self.headers.get("x-goog-if-generation-match")
+            there = kept.generations.get(key, 1) if key in kept.objects else 0
+            changed = changed or (generation is not None and generation != str(there))
             if changed or (self.headers.get("If-None-Match") == "*" and key in kept.objects):
                 self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
             else:
                 kept.objects[key] = data, kept.now
+                kept.generations[key] = there + 1
                 self._answer(200, key=key)
 
     def do_DELETE(self) -> None:
@@ -157,3 +171,11 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "5")
     with running(server, threading.Event()):
         yield server.kept
+
+
+def as_google(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every bucket be one of Google Cloud Storage at this server."""
+    names = ("client_email", "private_key", "private_key_id")
+    account = json.dumps({"gcs_base_url": kept.url, "disable_oauth": True, **dict.fromkeys(names, "")})
+    store = GCSStore("bucket", service_account_key=account, client_options={"allow_http": True})
+    monkeypatch.setattr(client, "_make", lambda *_: store)

@@ -8,12 +8,16 @@ when that has not happened for a while by the clock of the store.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bushel.storage.claims.holder import LEASE_SECONDS, Holder, is_gone, parse
 from bushel.storage.objects.client import library, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
 from bushel.storage.objects.upload import delete
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutResult, UpdateVersion
 
 _ATTEMPTS = 20
 """Number of times that a claim is tried while others create, release and take over the same one."""
@@ -29,14 +33,14 @@ class ObjectClaim:
     Attributes:
         path: Its object.
         holder: This process.
-        tag: The version of the object (its ETag), or None if the store has none.
+        version: The version of the object; empty if the store has no versions.
         ours: False in a fork, and after another machine has taken the claim over.
         renewals: Number of signs of life. In S3 the tag follows from the content, so each has another content.
     """
 
     path: ObjectPath
     holder: Holder
-    tag: str | None
+    version: UpdateVersion
     ours: bool = True
     renewals: int = 0
 
@@ -49,7 +53,7 @@ class ObjectClaim:
         if self.ours:
             found = _load(self.path)
             self.ours = found is not None and found.holder is not None and found.holder.token == self.holder.token
-            self.tag = found.tag if found is not None and self.ours else None
+            self.version = found.version if found is not None and self.ours else {}
         return self.ours
 
     @property
@@ -61,8 +65,8 @@ class ObjectClaim:
     def renew(self) -> None:
         """Give a sign of life."""
         self.renewals += 1
-        if self.ours and not _replace(self.path, self.holder, self.tag, self) and self.is_ours():
-            _replace(self.path, self.holder, self.tag, self)  # the answer to an earlier request was lost
+        if self.ours and not _replace(self.path, self.holder, self.version, self) and self.is_ours():
+            _replace(self.path, self.holder, self.version, self)  # the answer to an earlier request was lost
 
     def release(self) -> None:
         """Remove the object."""
@@ -87,7 +91,7 @@ def take_object(path: ObjectPath, holder: Holder) -> ObjectClaim | Holder | None
     Raises:
         OSError: The store refuses, or cannot be reached; it refuses each conditional request (`ConnectionError`).
     """
-    claim = ObjectClaim(path, holder, None)
+    claim = ObjectClaim(path, holder, {})
     for _ in range(_ATTEMPTS):
         if _create(path, holder, claim):
             return claim
@@ -95,11 +99,11 @@ def take_object(path: ObjectPath, holder: Holder) -> ObjectClaim | Holder | None
         if found is None:  # released meanwhile
             continue
         if found.holder is not None and found.holder.token == holder.token:  # the answer to this request was lost
-            claim.tag = found.tag
+            claim.version = found.version
             return claim
         if not _gone(found, _now_beside(path, holder)):
             return found.holder
-        if _replace(path, holder, found.tag, claim):
+        if _replace(path, holder, found.version, claim):
             return claim
     raise ConnectionError(
         f"{path}: the store refused {_ATTEMPTS} times to create this object and to replace its last version; expected "
@@ -116,7 +120,7 @@ def object_held_by(path: ObjectPath, now: float) -> Holder | None:
 @dataclass(frozen=True, slots=True)
 class _Found:
     holder: Holder | None
-    tag: str | None
+    version: UpdateVersion
     renewed: float
 
 
@@ -133,7 +137,7 @@ def _load(path: ObjectPath) -> _Found | None:
     def get() -> _Found:
         answer = library().get(store_of(path.root, retries=False), path.key)
         meta = answer.meta
-        return _Found(parse(bytes(answer.bytes())), meta.get("e_tag"), meta["last_modified"].timestamp())
+        return _Found(parse(bytes(answer.bytes())), _version_in(meta), meta["last_modified"].timestamp())
 
     try:
         return persistently(str(path), get)
@@ -162,7 +166,7 @@ def _create(path: ObjectPath, holder: Holder, claim: ObjectClaim) -> bool:
 
     def put() -> bool:
         try:
-            claim.tag = obstore.put(store, path.key, holder.encode(), mode="create").get("e_tag")
+            claim.version = _version_in(obstore.put(store, path.key, holder.encode(), mode="create"))
         except (AlreadyExistsError, PreconditionError):
             return False
         except NotSupportedError:  # a store without conditional puts
@@ -177,7 +181,7 @@ def _create(path: ObjectPath, holder: Holder, claim: ObjectClaim) -> bool:
         return persistently(str(path), put)
 
 
-def _replace(path: ObjectPath, holder: Holder, tag: str | None, claim: ObjectClaim) -> bool:
+def _replace(path: ObjectPath, holder: Holder, version: UpdateVersion, claim: ObjectClaim) -> bool:
     """Write the object of a claim again if it still has this version, and return whether it had."""
     obstore = library()
     from obstore.exceptions import NotSupportedError, PreconditionError
@@ -185,21 +189,31 @@ def _replace(path: ObjectPath, holder: Holder, tag: str | None, claim: ObjectCla
     store = store_of(path.root, retries=False)
     data = holder.encode() + b" " * (claim.renewals % 64)
 
-    def put(tag: str | None) -> bool:
+    def put(version: UpdateVersion) -> bool:
         try:
-            mode = {"e_tag": tag} if tag is not None else "overwrite"
-            claim.tag = obstore.put(store, path.key, data, mode=mode).get("e_tag")
+            claim.version = _version_in(obstore.put(store, path.key, data, mode=version or "overwrite"))
         except (PreconditionError, FileNotFoundError):
             return False
         except NotSupportedError:
             found = _load(path)
-            if found is None or found.tag != tag:
+            if found is None or found.version != version:
                 return False
-            claim.tag = obstore.put(store, path.key, data, use_multipart=False).get("e_tag")
+            claim.version = _version_in(obstore.put(store, path.key, data, use_multipart=False))
         return True
 
-    plain = None if tag is None else tag.strip('"')  # Ceph 16 compares If-Match with the tag without quotes
+    tag = version.get("e_tag") or ""
     with translated(str(path)):
-        return persistently(str(path), lambda: put(tag)) or (
-            plain != tag and persistently(str(path), lambda: put(plain))
-        )
+        if persistently(str(path), lambda: put(version)):
+            return True
+        plain: UpdateVersion = {**version, "e_tag": tag.strip('"')}  # Ceph 16 compares If-Match without the quotes
+        return plain["e_tag"] != tag and persistently(str(path), lambda: put(plain))
+
+
+def _version_in(found: PutResult | ObjectMeta) -> UpdateVersion:
+    """Return the version of an object: S3 and Azure compare its ETag, Google Cloud Storage its generation."""
+    version: UpdateVersion = {}
+    if found.get("e_tag") is not None:
+        version["e_tag"] = found["e_tag"]
+    if found.get("version") is not None:
+        version["version"] = found["version"]
+    return version
