@@ -149,7 +149,7 @@ def test_damage_is_found_with_an_index(tmp_path: Path) -> None:
         module.members_of(path, FileObject(path))
 
 
-@pytest.mark.parametrize("damage", ["no database", "text", "no table", "numbers", "no list"])
+@pytest.mark.parametrize("damage", ["no database", "text", "no table", "numbers", "no list", "endless"])
 def test_a_damaged_database_is_left_out_with_a_warning(
     energon: Path, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
@@ -168,9 +168,12 @@ def test_a_damaged_database_is_left_out_with_a_warning(
             "text": "UPDATE samples SET byte_offset = 'x'",
             "no table": "DROP TABLE samples",
             "numbers": "UPDATE samples SET byte_offset = byte_offset + 512",
+            "endless": "DROP TABLE samples; CREATE VIEW samples AS WITH RECURSIVE n(i) AS "
+            "(SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT 0 AS tar_file_id, i AS sample_index, "
+            "i * 512 AS byte_offset, 512 AS byte_size FROM n",
         }
         with sqlite3.connect(database) as opened:
-            opened.execute(change[damage])
+            opened.executescript(change[damage])
         opened.close()
     assert sorted(bushel.open(energon, index="memory").keys) == keys
     assert str(database) in caplog.text

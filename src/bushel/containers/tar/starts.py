@@ -30,6 +30,7 @@ _BLOCK = 512
 _PARTS = 32
 _LEAST = 1 << 20  # bytes of a part, at least: headers that are closer are read faster one after the other
 _ABOVE = 4  # number of folders above an archive in which the database may be
+_STEPS, _STEPS_PER_BYTE = 1 << 20, 20  # of SQLite's machine: reading a row takes about 20, and has several bytes
 
 
 def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:
@@ -58,9 +59,9 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
 
     An index whose offsets do not increase, or lie outside the archive, is left out with a warning.
     """
-    found = _of_file(archive.parent / f"{archive.name}{SUFFIX}")
+    found = _of_file(archive.parent / f"{archive.name}{SUFFIX}", size)
     if found is None and isinstance(archive, Path):
-        found = _of_database(archive)
+        found = _of_database(archive, size)
     if found is None:
         return None
     path, starts = found
@@ -70,10 +71,10 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
     return found
 
 
-def _of_file(path: AnyPath) -> tuple[str, I64] | None:
+def _of_file(path: AnyPath, size: int) -> tuple[str, I64] | None:
     try:
         file = open_file(path)
-        data = file.read(0, file.size)
+        data = file.read(0, min(file.size, 8 * (size // _BLOCK + 2)))  # a sample has a block or more
     except (FileNotFoundError, PermissionError):  # a store that forbids listing refuses access to missing objects
         return None
     if len(data) % 8:
@@ -82,7 +83,7 @@ def _of_file(path: AnyPath) -> tuple[str, I64] | None:
     return str(path), np.frombuffer(data, "<u8").astype(np.int64)
 
 
-def _of_database(archive: Path) -> tuple[str, I64] | None:
+def _of_database(archive: Path, size: int) -> tuple[str, I64] | None:
     for folder in archive.absolute().parents[:_ABOVE]:
         if not os.path.isfile(f"{folder}/{META}/{_DATABASE}"):
             continue
@@ -93,9 +94,11 @@ def _of_database(archive: Path) -> tuple[str, I64] | None:
         try:
             listed = json.loads((folder / META / _INFO).read_bytes())["shard_counts"]
             number = list(listed).index(archive.absolute().relative_to(folder).as_posix())
+            steps = min(_STEPS + _STEPS_PER_BYTE * database.stat().st_size, (1 << 31) - 1)
             query = "SELECT byte_offset, byte_size FROM samples WHERE tar_file_id = ? ORDER BY sample_index"
             with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as opened:
-                rows = opened.execute(query, (number,)).fetchall()
+                opened.set_progress_handler(lambda: True, steps)  # ends a query that has no end, such as of a view
+                rows = opened.execute(query, (number,)).fetchmany(size // _BLOCK + 1)
             places = np.array(rows, np.int64).reshape(-1, 2)
         except FileNotFoundError:
             return None
