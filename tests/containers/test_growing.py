@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.descriptors import descriptors
 
+from bushel.containers import growing
 from bushel.containers.growing import GrowingArrays
 
 
@@ -42,3 +44,27 @@ def test_zeros_between_pieces_and_at_the_end(limit: int) -> None:
     assert found["zeros"].tolist() == [0] * 60_000
     assert found["zeros"].dtype == np.uint8
     assert list(found) == ["a", "zeros"]
+
+
+def test_many_arrays_need_one_descriptor() -> None:
+    """A table with a thousand columns was refused by the system: "Too many open files"."""
+    arrays = GrowingArrays(0)
+    for number in range(200):
+        arrays.append(str(number), np.arange(5))
+    before = len(descriptors())
+    found = arrays.finish()
+    assert len(descriptors()) <= before + 1
+    assert all(array.tolist() == [0, 1, 2, 3, 4] for array in found.values())
+
+
+def test_many_arrays_reserve_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of JSON that each had a name of their own filled the disk."""
+    asked: list[int] = []
+    monkeypatch.setattr(growing, "_reserve", lambda file, start, end: asked.append(end - start))
+    arrays = GrowingArrays(100_000)
+    arrays.share = 1e-4
+    for number in range(1600):
+        arrays.append(str(number), np.arange(8))
+    assert len(arrays.finish()) == 1600
+    assert len(asked) > 1000
+    assert sum(asked) < 300 << 20

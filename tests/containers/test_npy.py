@@ -103,6 +103,25 @@ def test_what_has_no_rows_is_refused(array: Any, message: str, tmp_path: Path) -
     assert caught.value.file == str(tmp_path / "a.npy")
 
 
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (f"({1 << 63},)", f"needs {1 << 66} bytes, but 64 follow"),
+        (f"(2, {1 << 62}, {1 << 62})", "whose rows have"),
+        (f"(0, {1 << 62})", f"whose rows have {1 << 65} bytes"),
+        (f"({'1,' * 70})", "has 70 dimensions, and NumPy holds 64"),
+        ("(-1,)", "has no rows"),
+    ],
+)
+def test_hostile_shapes(shape: str, message: str, tmp_path: Path) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    path = tmp_path / "a.npy"
+    path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(64))
+    with pytest.raises(bushel.FormatError, match=message) as caught:
+        bushel.open(path)
+    assert caught.value.file == str(path)
+
+
 def test_a_truncated_array_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.npy", ROWS)
     path.write_bytes(path.read_bytes()[:-1])

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.containers.tfrecords import varint
+from tests.containers.tfrecords import bytes_list, example, framed, varint
 
 import bushel
 from bushel.errors import BushelError, FormatError
@@ -53,6 +53,14 @@ def test_a_million_columns(tmp_path: Path) -> None:
         bushel.open(tmp_path / "x.csv", index="memory")
 
 
+def test_a_record_with_a_feature_for_each_number(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(framed([example({str(number): bytes_list(b"") for number in range(10_001)})]))
+    with pytest.raises(FormatError, match=r"x\.tfrecord: its records have 10001 different features.*spec="):
+        bushel.open(path, index="memory")
+    assert len(bushel.open(path, index="memory", spec={"data": "bytes"})[0]["data"]) > 100_000
+
+
 def page(size: int, length: int, values: int) -> bytes:
     """Return the header of a data page of version 1, as it is written in Thrift's compact protocol."""
     numbers = b"".join(b"\x15" + varint(number << 1) for number in (0, size, length))
@@ -73,3 +81,40 @@ def test_pages_that_announce_much() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             parsed(header + bytes(8), len(header) + 8)
+
+
+def optional_nulls(pages: int, values: int) -> bytes:
+    """Return a Parquet file with one column of nulls: each page is a run of as many levels as it announces."""
+    run = varint(values << 1) + b"\0"
+    levels = len(run).to_bytes(4, "little") + run
+    data = (page(len(levels), len(levels), values) + levels) * pages
+    rows, size = varint(pages * values << 1), varint(len(data) << 1)
+    schema = b"\x48\x04root\x15\x02\x00" + b"\x15\x04\x25\x02\x18\x01a\x00"
+    meta = b"\x15\x04\x19\x15\x00\x19\x18\x01a\x15\x00\x16" + rows + b"\x16" + size + b"\x16" + size + b"\x26\x08\x00"
+    group = b"\x19\x1c\x26\x08\x1c" + meta + b"\x00\x16" + size + b"\x16" + rows + b"\x00"
+    footer = b"\x15\x02\x19\x2c" + schema + b"\x16" + rows + b"\x19\x1c" + group + b"\x00"
+    return b"PAR1" + data + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def test_rows_without_values(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(optional_nulls(2, 1000))
+    assert len(bushel.open(path, index="memory")) == 2000
+    path.write_bytes(optional_nulls(400, 1 << 24))  # 19 KB
+    with pytest.raises(
+        FormatError,
+        match=r"6710886400 rows of 1 columns are announced in .* bytes.*x\.parquet|x\.parquet.*6710886400 rows",
+    ):
+        bushel.open(path, index="memory")
+
+
+def test_columns_that_need_many_arrays(tmp_path: Path) -> None:
+    """Tables of more than 4 MiB lie in a temporary file, which is mapped once."""
+    (tmp_path / "x.csv").write_text(
+        ",".join(f"c{number}" for number in range(9_000)) + "\n" + ("1," * 8_999 + "1\n") * 30
+    )
+    dataset = bushel.open(tmp_path / "x.csv", index="memory")
+    assert (len(dataset), len(dataset.spec)) == (30, 9_000)
+    (tmp_path / "x.jsonl").write_text("".join(f'{{"c{number}": 1}}\n' for number in range(100_000)))
+    with pytest.raises(FormatError, match=r"x\.jsonl.*different names"):
+        bushel.open(tmp_path / "x.jsonl", index="memory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 _IN_MEMORY = 4 << 20  # bytes that are kept in memory before they are written to a file
-_RESERVED = 2 << 20  # bytes that are reserved at a time: finding room for each page takes longer than copying it
+# bytes that are reserved at a time, for an array and for all: finding room for each page takes longer than copying it
+_RESERVED, _ALL_RESERVED = 2 << 20, 256 << 20
 _SPARE = 1.1  # factor by which an array gets more room than its share so far suggests
 _LEAST_SHARE = 1e-6
 _COPY = 1 << 20
@@ -91,7 +93,11 @@ class GrowingArrays:
         self._flush()
         with self._file as file:
             file.truncate(self._end)  # zeros at the end were not written
-            found = {name: self._mapped(own, file) for name, own in self._arrays.items()}
+            places = {name: self._place(own, file) for name, own in self._arrays.items()}
+            file.truncate(self._end)
+            # one map, since each map keeps a descriptor, and a table of a thousand columns has more arrays than may be open
+            whole = np.memmap(file, np.uint8, "r+").view(np.ndarray) if self._end else np.empty(0, np.uint8)
+        found = {name: whole[start:end].view(self._arrays[name].dtype) for name, (start, end) in places.items()}
         self._arrays.clear()
         return found
 
@@ -104,6 +110,8 @@ class GrowingArrays:
     def _flush(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
+            weakref.finalize(self, self._file.close)  # if an error comes before that
+        reserved = min(_RESERVED, _ALL_RESERVED // max(len(self._arrays), 1))
         for own in self._pending.values():
             if not (size := sum(_bytes_of(piece, own.dtype) for piece in own.pieces)):
                 continue
@@ -116,7 +124,7 @@ class GrowingArrays:
                 if not zeros:
                     at, end = start + written, start + written + length
                     if end > own.reserved:
-                        own.reserved = max(end, min(at + _RESERVED, start + written + own.room))
+                        own.reserved = max(end, min(at + reserved, start + written + own.room))
                         _reserve(self._file, at, own.reserved)
                     _write(self._file, pieces, at)
                 written += length
@@ -135,19 +143,18 @@ class GrowingArrays:
         own.segments.append((self._end, 0))
         self._end += own.room
 
-    def _mapped(self, own: _Array, file: IO[bytes]) -> npt.NDArray[Any]:
-        count = sum(written for _, written in own.segments) // own.dtype.itemsize
-        if not count:
-            return np.empty(0, own.dtype)
-        if len(own.segments) > 1:
-            segments, start = own.segments, self._end
-            for offset, size in segments:
-                _copy(file, offset, self._end, size)
-                self._end += size
-            self._end += -self._end % _ALIGNMENT
-        else:
-            start = own.segments[0][0]
-        return np.memmap(file, own.dtype, "r+", start, (count,)).view(np.ndarray)
+    def _place(self, own: _Array, file: IO[bytes]) -> tuple[int, int]:
+        """Return where the bytes of an array begin and end in the file, after joining its segments."""
+        size = sum(written for _, written in own.segments)
+        if len(own.segments) <= 1:
+            start = own.segments[0][0] if own.segments else 0
+            return start, start + size
+        start = self._end
+        for offset, length in own.segments:
+            _copy(file, offset, self._end, length)
+            self._end += length
+        self._end += -self._end % _ALIGNMENT
+        return start, start + size
 
 
 def _whole(own: _Array) -> Iterator[npt.NDArray[Any]]:

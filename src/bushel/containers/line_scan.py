@@ -35,7 +35,7 @@ _CHUNK = 1 << 20
 """Bytes of a local file that are scanned at a time: the scan finds them in the processor's cache."""
 
 _CHUNK_OF_REQUEST = 1 << 22
-_LONGEST_LINE = 256 << 20
+_LONGEST_LINE = 128 << 20
 _SPACING = 256 << 10
 """Expanded bytes between restart points of gzip: values are short, and each that is read expands as many."""
 
@@ -201,6 +201,7 @@ class LineTable:
         read = read if array is None else array.read
         at, window = start, chunk
         while at < lines.size:
+            data = memoryview(b"")  # frees the last bytes before more are read
             data = memoryview(read(at, min(window, lines.size - at)))
             used = self._feed(scanner, data, at)
             before = at
@@ -213,7 +214,7 @@ class LineTable:
                 window *= 2
                 if window > _LONGEST_LINE:
                     raise FormatError(
-                        f"{self._word} {scanner.lines + lines_before + 1} has more than {_LONGEST_LINE >> 21} MiB",
+                        f"{self._word} {scanner.lines + lines_before + 1} has more than {_LONGEST_LINE >> 20} MiB",
                         file=self.file.real.path,
                         offset=at,
                         hint="no line of data is that long: do quotes not end, or is it another format?",

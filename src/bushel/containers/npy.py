@@ -23,6 +23,8 @@ _HEAD = NPY_HEADER_LIMIT + 12
 _LOCAL_HEADER = 30
 _CHUNK = 1 << 20
 _FIELD = "data"
+_MOST_DIMENSIONS = 64  # of an array of NumPy
+_LARGEST_ROW = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
         raise refuse(str(error)) from error
     if not shape or not all(type(each) is int and each >= 0 for each in shape):
         raise refuse(f"its shape is {shape}, which has no rows")
+    if len(shape) > _MOST_DIMENSIONS:
+        raise refuse(f"its shape has {len(shape)} dimensions, and NumPy holds {_MOST_DIMENSIONS} at most")
     if dtype.kind not in "biufc" or (dtype.itemsize > 1 and dtype.str.startswith(">")):
         raise refuse(f"its dtype is {dtype.str}", "only little-endian numbers are read where they lie: see bushel.pack")
     if fortran and len(shape) > 1:
@@ -116,6 +120,8 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     first, end = start + len(head) - len(rest), start + size
     if count and not row:
         raise refuse(f"its shape is {shape}, whose rows have no elements")
+    if row > _LARGEST_ROW:
+        raise refuse(f"its shape is {shape}, whose rows have {row} bytes")
     if first + count * row > end:
         raise refuse(f"its shape is {shape}, which needs {count * row} bytes, but {end - first} follow the header")
     kind = f"array({','.join([dtype.name, *map(str, shape[1:])])})"

@@ -34,6 +34,7 @@ _METADATA = "metadata.parquet"  # beside other files, a list of these: see folde
 _ABOUT = (".json", ".md", ".txt", ".yaml", ".yml", "LICENSE")  # ends of names of files about the data
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
+_ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64  # of a table: one value takes some 20 bytes of memory
 
 
 class _Parquet:
@@ -120,6 +121,7 @@ def _fields(file: File, footer: Footer, features: Mapping[str, Feature]) -> Iter
 def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
     """Return the table of some row groups, which `made` gets column by column."""
     file, footer = made.file, made.footer
+    _check_density(footer, file)
     for node, field in zip(footer.fields, fields, strict=True):
         with _naming(node, file, footer):
             made.add(node, field)
@@ -134,6 +136,22 @@ def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
         blocks=made.blocks(),
     )
     return index.check(file.path)
+
+
+def _check_density(footer: Footer, file: File) -> None:
+    """Refuse a table that would be far larger than the file: a page of some bytes can announce millions of nulls.
+
+    Raises:
+        FormatError: It has more values than files of its size usually have.
+    """
+    columns = sum(1 for field in footer.fields for _ in field.leaves())
+    if footer.rows * columns > max(_ENOUGH_VALUES, _VALUES_PER_BYTE * file.size):
+        raise FormatError(
+            f"{footer.rows} rows of {columns} columns are announced in {file.size} bytes: a table of them would be far "
+            "larger than the file",
+            file=file.path,
+            hint="if this is right, write the rows that have values, or fewer columns, with pyarrow",
+        )
 
 
 @contextmanager

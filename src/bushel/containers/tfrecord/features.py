@@ -20,6 +20,7 @@ _BYTES, _FLOAT, _INT = 1, 2, 3
 _FLOATS, _INTS = "array(float32,-1)", "array(int64,-1)"
 _MOST_EMPTY = 1 << 24
 _SPARSE = 64
+_MOST_FEATURES = 10_000
 
 
 class Feature(NamedTuple):
@@ -55,6 +56,12 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     Raises:
         FormatError: Nearly all records lack nearly all features.
     """
+    if len(features) > _MOST_FEATURES:
+        raise FormatError(
+            f"its records have {len(features)} different features, and Bushel reads {_MOST_FEATURES} at most",
+            file=file.path,
+            hint="bushel.open(…, spec={'data': 'bytes'}) reads records as they are",
+        )
     values = sum(len(each.record) for each in features.values())
     if samples * len(features) > _SPARSE * values + _MOST_EMPTY:
         raise FormatError(
