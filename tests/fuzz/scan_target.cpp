@@ -1,0 +1,263 @@
+// libFuzzer targets for the scans of containers (scripts/fuzz_scans.sh): BUSHEL_SCAN names the one that is compiled. Each
+// gives the bytes whole and in parts, which must find the same, and checks that all that is found lies in the bytes.
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "files/byte_source.hpp"
+#include "files/crc32c.hpp"
+#include "scans/byte_arrays.hpp"
+#include "scans/image_headers.hpp"
+#include "scans/inflate.hpp"
+#include "scans/lines.hpp"
+#include "scans/recordio.hpp"
+#include "scans/riegeli.hpp"
+#include "scans/snappy.hpp"
+#include "scans/tar.hpp"
+#include "scans/tfrecord.hpp"
+
+namespace {
+
+using namespace bushel;
+using Bytes = std::vector<std::uint8_t>;  // a copy of exactly its size, so that AddressSanitizer sees reads beyond its end
+
+void require(bool holds, const char *what) {
+    if (holds) return;
+    std::fprintf(stderr, "%s\n", what);
+    std::abort();
+}
+
+void inside(const std::vector<std::int64_t> &offset, const std::vector<std::int64_t> &length, std::size_t size) {
+    const auto end = static_cast<std::int64_t>(size);
+    require(offset.size() == length.size(), "as many offsets as lengths");
+    for (std::size_t i = 0; i < offset.size(); ++i) {
+        require(offset[i] >= 0 && length[i] >= 0 && offset[i] <= end && length[i] <= end - offset[i], "an extent outside");
+    }
+}
+
+// Return a number below `limit` that follows from the bytes.
+std::size_t choice(const Bytes &data, std::size_t limit) { return data.empty() ? 0 : data.back() * 7 % limit; }
+
+void snappy(const Bytes &data) {
+    for (const std::int64_t spacing : {std::int64_t{1}, std::int64_t{100}, std::int64_t{65536}}) {
+        try {
+            const SnappyParts parts = scan_snappy(data.data(), data.size(), spacing);
+            inside(parts.offset, parts.length, data.size());
+            require(parts.start.size() == parts.offset.size() + 1, "a start for each part, and the end");
+            for (std::size_t i = 0; i < parts.offset.size(); ++i) {
+                require(parts.start[i] < parts.start[i + 1], "a part without bytes");
+                if (parts.literal[i]) require(parts.start[i + 1] - parts.start[i] == parts.length[i], "another literal");
+            }
+        } catch (const std::invalid_argument &) {
+        }
+    }
+}
+
+void tar(const Bytes &data) {
+    BufferByteSource source(data.data(), static_cast<std::int64_t>(data.size()));
+    const TarMembers whole = scan_tar(source, 0);
+    inside(whole.offset, whole.size, data.size());
+    TarScan scan(static_cast<std::int64_t>(data.size()), 0, static_cast<std::int64_t>(choice(data, 4) * 512));
+    while (const auto window = scan.next()) {
+        inside({window->offset}, {window->need}, data.size());
+        const auto first = data.begin() + static_cast<std::ptrdiff_t>(window->offset);
+        const Bytes part(first, first + static_cast<std::ptrdiff_t>(window->need));
+        scan.feed(part.data(), window->need);
+    }
+    const TarMembers parts = scan.take();
+    require(parts.offset == whole.offset && parts.size == whole.size && parts.names == whole.names, "other members");
+    require(parts.problem == whole.problem && parts.end == whole.end, "another end");
+}
+
+void recordio(const Bytes &data) {
+    BufferByteSource source(data.data(), static_cast<std::int64_t>(data.size()));
+    const RecordioRecords found = scan_recordio(source, 0);
+    for (std::size_t i = 0; i < found.offset.size(); ++i) {
+        inside({found.offset[i]}, {found.span[i] + 8}, data.size());
+        const auto first = data.begin() + static_cast<std::ptrdiff_t>(found.offset[i]);
+        const Bytes raw(first, first + static_cast<std::ptrdiff_t>(found.span[i] + 8));
+        join_recordio(raw.data(), raw.size());
+    }
+    try {
+        join_recordio(data.data(), data.size());
+    } catch (const std::invalid_argument &) {
+    }
+    const std::string framed = split_recordio(data.data(), data.size());
+    const Bytes raw(framed.begin(), framed.end() - static_cast<std::ptrdiff_t>((4 - data.size() % 4) % 4));  // without padding
+    const std::string joined = join_recordio(raw.data(), raw.size());
+    require(Bytes(joined.begin(), joined.end()) == data, "another payload");
+}
+
+void riegeli(const Bytes &data) {
+    const auto size = static_cast<std::int64_t>(data.size());
+    BufferByteSource source(data.data(), size);
+    for (const std::size_t most : {std::size_t{1}, std::size_t{1000}}) {
+        const std::int64_t start = most == 1 ? static_cast<std::int64_t>(choice(data, data.size() + 1)) : 0;
+        const RiegeliChunks found = scan_riegeli(source, start, size, most);
+        inside(found.start, found.length, data.size());
+        for (std::size_t i = 0; i < found.start.size(); ++i) {
+            require(found.records[i] > 0 && found.sizes[i] >= 0 && found.expanded[i] >= 0, "a chunk without records");
+            require(found.values[i] >= found.start[i] && found.values[i] <= found.start[i] + found.length[i], "values outside");
+        }
+    }
+}
+
+// The fuzzer finds no checksums, so the bytes become the data of two records.
+void tfrecord(const Bytes &data) {
+    Bytes file;
+    const auto append = [&file](const std::uint8_t *from, std::size_t size, bool with_bytes) {
+        if (with_bytes) file.insert(file.end(), from, from + size);
+        const std::uint32_t crc = crc32c(from, size), masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
+        for (int shift = 0; shift < 32; shift += 8) file.push_back(static_cast<std::uint8_t>(masked >> shift));
+    };
+    const std::size_t middle = choice(data, data.size() + 1);
+    for (const auto &[first, size] : {std::pair{std::size_t{0}, middle}, std::pair{middle, data.size() - middle}}) {
+        std::uint8_t length[8];
+        for (int i = 0; i < 8; ++i) length[i] = static_cast<std::uint8_t>(std::uint64_t{size} >> 8 * i);
+        append(length, 8, true);
+        append(data.data() + first, size, true);
+    }
+    if (choice(data, 3) == 1 && !data.empty()) file[choice(data, 16)] ^= data[0];  // damaged lengths and checksums
+    file.shrink_to_fit();
+    TfrecordScan whole(true, true), parts(true, true);
+    const std::size_t used = whole.feed(file.data(), file.size());
+    require(used <= file.size(), "more bytes than there are");
+    inside(whole.offset, whole.length, file.size());
+    std::size_t at = 0, window = 1;
+    while (at < file.size() && parts.problem.empty()) {
+        const Bytes part(file.begin() + static_cast<std::ptrdiff_t>(at),
+                         file.begin() + static_cast<std::ptrdiff_t>(std::min(file.size(), at + window)));
+        const std::size_t taken = parts.feed(part.data(), part.size());
+        if (!taken && parts.problem.empty() && parts.need > file.size() - at) break;
+        if (!taken) window = parts.need;
+        at += taken;
+        if (taken) window = 1;
+    }
+    require(parts.offset == whole.offset && parts.problem == whole.problem && parts.other == whole.other, "other records");
+    require(parts.features.size() == whole.features.size() && parts.held == whole.held, "other features");
+    for (std::size_t i = 0; i < whole.features.size(); ++i) {
+        const ExampleFeature &one = whole.features[i], &other = parts.features[i];
+        require(one.name == other.name && one.record == other.record && one.count == other.count, "another feature");
+        require(one.offset == other.offset && one.value_offset == other.value_offset, "other extents");
+        inside(one.value_offset, one.value_length, file.size());
+        for (std::size_t row = 0; row < one.offset.size(); ++row) {
+            const bool held = one.offset[row] < 0;
+            inside({held ? -1 - one.offset[row] : one.offset[row]}, {one.length[row]}, held ? whole.held.size() : file.size());
+        }
+    }
+    try {
+        decode_varints(data.data(), data.size());
+    } catch (const std::invalid_argument &) {
+    }
+}
+
+// Expand with zlib. Return whether it succeeds.
+bool by_zlib(const Bytes &data, Bytes &out) {
+    z_stream stream{};
+    require(inflateInit2(&stream, -15) == Z_OK, "zlib does not start");
+    stream.next_in = const_cast<std::uint8_t *>(data.data()), stream.avail_in = static_cast<unsigned>(data.size());
+    int state = Z_OK;
+    while (state == Z_OK) {
+        Bytes part(65536);
+        stream.next_out = part.data(), stream.avail_out = static_cast<unsigned>(part.size());
+        state = ::inflate(&stream, Z_NO_FLUSH);
+        out.insert(out.end(), part.begin(), part.end() - stream.avail_out);
+    }
+    inflateEnd(&stream);
+    return state == Z_STREAM_END;
+}
+
+bool in_parts(const Bytes &data, std::size_t size, Bytes &out) {
+    Inflate inflate(1000);
+    std::size_t at = 0, window = size;
+    try {
+        while (!inflate.done()) {
+            const std::size_t taken = std::min(window, data.size() - at);
+            const Bytes part(data.begin() + static_cast<std::ptrdiff_t>(at), data.begin() + static_cast<std::ptrdiff_t>(at + taken));
+            const std::size_t used = inflate.feed(part.data(), part.size(), at + taken == data.size());
+            require(used <= taken && inflate.expanded_size() <= Inflate::most_expanded, "more bytes than allowed");
+            out.insert(out.end(), inflate.expanded(), inflate.expanded() + inflate.expanded_size());
+            for (const RestartPoint &point : inflate.points()) {
+                require(point.position >= 0 && point.position <= static_cast<std::int64_t>(out.size()), "a point outside");
+            }
+            at += used;
+            window = used || inflate.expanded_size() ? size : 2 * window;
+        }
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+    return true;
+}
+
+void inflate(const Bytes &data) {
+    Bytes expected, whole, parts;
+    const bool valid = by_zlib(data, expected);
+    require(in_parts(data, data.size() + 1, whole) == valid, "zlib finds another state of the stream");
+    require(in_parts(data, 1 + choice(data, 400), parts) == valid, "zlib finds another state of the stream in parts");
+    if (valid) require(whole == expected && parts == expected, "zlib expands to other bytes");
+}
+
+void byte_arrays(const Bytes &data) {
+    for (const std::int64_t count : {std::int64_t{0}, static_cast<std::int64_t>(choice(data, 50)), std::int64_t{1} << 62}) {
+        try {
+            const ByteArrays found = find_byte_arrays(data.data(), data.size(), count);
+            inside(found.offset, found.length, data.size());
+        } catch (const std::invalid_argument &) {
+        }
+    }
+}
+
+void check_lines(const Bytes &data, std::uint8_t delimiter) {
+    const std::vector<std::string> names = delimiter || choice(data, 2) ? std::vector<std::string>{"a", "", "c"} : std::vector<std::string>{};
+    LineScan vectors(names, delimiter, choice(data, 3) == 0, 50), plain(names, delimiter, choice(data, 3) == 0, 50, false);
+    const std::size_t size = choice(data, 5) ? data.size() : 1 + choice(data, 100);
+    for (std::size_t at = 0, window = size; at < data.size() && vectors.problem().empty();) {
+        const std::size_t stop = std::min(data.size(), at + window);
+        const Bytes part(data.begin() + static_cast<std::ptrdiff_t>(at), data.begin() + static_cast<std::ptrdiff_t>(stop));
+        const auto start = static_cast<std::int64_t>(at);
+        const std::size_t used = vectors.feed(part.data(), part.size(), start, stop == data.size());
+        require(used == plain.feed(part.data(), part.size(), start, stop == data.size()), "vectors use other bytes");
+        require(vectors.names() == plain.names() && vectors.rows() == plain.rows() && vectors.problem() == plain.problem(), "other lines");
+        for (std::size_t field = 0; field < vectors.names().size(); ++field) {
+            const FieldValues &one = vectors.values(field), &other = plain.values(field);
+            require(one.size() == other.size(), "other numbers of values");
+            for (std::size_t i = 0; i < one.size(); ++i) {
+                require(one.offset()[i] == other.offset()[i] && one.length()[i] == other.length()[i], "other extents");
+                require(one.kind()[i] == other.kind()[i] && one.number()[i] == other.number()[i], "other values");
+                if (one.length()[i] != -1) inside({one.offset()[i]}, {one.length()[i]}, data.size());
+            }
+        }
+        at += used;
+        window = used ? size : 2 * window;
+    }
+}
+
+void json_lines(const Bytes &data) { check_lines(data, 0); }
+
+void csv_lines(const Bytes &data) {
+    check_lines(data, ',');
+    try {
+        const CsvRecord record = first_csv_record(data.data(), data.size(), ',', choice(data, 2), 100);
+        inside(record.offset, record.length, data.size());
+    } catch (const std::invalid_argument &) {
+    }
+}
+
+void image_headers(const Bytes &data) {
+    const ImageHeader header = read_image_header(data.data(), data.size());
+    if (header.format) require(header.width > 0 && header.height > 0 && header.channels > 0, "a header without a size");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+    BUSHEL_SCAN(Bytes(data, data + size));
+    return 0;
+}
