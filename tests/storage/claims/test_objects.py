@@ -92,7 +92,7 @@ def test_a_store_that_compares_tags_without_quotes(store: Kept) -> None:
 
 
 def test_google_compares_generations(store: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A put of Google's store on the condition of an ETag alone is an error: claims were neither renewed nor taken over."""
+    """Its puts need more than an ETag, so claims were neither renewed nor taken over."""
     as_google(store, monkeypatch)
     leave(store, THERE, LEASE_SECONDS * 2)
     with Claim(PATH, "target") as claim:
