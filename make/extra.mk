@@ -39,9 +39,10 @@ browser: $(READY)  ## tests of the viewer in Chromium, which is installed if mis
 nightly: $(READY)  ## all tests except interop, cloud and cluster, with many more examples
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster and not browser"
 
-fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the JPEG decoders for FUZZ_SECONDS (60)
+fuzz: $(READY)  ## damaged files with many more examples; then libFuzzer on the JPEG decoders and on each scan, for FUZZ_SECONDS (60)
 	HYPOTHESIS_PROFILE=nightly $(PYTHON_OF_VENV) -m pytest -n auto -m "not interop and not cloud and not cluster and not browser" -k "fuzz or damage"
 	scripts/fuzz_jpeg.sh
+	scripts/fuzz_scans.sh
 
 CASES ?= 1000000
 

@@ -95,7 +95,7 @@ class GrowingArrays:
             file.truncate(self._end)  # zeros at the end were not written
             places = {name: self._place(own, file) for name, own in self._arrays.items()}
             file.truncate(self._end)
-            # one map, since each map keeps a descriptor, and a table of a thousand columns has more arrays than may be open
+            # one map, since each has a descriptor: a table of a thousand columns has more arrays than files may be open
             whole = np.memmap(file, np.uint8, "r+").view(np.ndarray) if self._end else np.empty(0, np.uint8)
         found = {name: whole[start:end].view(self._arrays[name].dtype) for name, (start, end) in places.items()}
         self._arrays.clear()
