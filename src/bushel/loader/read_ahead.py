@@ -36,7 +36,7 @@ _SHORT = 1 << 19
 _REQUESTS = {True: 64, False: 24}
 """Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other."""
 
-_LONGEST_WAIT, _LOOK_AFTER, _LOOK_EVERY = 2.0, 0.25, 0.02
+_LONGEST_WAIT, _LOOK_AFTER, _LOOK_EVERY = 1.0, 0.25, 0.02
 """Seconds that the first batch waits for its group, by the rate of its bytes, at most; for how long that rate is
 measured; and how often it looks."""
 
