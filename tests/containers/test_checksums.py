@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bushel
+from bushel._index.sidecar import load_index
 from bushel._index.split_records import blocks_without, length_words
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel.containers import checksums
@@ -173,3 +176,20 @@ def test_a_file_that_shrinks_names_its_value(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="shrunk") as caught:
         with_checksums(index_of(column("a", 0, [(0, 5), (20, 5)]), column("b", 0, [(5, 5), (30, 7)])), files)
     assert caught.value.file == files[0].path
+
+
+def test_compressed_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "_VALUES_OF_REQUEST", 30)
+    monkeypatch.setattr(checksums, "_sorted", None)  # needs memory for all values
+    lines = "".join(f'{{"a": {n}, "t": "{"x" * (n % 9)}"}}\n' for n in range(200)).encode()
+    (tmp_path / "x.jsonl").write_bytes(lines)
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(lines))
+    plain, packed = (bushel.index(tmp_path / name)[0:0] for name in ("x.jsonl", "x.jsonl.gz"))
+    assert plain.spec == packed.spec
+    stored = [load_index(tmp_path / ".bushel" / f"{name}.safetensors") for name in ("x.jsonl", "x.jsonl.gz")]
+    for name in ("a", "t"):
+        one, other = (each.fields[name].crc32 for each in stored)
+        assert one is not None
+        assert other is not None
+        assert one.tolist() == other.tolist()
+    assert stored[1].fields["a"].crc32[7] == zlib.crc32(b"7")  # type: ignore[index] # as was asserted

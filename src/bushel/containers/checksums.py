@@ -21,6 +21,7 @@ _Sums: TypeAlias = Callable[[Extents], U32]
 
 _BATCH = 64 << 20  # bytes between two progress reports, and limit of bytes in memory for files that are not local
 _VALUES = 1 << 16  # values whose checksums are computed together
+_VALUES_OF_REQUEST = 1 << 18  # the same, of files that are compressed or not local: expanding and requests take longer
 
 
 def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report | None = None) -> ShardIndex:
@@ -46,9 +47,12 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
             from bushel._index.opening import block_files
 
             opened += block_files(index, files.__getitem__)
-        local = isinstance(opened[stored[0].file], MappedFile)
-        ways = _row_by_row if local and _follow_each_other(stored) else _sorted
-        sums = ways(stored, partial(_crc32_of, index, opened), report)
+        crc32_of = partial(_crc32_of, index, opened)
+        if _follow_each_other(stored):
+            local = isinstance(opened[stored[0].file], MappedFile)
+            sums = _row_by_row(stored, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
+        else:
+            sums = _sorted(stored, crc32_of, report)
         found |= {column.field.name: own for column, own in zip(stored, sums, strict=True)}
     columns = {
         name: replace(column, crc32=found[column.field.name]) if column.crc32 is None else column
@@ -57,8 +61,7 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
     return replace(index, fields=columns)
 
 
-def _parts(rows: int, columns: int = 1) -> Iterator[slice]:
-    step = max(_VALUES // columns, 1)
+def _parts(rows: int, step: int) -> Iterator[slice]:
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
@@ -70,7 +73,7 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
         return False
     for column in columns:
         last = 0
-        for part in _parts(column.rows):
+        for part in _parts(column.rows, _VALUES):
             there = column.offset[part][column.length[part] > 0]
             if len(there) and (there[0] < last or (there[1:] < there[:-1]).any()):
                 return False
@@ -78,12 +81,12 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
     return True
 
 
-def _row_by_row(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None) -> list[U32]:
+def _row_by_row(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None, at_once: int) -> list[U32]:
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
     from bushel.containers.growing import GrowingArrays  # with temporary files, which reading does not need
 
     sums, rows = GrowingArrays(), columns[0].rows
-    for part in _parts(rows, len(columns)):
+    for part in _parts(rows, max(at_once // len(columns), 1)):
         offset = np.stack([column.offset[part] for column in columns], axis=1)
         length = np.stack([column.length[part] for column in columns], axis=1)
         done = np.cumsum(np.maximum(length, 0).sum(axis=1))
