@@ -22,7 +22,6 @@ from bushel._discovery.completeness import (
 )
 from bushel._discovery.folders import datasets_in, few, is_part, of_several_kinds, shard_of_entry
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
-from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
 from bushel.containers import (
     Container,
@@ -209,6 +208,8 @@ def _report_others(path: AnyPath, found: Found) -> None:
     kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
     others = [name for owner, names in kinds.items() if owner != found.container for name in names]
     if others:
+        from bushel._runtime.log import log_warning
+
         log_warning("%s: read as %s; other files are not read: %s", path, found.container, few(others))
 
 
