@@ -33,9 +33,7 @@ def results() -> dict[str, int]:
     for name, lines, names in (("JSON", LINES, []), ("CSV", CELLS, [b"a", b"b", b"c"])):
         scanner = kernels.LineScanner(names, ord(",") if names else 0)
         assert scanner.feed(lines, 0, True) == len(lines)
-        columns = [each for field in range(len(scanner.names)) for each in scanner.values(field)]
-        whole = b"".join(np.asarray(each).tobytes() for each in columns)
-        found[f"lines of {name}"] = zlib.crc32(whole)
+        found[f"lines of {name}"] = zlib.crc32(scanner.take().tobytes())
     return found
 
 
