@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,19 +55,35 @@ def test_windows_make_no_difference(window: int) -> None:
         size = window
         while not parts.feed(DATA[parts.end : parts.end + size]):
             size = max(parts.need, size)
-    assert parts.wrong.tolist() == []
-    assert np.array_equal(whole.offset, parts.offset)
-    for one, other in zip(whole.features, parts.features, strict=True):
-        assert one[:2] == other[:2]
-        assert all(np.array_equal(*pair) for pair in zip(one[2:], other[2:], strict=True))
+    assert whole.features == parts.features == [(b"t", 1, 1, False), (b"i", 3, 2, False), (b"f", 2, 1, False)]
+    assert whole.rows == parts.rows == 50 * 5
+    assert plain(whole.take()) == plain(parts.take())
 
 
-def test_nothing_is_added_after_an_array_was_requested() -> None:
-    scanner = TfrecordScanner()
-    scanner.feed(DATA)
-    assert len(scanner.offset) == 50
-    with pytest.raises(ValueError, match="the scan is over"):
-        scanner.feed(DATA)
+def plain(taken: Any) -> Any:
+    *arrays, features = taken
+    return [each.tolist() for each in arrays], [(number, *map(np.ndarray.tolist, rest)) for number, *rest in features]
+
+
+def test_what_is_taken_is_forgotten() -> None:
+    """The rest continues where it ended: numbers of records, and positions of copied bytes."""
+    data = framed([example({"i": int_list(number, 7, packed=False)} if number % 3 else {}) for number in range(30)])
+    whole, parts = TfrecordScanner(), TfrecordScanner()
+    whole.feed(data)
+    offset, length, wrong, copied, [(number, *rows)] = whole.take()
+    assert (number, rows[0].tolist(), wrong.tolist()) == (0, [each for each in range(30) if each % 3], [])
+    assert rows[2].tolist() == [-1 - 2 * each for each in range(20)]
+    pieces = []
+    while parts.end < len(data):
+        parts.feed(data[parts.end : parts.end + 100])
+        pieces.append(parts.take())
+        assert parts.rows == 0
+        assert plain(parts.take()) == ([[], [], [], []], [])
+    assert len(pieces) > 3
+    for number, own in enumerate((offset, length, wrong, copied)):
+        assert np.array_equal(own, np.concatenate([piece[number] for piece in pieces]))  # type: ignore[arg-type]
+    for number, row in enumerate(rows):
+        assert np.array_equal(row, np.concatenate([each[number + 1] for piece in pieces for each in piece[4]]))
 
 
 def test_wrong_checksums_are_counted() -> None:
@@ -74,7 +91,7 @@ def test_wrong_checksums_are_counted() -> None:
     changed[-10] ^= 1
     scanner = TfrecordScanner(examples=False, checksums=True)
     scanner.feed(changed)
-    assert scanner.wrong.tolist() == [49]
+    assert scanner.take()[2].tolist() == [49]
     assert scanner.features == []
 
 

@@ -325,11 +325,7 @@ class TfrecordScanner:
 
     def __init__(self, examples: bool = True, checksums: bool = False) -> None: ...
     def feed(self, data: _Bytes) -> int:
-        """Read the complete records of the bytes at `end`, and return how many bytes these have.
-
-        Raises:
-            ValueError: An array was asked for before.
-        """
+        """Read the complete records of the bytes at `end`, and return how many bytes these have."""
     @property
     def end(self) -> int:
         """End of the last complete record."""
@@ -346,38 +342,46 @@ class TfrecordScanner:
     def reason(self) -> str | None:
         """The reason why it is not an Example."""
     @property
-    def offset(self) -> NDArray[np.int64]:
-        """int64[records]: offset of the data of each record."""
+    def others(self) -> bool:
+        """Whether records before the first one that is not an Example have features."""
     @property
-    def length(self) -> NDArray[np.int64]:
-        """int64[records]: bytes of data."""
+    def rows(self) -> int:
+        """Number of records, features of each and values of bytes that `take` would return."""
     @property
-    def wrong(self) -> NDArray[np.int64]:
-        """int64[n]: numbers of the records whose data have another checksum."""
-    @property
-    def held(self) -> NDArray[np.uint8]:
-        """uint8: lists of numbers that are not in one piece in the file."""
-    @property
-    def features(
-        self,
-    ) -> list[
-        tuple[
-            bytes,
-            int,
-            NDArray[np.int64],
-            NDArray[np.int64],
-            NDArray[np.int64],
-            NDArray[np.int64],
-            NDArray[np.int64],
-            NDArray[np.int64],
-            NDArray[np.int64],
-        ]
-    ]:
-        """The features in order of appearance: name, kind (1 bytes, 2 floats, 3 integers), and arrays of int64.
+    def features(self) -> list[tuple[bytes, int, int, bool]]:
+        """The features so far, in order of appearance.
 
-        They are: the numbers of the records that have the feature; the values of each; for floats and integers, offset
-        and length of the packed values, and the first one (the bits of a float); for bytes, offset and length of all
-        values. An offset of `-1 - n` stands for position `n` of `held`.
+        They have a name, a kind (1 bytes, 2 floats, 3 integers), the number of values of the record that has most of
+        them, and whether values of a record were copied.
+        """
+    def take(
+        self,
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.uint8],
+        list[
+            tuple[
+                int,
+                NDArray[np.int64],
+                NDArray[np.int64],
+                NDArray[np.int64],
+                NDArray[np.int64],
+                NDArray[np.int64],
+                NDArray[np.int64],
+                NDArray[np.int64],
+            ]
+        ],
+    ]:
+        """Return what was found since the last call, and forget it.
+
+        First come offset and length of the data of each record, the numbers of the records whose data have another
+        checksum, and lists of numbers that are not in one piece in the file, as bytes. Then come the features that
+        these records have: the number of the feature, and the numbers of the records; for bytes, how many values each
+        record has; for floats and integers, offset and length of the packed values, and the first one (the bits of a
+        float); for bytes, offset and length of all values. An offset of `-1 - n` stands for position `n` of the copied
+        bytes of all calls.
         """
 
 def decode_varints(data: _Bytes) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from bushel.containers.base import ReadOptions, Report
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.tfrecord.features import FeatureTable, check_density, features_of
+from bushel.containers.tfrecord.scan import ends_of_windows, scanned
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import TfrecordScanner, crc32c
 from bushel.spec import Field, Spec
@@ -24,9 +25,7 @@ from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 _NAME = re.compile(r".*\.tfrecords?(-[0-9]+-of-[0-9]+)?(\.gz)?", re.DOTALL)
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
 _HEAD = struct.Struct("<QI")
-_WINDOW = 4 << 20
 _DATA = "data"
-_HINT = "the file is damaged, or its writer was stopped: `bushel verify` names the records, or write it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +47,28 @@ class _Tfrecord:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
         file, blocks = _opened(shard)
-        scan = _scanned(file, TfrecordScanner(), options.report)
-        samples, spec = len(scan.offset), options.spec or {}
-        features = features_of(scan, file) if scan.other < 0 else {}
+        scanner = TfrecordScanner()
+        records, spec = scanned(file, scanner, options.report), options.spec or {}
+        features, samples = features_of(records, file), len(records.offset)
         first = 0 if blocks is None else 1
-        made = FeatureTable(file, first, [] if blocks is None else [blocks])
-        if scan.other < 0 and features and (list(spec) != [_DATA] or _DATA in features):
+        made = FeatureTable(file, first, [] if blocks is None else [blocks], samples)
+        if features and (list(spec) != [_DATA] or _DATA in features):
             check_density(features, samples, file)
             for name in sorted(features):
-                made.add(features[name], samples, spec.get(name))
-        elif len(spec) != 1 and any((each[2] < scan.other).any() for each in scan.features):
+                made.add(name, features[name], spec.get(name))
+        elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
-                f"record {scan.other} is not a tf.train.Example: {scan.reason}. The records before it are",
+                f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. The records before it are",
                 file=file.path,
-                offset=_stored_offset(blocks, int(scan.offset[scan.other])),
+                offset=_stored_offset(blocks, int(records.offset[scanner.other])),
                 hint=f"bushel.open(…, spec={{{_DATA!r}: 'bytes'}}) reads records as they are",
             )
         else:
             field = _plain_field(spec, file)
-            codec = field.codec if spec else codec_of_first_bytes(file, scan.offset, scan.length)
-            made.fields[field.name] = PlainField(codec, scan.offset, scan.length, file=first)
-        return table_of(self.name, shard, samples, made.fields, blocks=made.finished(scan), columns=made.columns)
+            codec = field.codec if spec else codec_of_first_bytes(file, records.offset, records.length)
+            made.fields[field.name] = PlainField(codec, records.offset, records.length, file=first)
+        found = made.finished(records.copied)
+        return table_of(self.name, shard, samples, made.fields, blocks=found, columns=made.columns)
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare length and data of each record with their CRC-32C."""
@@ -78,19 +78,16 @@ class _Tfrecord:
         except FormatError as error:
             yield error
             return
+        records = 0
         try:
-            _scanned(file, scanner, report)
+            for _ in ends_of_windows(file, scanner, report):
+                offset, length, wrong, *_ = scanner.take()
+                for record in wrong.tolist():
+                    at, size = int(offset[record - records]), int(length[record - records])
+                    yield _wrong_checksum(file, blocks, record, at, size)
+                records += len(offset)
         except FormatError as error:
             yield error
-        for record in scanner.wrong.tolist():
-            at, size = int(scanner.offset[record]), int(scanner.length[record])
-            expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
-            yield FormatError(
-                f"record {record}: its {size} bytes have CRC-32C {crc32c(file.read(at, size)):#010x}, expected "
-                f"{expected:#010x}",
-                file=file.path,
-                offset=_stored_offset(blocks, at),
-            )
 
 
 CONTAINER = _Tfrecord()
@@ -142,25 +139,14 @@ def _unmasked(sum32: int) -> int:
     return (turned << 15 | turned >> 17) & 0xFFFFFFFF
 
 
-def _scanned(file: File, scanner: TfrecordScanner, report: Report | None) -> TfrecordScanner:
-    """Feed a whole file. Raise FormatError if a record is truncated, or its length does not have its checksum."""
-    at, window = 0, _WINDOW
-    while at < file.size:
-        used = scanner.feed(file.read(at, min(window, file.size - at)))
-        if report is not None:
-            report(used)
-        at += used
-        number = f"record after byte {at}" if at else "first record"
-        if scanner.problem is not None:
-            raise FormatError(f"{scanner.problem} ({number})", file=file.path, offset=at, hint=_HINT)
-        if not used:
-            if at + scanner.need > file.size:
-                message = f"the {number} needs {scanner.need} bytes, but {file.size - at} are left"
-                raise FormatError(message, file=file.path, offset=at, hint=_HINT)
-            window = max(_WINDOW, scanner.need)
-        else:
-            window = _WINDOW
-    return scanner
+def _wrong_checksum(file: File, blocks: Blocks | None, record: int, at: int, size: int) -> FormatError:
+    expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
+    found = crc32c(file.read(at, size))
+    return FormatError(
+        f"record {record}: its {size} bytes have CRC-32C {found:#010x}, expected {expected:#010x}",
+        file=file.path,
+        offset=_stored_offset(blocks, at),
+    )
 
 
 def _plain_field(spec: Spec, file: File) -> Field:

@@ -1,18 +1,23 @@
-"""The features of `tf.train.Example`s as fields: bytes and lists of numbers as extents, single numbers as columns."""
+"""The features of `tf.train.Example`s as fields: bytes and lists of numbers as extents, single numbers as columns.
+
+Arrays that are made here go to a temporary file if they are large, step by step.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._index.columns import Column
-from bushel._runtime.arrays import I64, U8, offsets_of
+from bushel._runtime.arrays import I64, U8
 from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
+from bushel.containers.tfrecord.scan import STEP, Feature, Records
 from bushel.errors import FormatError, SpecError
-from bushel.kernels import TfrecordScanner
 from bushel.spec import Field, parse_spec
 from bushel.storage import IN_TABLE, Blocks, File
 
@@ -21,32 +26,19 @@ _FLOATS, _INTS = "array(float32,-1)", "array(int64,-1)"
 _MOST_EMPTY = 1 << 24
 _SPARSE = 64
 _MOST_FEATURES = 10_000
+_NONE = np.empty(0, np.int64)
 
 
-class Feature(NamedTuple):
-    """A feature of Examples, as `TfrecordScanner.features` has it."""
-
-    name: str
-    kind: int
-    record: I64
-    counts: I64
-    offset: I64
-    length: I64
-    first: I64
-    value_offset: I64
-    value_length: I64
-
-
-def features_of(scan: TfrecordScanner, file: File) -> dict[str, Feature]:
-    """Return the features that a scan has found, by name. Raise FormatError if a name cannot be the name of a field."""
+def features_of(records: Records, file: File) -> dict[str, Feature]:
+    """Return the features of records by name. Raise FormatError if a name cannot be the name of a field."""
     found = {}
-    for each in scan.features:
+    for each in records.features:
         try:
-            name = each[0].decode()
+            name = each.name.decode()
             parse_spec({name: "bytes"})
         except (UnicodeDecodeError, SpecError) as error:
             raise FormatError(f"a feature cannot be a field: {error}", file=file.path) from error
-        found[name] = Feature(name, *each[1:])
+        found[name] = each
     return found
 
 
@@ -62,7 +54,7 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
             file=file.path,
             hint="bushel.open(…, spec={'data': 'bytes'}) reads records as they are",
         )
-    values = sum(len(each.record) for each in features.values())
+    values = sum(each.rows for each in features.values())
     if samples * len(features) > _SPARSE * values + _MOST_EMPTY:
         raise FormatError(
             f"{samples} records have {len(features)} features, but only {values} values: too few for a table",
@@ -71,110 +63,178 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
         )
 
 
-class FeatureTable:
-    """The fields of a file, which are added one by one."""
+class _Step(NamedTuple):
+    """Some samples, and the records among them that have a feature."""
 
-    def __init__(self, file: File, number: int, blocks: list[Blocks]) -> None:
-        self.file, self.number, self.blocks = file, number, blocks
+    first: int  # number of the first sample
+    samples: int
+    rows: slice  # rows of the feature
+    at: I64 | slice  # where these records lie among the samples
+
+    def spread(
+        self, values: npt.NDArray[np.generic], otherwise: int, where: npt.NDArray[np.bool_] | None = None
+    ) -> I64:
+        """Return int64[samples]: values for the records, or for those of them that `where` says."""
+        found = np.full(self.samples, otherwise, np.int64)
+        if where is None:
+            found[self.at] = values
+        else:
+            at = np.arange(self.samples)[self.at] if isinstance(self.at, slice) else self.at
+            found[at[where]] = values
+        return found
+
+
+def _steps(feature: Feature, samples: int) -> Iterator[_Step]:
+    for first in range(0, samples, STEP):
+        count = min(STEP, samples - first)
+        if feature.record is None:
+            yield _Step(first, count, slice(first, first + count), slice(count))
+        else:
+            start, end = np.searchsorted(feature.record, (first, first + count)).tolist()
+            yield _Step(first, count, slice(start, end), feature.record[start:end] - first)
+
+
+class FeatureTable:
+    """The fields of a file, which are added one by one.
+
+    Args:
+        file: The file of the records.
+        number: Its number in the table.
+        blocks: Its blocks, if it is compressed.
+        samples: Number of samples.
+    """
+
+    def __init__(self, file: File, number: int, blocks: list[Blocks], samples: int) -> None:
+        self.file, self.number, self.blocks, self.samples = file, number, blocks, samples
         self.fields: dict[str, PlainField] = {}
         self.columns: dict[str, Column] = {}
-        self._numbers: list[I64] = []
+        self._arrays = GrowingArrays()
+        self._integers: list[str] = []
         self._copied: list[str] = []
 
-    def add(self, feature: Feature, samples: int, declared: Field | None) -> None:
+    def add(self, name: str, feature: Feature, declared: Field | None) -> None:
         """Add a feature. Raise SpecError if it cannot be read as the type that the caller declares."""
-        most = int(feature.counts.max(initial=0))
         if feature.kind == _BYTES:
-            self._add_bytes(feature, samples, declared, most)
-        elif most > 1 or (declared is not None and declared.codec not in ("int", "float", "f32")):
-            self._add_lists(feature, samples, declared, most)
+            self._add_bytes(name, feature, declared)
+        elif feature.most > 1 or (declared is not None and declared.codec not in ("int", "float", "f32")):
+            self._add_lists(name, feature, declared)
         else:
-            self._add_scalars(feature, samples, declared)
+            self._add_scalars(name, feature, declared)
 
-    def _add_bytes(self, feature: Feature, samples: int, declared: Field | None, most: int) -> None:
-        many = most > 1 if declared is None else declared.sequence
-        if most > 1 and not many:
-            raise _unsuitable(feature, declared, f"a record has {most} values of it, so it is a sequence")
+    def _add_bytes(self, name: str, feature: Feature, declared: Field | None) -> None:
+        many = feature.most > 1 if declared is None else declared.sequence
+        if feature.most > 1 and not many:
+            what = f"a record has {feature.most} values of it, so it is a sequence"
+            raise _unsuitable(name, declared, what)
         known = declared or codec_of_first_bytes(self.file, feature.value_offset, feature.value_length)
         codec = known if isinstance(known, str) else known.codec
-        absent = np.ones(samples, np.bool_)
-        absent[feature.record] = False
+        place = PlainField(codec, feature.value_offset, feature.value_length, file=self.number)
         if many:
-            counts = _dense(feature.record, feature.counts, samples, 0)
-            starts = offsets_of(counts)
-            place = PlainField(f"{codec}[]", feature.value_offset, feature.value_length, starts, None, self.number)
-            self.fields[feature.name] = place._replace(absent=absent)
-            return
-        record = feature.record[feature.counts == 1]
-        offset = _dense(record, feature.value_offset, samples, 0)
-        length = _dense(record, feature.value_length, samples, -1)
-        self.fields[feature.name] = PlainField(codec, offset, length, file=self.number)
+            self._add_starts(name, feature)
+            place = place._replace(type=f"{codec}[]", starts=_NONE)
+        elif feature.record is not None or feature.counts is not None:
+            value = 0
+            for step in _steps(feature, self.samples):
+                one = None if feature.counts is None else feature.counts[step.rows] == 1
+                found = step.rows.stop - step.rows.start if one is None else int(one.sum())
+                values = slice(value, value + found)
+                value += found
+                self._append("offset", name, step.spread(feature.value_offset[values], 0, one))
+                self._append("length", name, step.spread(feature.value_length[values], -1, one))
+        self.fields[name] = place
 
-    def _add_lists(self, feature: Feature, samples: int, declared: Field | None, most: int) -> None:
+    def _add_starts(self, name: str, feature: Feature) -> None:
+        """Add how many values are before each sample, and which samples have no sequence."""
+        before = np.zeros(1, np.int64)
+        self._append("starts", name, before)
+        for step in _steps(feature, self.samples):
+            counts = 1 if feature.counts is None else feature.counts[step.rows]
+            ends = before + np.cumsum(step.spread(np.asarray(counts), 0))
+            self._append("starts", name, ends)
+            before = ends[-1:]
+            if feature.record is not None:
+                self._append("absent", name, step.spread(np.zeros(1, np.int64), 1).astype(np.bool_))
+
+    def _add_lists(self, name: str, feature: Feature, declared: Field | None) -> None:
         default, stored = (_FLOATS, None) if feature.kind == _FLOAT else (_INTS, "varints")
         kind = default if declared is None else declared.type
         if not kind.startswith("array(float32") if feature.kind == _FLOAT else kind != _INTS:
             wanted = "array(float32,…)" if feature.kind == _FLOAT else f"{_INTS!r}"
-            raise _unsuitable(feature, declared, f"it has up to {most} numbers a record, so it is {wanted}")
-        offset = _dense(feature.record, feature.offset, samples, 0)
-        length = _dense(feature.record, feature.length, samples, -1)
-        if (offset < 0).any():
-            self._copied.append(feature.name)
-        self.fields[feature.name] = PlainField(kind, offset, length, file=self.number, codec=stored)
+            what = f"it has up to {feature.most} numbers a record, so it is {wanted}"
+            raise _unsuitable(name, declared, what)
+        if feature.record is not None or feature.copied:
+            for step in _steps(feature, self.samples):
+                self._append("offset", name, step.spread(self._moved(feature.offset[step.rows]), 0))
+                self._append("length", name, step.spread(feature.length[step.rows], -1))
+        if feature.copied:
+            self._copied.append(name)
+        self.fields[name] = PlainField(kind, feature.offset, feature.length, file=self.number, codec=stored)
 
-    def _add_scalars(self, feature: Feature, samples: int, declared: Field | None) -> None:
-        there = feature.counts == 1
-        record = feature.record[there]
-        missing = np.ones(samples, np.bool_)
-        missing[record] = False
-        values = _dense(record, feature.first[there], samples, 0)
-        none = missing if missing.any() else None
-        if declared is not None and (declared.sequence or (declared.codec == "int") != (feature.kind == _INT)):
-            raise _unsuitable(feature, declared, f"it is {'an int' if feature.kind == _INT else 'a float'}")
-        if feature.kind == _FLOAT:
-            offset = _dense(record, feature.offset[there], samples, 0)
-            kind = "float" if declared is None else declared.codec
-            place = PlainField(kind, offset, np.where(missing, -1, 4), file=self.number, codec="f32")
-            if (offset < 0).any():
-                self._copied.append(feature.name)
-            numbers = values.astype("<u4").view("<f4").astype(np.float64)
-            self.columns[feature.name] = Column("float", numbers, none)
+    def _add_scalars(self, name: str, feature: Feature, declared: Field | None) -> None:
+        integers = feature.kind == _INT
+        if declared is not None and (declared.sequence or (declared.codec == "int") != integers):
+            raise _unsuitable(name, declared, f"it is {'an int' if integers else 'a float'}")
+        start, some = 8 * self.samples * len(self._integers), False
+        for step in _steps(feature, self.samples):
+            there = feature.length[step.rows] > 0
+            missing = step.spread(there == 0, 1).astype(np.bool_)
+            self._append("missing", name, missing)
+            some = some or bool(missing.any())
+            self._append("length", name, np.where(missing, -1, 8 if integers else 4))
+            values = step.spread(feature.first[step.rows][there], 0, there)
+            if integers:
+                self._arrays.append("integers", values.astype("<i8", copy=False))
+                self._append("offset", name, start + 8 * np.arange(step.first, step.first + step.samples))
+            else:
+                self._append("values", name, values.astype("<u4").view("<f4").astype(np.float64))
+                self._append("offset", name, step.spread(self._moved(feature.offset[step.rows][there]), 0, there))
+        if integers:
+            self._integers.append(name)
+            self.fields[name] = PlainField("int", _NONE, _NONE, file=-1, codec="i64")
         else:
-            start = 8 * samples * len(self._numbers)
-            self._numbers.append(values)
-            offset = start + 8 * np.arange(samples, dtype=np.int64)
-            place = PlainField("int", offset, np.where(missing, -1, 8), file=-1, codec="i64")
-            self.columns[feature.name] = Column("int", values, none)
-        self.fields[feature.name] = place
+            if feature.copied:
+                self._copied.append(name)
+            kind = "float" if declared is None else declared.codec
+            self.fields[name] = PlainField(kind, _NONE, _NONE, file=self.number, codec="f32")
+        self.columns[name] = Column("int" if integers else "float", _NONE, np.ones(1, np.bool_) if some else None)
 
-    def finished(self, scan: TfrecordScanner) -> tuple[Blocks, ...]:
+    def _append(self, what: str, name: str, piece: npt.NDArray[np.generic]) -> None:
+        """Add elements to an array of a field, which replaces the array that the field has so far."""
+        self._arrays.append(f"{what} {name}", piece)
+
+    def _moved(self, offset: I64) -> I64:
+        """Return offsets in the file, after which the copied bytes follow."""
+        return np.where(offset < 0, self.file.size - 1 - offset, offset)
+
+    def finished(self, copied: U8) -> tuple[Blocks, ...]:
         """Return all block files, also the numbers that the table holds. No field is added afterwards."""
+        arrays = self._arrays.finish()
         if self._copied:
-            self.blocks.append(_with_held(self.file, self.blocks[0] if self.blocks else None, scan.held))
-            for name in self._copied:
-                place = self.fields[name]
-                offset = np.asarray(place.offset, np.int64)
-                moved = np.where(offset < 0, self.file.size - 1 - offset, offset)
-                self.fields[name] = place._replace(offset=moved, file=len(self.blocks))
-        if self._numbers:
-            data = np.concatenate([each.astype("<i8") for each in self._numbers]).view(np.uint8)
-            self.blocks.append(Blocks.in_table(data))
-            for name, place in self.fields.items():
-                if place.file < 0:
-                    self.fields[name] = place._replace(file=len(self.blocks))
+            self.blocks.append(_with_held(self.file, self.blocks[0] if self.blocks else None, copied))
+        files = dict.fromkeys(self._copied, len(self.blocks))
+        if self._integers:
+            self.blocks.append(Blocks.in_table(arrays["integers"].view(np.uint8)))
+            files |= dict.fromkeys(self._integers, len(self.blocks))
+        for name, place in self.fields.items():
+            self.fields[name] = place._replace(
+                offset=arrays.get(f"offset {name}", place.offset),
+                length=arrays.get(f"length {name}", place.length),
+                starts=arrays.get(f"starts {name}", place.starts),
+                absent=arrays.get(f"absent {name}"),
+                file=files.get(name, place.file),
+            )
+        for number, name in enumerate(self._integers):
+            own = arrays["integers"][number * self.samples : (number + 1) * self.samples]
+            arrays[f"values {name}"] = own.astype(np.int64, copy=False)
+        for name, column in self.columns.items():
+            missing = None if column.missing is None else arrays[f"missing {name}"]
+            self.columns[name] = Column(column.kind, arrays[f"values {name}"], missing)
         return tuple(self.blocks)
 
 
-def _dense(record: I64, values: I64, samples: int, otherwise: int) -> I64:
-    """Return int64[samples], with a value for each record that has one."""
-    found = np.full(samples, otherwise, np.int64)
-    found[record] = values
-    return found
-
-
-def _unsuitable(feature: Feature, declared: Field | None, what: str) -> SpecError:
+def _unsuitable(name: str, declared: Field | None, what: str) -> SpecError:
     shown = "by default" if declared is None else f"as {declared.type!r}"
-    return SpecError(f"feature {feature.name!r} cannot be read {shown}: {what}")
+    return SpecError(f"feature {name!r} cannot be read {shown}: {what}")
 
 
 def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
@@ -193,5 +253,5 @@ def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
         np.append(blocks.filter, np.uint8(len(blocks.filters))),
         (*blocks.filters, "stored"),
         side,
-        np.array(held),
+        held,
     )

@@ -12,6 +12,13 @@ namespace bushel {
 
 namespace {
 
+template <typename T>
+nb::object copy_of(const std::vector<T> &elements) {
+    auto *const copy = new T[elements.size()];
+    std::copy(elements.begin(), elements.end(), copy);
+    return owned_array(copy, elements.size());
+}
+
 // TfrecordScan, which threads may share.
 class TfrecordScanner {
 public:
@@ -19,7 +26,6 @@ public:
 
     std::size_t feed(nb::handle data) {
         const BufferArgument buffer(data);  // first, as it may run code of others
-        if (finished_) throw nb::value_error("the scan is over: an array was asked for");
         const nb::gil_scoped_release unlocked;
         const std::lock_guard<std::mutex> alone(mutex_);
         return scan_.feed(buffer.data(), buffer.size());
@@ -27,43 +33,41 @@ public:
 
     const TfrecordScan &scan() const { return scan_; }
 
-    // The arrays are views from now on, so nothing may be added.
-    nb::object features(nb::handle self) {
-        finished_ = true;
-        nb::list found;
+    // Return the rows of the records since the last call, and forget them.
+    nb::tuple take() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        nb::list features;
+        int number = 0;
         for (const ExampleFeature &each : scan_.features) {
-            found.append(nb::make_tuple(nb::bytes(each.name.data(), each.name.size()), each.kind,
-                                        view_of(each.record, self), view_of(each.count, self),
-                                        view_of(each.offset, self), view_of(each.length, self),
-                                        view_of(each.first, self), view_of(each.value_offset, self),
-                                        view_of(each.value_length, self)));
+            if (!each.record.empty()) {
+                features.append(nb::make_tuple(number, copy_of(each.record), copy_of(each.count), copy_of(each.offset),
+                                               copy_of(each.length), copy_of(each.first), copy_of(each.value_offset),
+                                               copy_of(each.value_length)));
+            }
+            ++number;
         }
-        return found;
+        nb::tuple all = nb::make_tuple(copy_of(scan_.offset), copy_of(scan_.length), copy_of(scan_.wrong),
+                                       copy_of(scan_.held), features);
+        scan_.forget_rows();
+        return all;
     }
 
-    template <typename T>
-    nb::object view(std::vector<T> TfrecordScan::*field, nb::handle self) {
-        finished_ = true;
-        return view_of(scan_.*field, self);
+    // Name, kind, greatest number of values, and whether values were copied.
+    nb::list features() const {
+        nb::list found;
+        for (const ExampleFeature &each : scan_.features)
+            found.append(nb::make_tuple(nb::bytes(each.name.data(), each.name.size()), each.kind, each.most, each.copied));
+        return found;
     }
 
 private:
     std::mutex mutex_;
     TfrecordScan scan_;
-    bool finished_ = false;
 };
-
-template <typename T>
-auto column(std::vector<T> TfrecordScan::*field) {
-    return [field](nb::handle self) { return nb::inst_ptr<TfrecordScanner>(self)->view(field, self); };
-}
 
 nb::object decode_varints_of(nb::handle data) {
     const BufferArgument buffer(data);
-    const std::vector<std::int64_t> values = decode_varints(buffer.data(), buffer.size());
-    auto *const copy = new std::int64_t[values.size()];
-    std::copy(values.begin(), values.end(), copy);
-    return owned_array(copy, values.size());
+    return copy_of(decode_varints(buffer.data(), buffer.size()));
 }
 
 }  // namespace
@@ -79,13 +83,10 @@ void bind_tfrecord(nb::module_ &module) {
         .def_prop_ro("other", [](const TfrecordScanner &self) { return self.scan().other; }, nb::lock_self())
         .def_prop_ro("reason", [](const TfrecordScanner &self) { return optional_text(self.scan().reason); },
                      nb::lock_self())
-        .def_prop_ro("offset", column(&TfrecordScan::offset), nb::lock_self())
-        .def_prop_ro("length", column(&TfrecordScan::length), nb::lock_self())
-        .def_prop_ro("wrong", column(&TfrecordScan::wrong), nb::lock_self())
-        .def_prop_ro("held", column(&TfrecordScan::held), nb::lock_self())
-        .def_prop_ro(
-            "features", [](nb::handle self) { return nb::inst_ptr<TfrecordScanner>(self)->features(self); },
-            nb::lock_self());
+        .def_prop_ro("others", [](const TfrecordScanner &self) { return self.scan().others; }, nb::lock_self())
+        .def_prop_ro("rows", [](const TfrecordScanner &self) { return self.scan().rows; }, nb::lock_self())
+        .def_prop_ro("features", &TfrecordScanner::features, nb::lock_self())
+        .def("take", &TfrecordScanner::take, nb::lock_self());
     module.def("decode_varints", &decode_varints_of, nb::arg("data"));
     module.def("crc32c", [](nb::handle data) {
         const BufferArgument buffer(data);

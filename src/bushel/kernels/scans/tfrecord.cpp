@@ -2,6 +2,7 @@
 // tensorflow/core/example/{example,feature}.proto, in the encoding of https://protobuf.dev/programming-guides/encoding.
 #include "scans/tfrecord.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -119,8 +120,8 @@ std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
         const auto bytes = static_cast<std::size_t>(own);
         offset.push_back(end + static_cast<std::int64_t>(head_size));
         length.push_back(static_cast<std::int64_t>(own));
-        if (checksums_ && word_at(record + own) != masked(crc32c(record, bytes)))
-            wrong.push_back(static_cast<std::int64_t>(offset.size()) - 1);
+        ++rows;
+        if (checksums_ && word_at(record + own) != masked(crc32c(record, bytes))) wrong.push_back(last_record());
         if (parsing_) read_example(record, bytes);
         at += head_size + bytes + tail_size;
         end += static_cast<std::int64_t>(head_size + bytes + tail_size);
@@ -128,8 +129,22 @@ std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
     return at;
 }
 
+void TfrecordScan::forget_rows() {
+    records_before_ += static_cast<std::int64_t>(offset.size());
+    held_before_ += static_cast<std::int64_t>(held.size());
+    rows = 0;
+    held.clear();
+    for (auto *const array : {&offset, &length, &wrong}) array->clear();
+    for (ExampleFeature &each : features) {
+        for (auto *const array : {&each.record, &each.count, &each.offset, &each.length, &each.first, &each.value_offset,
+                                  &each.value_length})
+            array->clear();
+    }
+}
+
 void TfrecordScan::read_example(const std::uint8_t *data, std::size_t size) {
     base_ = data;
+    others = !features.empty();
     try {
         for (const std::uint8_t *at = data, *const end = data + size; at < end;) {
             const Piece all = read_field(at, end, delimited(1), "it has another field than features");
@@ -148,7 +163,7 @@ void TfrecordScan::read_example(const std::uint8_t *data, std::size_t size) {
         }
     } catch (const NotExampleError &error) {
         parsing_ = false;
-        other = static_cast<std::int64_t>(offset.size()) - 1;
+        other = last_record();
         reason = error.reason;
     }
 }
@@ -161,7 +176,7 @@ void TfrecordScan::read_feature(std::string_view name, const std::uint8_t *data,
     const Piece list = read_piece(data, end);
     if (data != end) throw NotExampleError{"a feature has two lists"};
     ExampleFeature &feature = feature_of(name, kind);
-    const auto record = static_cast<std::int64_t>(offset.size()) - 1;
+    const std::int64_t record = last_record();
     if (!feature.record.empty() && feature.record.back() == record)
         throw NotExampleError{"a feature is there twice"};
     if (kind == bytes_kind)
@@ -169,6 +184,7 @@ void TfrecordScan::read_feature(std::string_view name, const std::uint8_t *data,
     else
         add_numbers(feature, list.data, list.end);
     feature.record.push_back(record);
+    ++rows;
 }
 
 ExampleFeature &TfrecordScan::feature_of(std::string_view name, std::uint8_t kind) {
@@ -197,6 +213,8 @@ void TfrecordScan::add_bytes(ExampleFeature &feature, const std::uint8_t *data, 
         throw;
     }
     feature.count.push_back(count);
+    feature.most = std::max(feature.most, count);
+    rows += static_cast<std::size_t>(count);
 }
 
 void TfrecordScan::add_numbers(ExampleFeature &feature, const std::uint8_t *data, const std::uint8_t *end) {
@@ -217,13 +235,14 @@ void TfrecordScan::add_numbers(ExampleFeature &feature, const std::uint8_t *data
         held.insert(held.end(), piece.data, piece.end);
     }
     if (held.size() > start) {
-        place = -1 - static_cast<std::int64_t>(start);
+        place = -1 - held_before_ - static_cast<std::int64_t>(start);
+        feature.copied = true;
         values = {held.data() + start, held.data() + held.size()};
     }
     const auto size = static_cast<std::size_t>(values.end - values.data);
     const std::int64_t count = count_numbers(values.data, size, floats);
     const std::int64_t first = first_number(values.data, size, floats);
-    feature.count.push_back(count);
+    feature.most = std::max(feature.most, count);
     feature.first.push_back(first);
     feature.offset.push_back(place);
     feature.length.push_back(static_cast<std::int64_t>(size));

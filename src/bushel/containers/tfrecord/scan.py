@@ -1,0 +1,166 @@
+"""The scan of a TFRecord file from front to back: where its records and the values of their features lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from bushel._runtime.arrays import I64, U8
+from bushel._runtime.system import keep_freed_memory
+from bushel.containers.base import Report
+from bushel.containers.growing import GrowingArrays
+from bushel.errors import FormatError
+from bushel.kernels import TfrecordScanner
+from bushel.storage import File
+
+STEP = 1 << 16
+"""Rows that are processed together, so that a large file takes little memory."""
+
+_WINDOW = 4 << 20
+_ROWS = 1 << 17  # of the scanner, which are then given to the arrays
+_HINT = "the file is damaged, or its writer was stopped: `bushel verify` names the records, or write it again"
+_PLACES = ("offset", "length", "first", "value_offset", "value_length")
+
+
+class Feature(NamedTuple):
+    """A feature of Examples.
+
+    An offset of `-1 - n` stands for position `n` of the copied bytes.
+    """
+
+    name: bytes
+    kind: int  # 1 bytes, 2 floats, 3 integers
+    most: int  # values of the record that has most of them
+    copied: bool  # whether values of a record were copied
+    rows: int  # number of records that have the feature
+    record: I64 | None  # int64[rows], which records these are; None if all have it
+    counts: I64 | None  # of bytes: int64[rows], values of each of these records; None if each has one
+    offset: I64  # of numbers: int64[rows], where the packed values lie
+    length: I64  # of numbers: int64[rows], bytes of the packed values
+    first: I64  # of numbers: int64[rows], the first value (the bits of a float)
+    value_offset: I64  # of bytes: int64[values], where each value lies
+    value_length: I64  # of bytes: int64[values], bytes of each value
+
+
+class Records(NamedTuple):
+    """The records of a file, whose arrays are in a temporary file if they are large."""
+
+    offset: I64  # int64[records], where the data of each record lie
+    length: I64  # int64[records], bytes of data
+    copied: U8  # lists of numbers that are not in one piece in the file
+    features: tuple[Feature, ...]  # in order of appearance; none if a record is not an Example
+
+
+@dataclass(slots=True)
+class _Found:
+    """The rows of one feature so far."""
+
+    rows: int = 0
+    gaps: bool = False  # whether a record lacks it
+    counted: bool = False  # whether a record has not exactly one value
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The arrays of a scan, which go to a temporary file."""
+
+    arrays: GrowingArrays = field(default_factory=GrowingArrays)
+    found: dict[int, _Found] = field(default_factory=dict)
+    records: int = 0
+
+    def take(self, scanner: TfrecordScanner, share: float) -> None:
+        """Add the rows that a scanner has, after which this share of the file is read."""
+        self.arrays.share = self.arrays.share or share  # while rows are added, the share of the rows before them
+        offset, length, _, copied, features = scanner.take()
+        before, self.records = self.records, self.records + len(offset)
+        for name, piece in (("offset", offset), ("length", length)):
+            self.arrays.append(name, piece)
+        self.arrays.append("copied", copied)
+        for number, record, count, *rest in features:
+            own = self.found.setdefault(number, _Found())
+            if own.rows < before or len(record) < len(offset):
+                self._with_gaps(number, own)
+            if not own.counted and (count != 1).any():
+                own.counted = True
+                for start in range(0, own.rows, STEP):
+                    self.arrays.append(f"{number} counts", np.ones(min(STEP, own.rows - start), np.int64))
+            own.rows += len(record)
+            if own.gaps:
+                self.arrays.append(f"{number} record", record)
+            if own.counted:
+                self.arrays.append(f"{number} counts", count)
+            for name, piece in zip(_PLACES, rest, strict=True):
+                if len(piece):
+                    self.arrays.append(f"{number} {name}", piece)
+        self.arrays.share = share
+
+    def _with_gaps(self, number: int, own: _Found) -> None:
+        """Store which records have a feature that all records had until now."""
+        if not own.gaps:
+            own.gaps = True
+            for start in range(0, own.rows, STEP):
+                self.arrays.append(f"{number} record", np.arange(start, min(start + STEP, own.rows), dtype=np.int64))
+
+    def finish(self, scanner: TfrecordScanner) -> Records:
+        """Return the records. Nothing is added afterwards."""
+        for number, own in self.found.items():
+            if own.rows < self.records:
+                self._with_gaps(number, own)
+        arrays, none = self.arrays.finish(), np.empty(0, np.int64)
+        features = []
+        for number, (name, kind, most, copied) in enumerate(scanner.features if scanner.other < 0 else ()):
+            own = self.found[number]
+            record, counts = (arrays.get(f"{number} {each}") for each in ("record", "counts"))
+            places = [arrays.get(f"{number} {each}", none) for each in _PLACES]
+            features.append(Feature(name, kind, most, copied, own.rows, record, counts, *places))
+        offset, length = arrays.get("offset", none), arrays.get("length", none)
+        return Records(offset, length, arrays.get("copied", none.view(np.uint8)), tuple(features))
+
+
+def scanned(file: File, scanner: TfrecordScanner, report: Report | None) -> Records:
+    """Scan a whole file.
+
+    Raises:
+        FormatError: A record is truncated, or its length does not have its checksum.
+        OSError: The temporary file cannot be written.
+    """
+    keep_freed_memory()
+    rows = _Rows()
+    try:
+        for at in ends_of_windows(file, scanner, report):
+            if scanner.rows >= _ROWS:
+                rows.take(scanner, at / file.size)
+        rows.take(scanner, 1)
+        return rows.finish(scanner)
+    except BaseException:
+        rows.arrays.close()
+        raise
+
+
+def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report | None) -> Iterator[int]:
+    """Feed a whole file, and yield the end of the last record that was read, again and again.
+
+    Raises:
+        FormatError: A record is truncated, or its length does not have its checksum.
+    """
+    at, window = 0, _WINDOW
+    while at < file.size:
+        used = scanner.feed(file.read(at, min(window, file.size - at)))
+        if report is not None:
+            report(used)
+        at += used
+        if used:
+            yield at
+        number = f"record after byte {at}" if at else "first record"
+        if scanner.problem is not None:
+            raise FormatError(f"{scanner.problem} ({number})", file=file.path, offset=at, hint=_HINT)
+        if used:
+            window = _WINDOW
+            continue
+        if at + scanner.need > file.size:
+            message = f"the {number} needs {scanner.need} bytes, but {file.size - at} are left"
+            raise FormatError(message, file=file.path, offset=at, hint=_HINT)
+        window = max(_WINDOW, scanner.need)
