@@ -193,3 +193,26 @@ def test_compressed_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytes
         assert other is not None
         assert one.tolist() == other.tolist()
     assert stored[1].fields["a"].crc32[7] == zlib.crc32(b"7")  # type: ignore[index] # as was asserted
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_sequences_and_numbers_of_the_table_are_read_step_by_step(
+    in_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "_VALUES", 8)
+    counts = np.arange(50) % 4
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    frames = [(int(sample) * 10 + 2 * each, each) for sample in range(50) for each in range(counts[sample])]
+    if not in_order:
+        frames.reverse()
+    single = [(n * 10 + 8, 2) for n in range(50)]
+    held = bytes(each % 256 for each in range(400))
+    numbers = [((n * 7 % 50) * 8, 8 if n % 3 else MISSING) for n in range(50)]
+    files = files_in(tmp_path, mapped=True)[:1]
+    index = index_of(column("frames", 0, frames, starts=starts), column("a", 0, single), column("n", 1, numbers))
+    index = replace(index, samples=50, files=index.files[:1], blocks=(Blocks.in_table(np.frombuffer(held, np.uint8)),))
+    found = with_checksums(index, files).fields
+    for name, data, extents in (("frames", CONTENT[0], frames), ("a", CONTENT[0], single), ("n", held, numbers)):
+        crc32 = found[name].crc32
+        assert crc32 is not None
+        assert crc32.tolist() == [zlib.crc32(data[o : o + n]) if n >= 0 else 0 for o, n in extents]

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import U32
+from bushel._runtime.arrays import I64, U32
 from bushel.containers.base import Report
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
-from bushel.storage import Extents, File, read_many
+from bushel.storage import IN_TABLE, BlockFile, Extents, File, gather
 
 _Sums: TypeAlias = Callable[[Extents], U32]
 
@@ -48,12 +48,16 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
 
             opened += block_files(index, files.__getitem__)
         crc32_of = partial(_crc32_of, index, opened)
-        if _follow_each_other(stored):
-            local = isinstance(opened[stored[0].file], MappedFile)
-            sums = _row_by_row(stored, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
+        kept = [column for column in stored if _in_table(opened[column.file])]
+        read = [column for column in stored if not _in_table(opened[column.file])]
+        local = all(isinstance(opened[column.file], MappedFile) for column in read)
+        groups = [read] if not local or _follow_each_other(read) else [[column] for column in read]
+        if all(map(_follow_each_other, groups)):
+            for group in groups:
+                found |= _row_by_row(group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
+            found |= _row_by_row(kept, crc32_of, report, _VALUES)
         else:
-            sums = _sorted(stored, crc32_of, report)
-        found |= {column.field.name: own for column, own in zip(stored, sums, strict=True)}
+            found |= _sorted(stored, crc32_of, report)
     columns = {
         name: replace(column, crc32=found[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -61,69 +65,99 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
     return replace(index, fields=columns)
 
 
-def _parts(rows: int, step: int) -> Iterator[slice]:
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
+def _in_table(file: File) -> bool:
+    """Return whether the bytes of a file are in memory, so that they may be read in any order."""
+    return isinstance(file, BlockFile) and bool((file.blocks.file == IN_TABLE).all())
+
+
+def _samples(column: FieldExtents) -> int:
+    return column.rows if column.starts is None else len(column.starts) - 1
+
+
+def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice]]:
+    """Yield the rows of each field for some samples, which have about as many values as are processed at once."""
+    samples = _samples(columns[0]) if columns else 0
+    step = max(at_once * samples // max(sum(column.rows for column in columns), 1), 1)
+    for first in range(0, samples, step):
+        ends = [first, min(first + step, samples)]
+        yield [slice(*(ends if own.starts is None else own.starts[ends].tolist())) for own in columns]
 
 
 def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
-    """Return whether all fields are plain and in the same file, where their values are in the order of the samples."""
-    first = columns[0]
-    if any(own.starts is not None or (own.file, own.rows) != (first.file, first.rows) for own in columns):
+    """Return whether each file has the values of fields in order, and all of some samples before the next samples."""
+    if len({_samples(column) for column in columns}) > 1:
         return False
-    for column in columns:
-        last = 0
-        for part in _parts(column.rows, _VALUES):
-            there = column.offset[part][column.length[part] > 0]
-            if len(there) and (there[0] < last or (there[1:] < there[:-1]).any()):
-                return False
-            last = there[-1] if len(there) else last
+    ends = dict[int, int]()
+    for step in _steps(columns, _VALUES):
+        before = ends.copy()
+        for column, rows in zip(columns, step, strict=True):
+            offset = column.offset[rows][column.length[rows] > 0]
+            if len(offset):
+                if offset[0] < before.get(column.file, 0) or (offset[1:] < offset[:-1]).any():
+                    return False
+                ends[column.file] = max(ends.get(column.file, 0), int(offset[-1]))
     return True
 
 
-def _row_by_row(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None, at_once: int) -> list[U32]:
+def _row_by_row(
+    columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None, at_once: int
+) -> dict[str, U32]:
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
     from bushel.containers.growing import GrowingArrays  # with temporary files, which reading does not need
 
-    sums, rows = GrowingArrays(), columns[0].rows
-    for part in _parts(rows, max(at_once // len(columns), 1)):
-        offset = np.stack([column.offset[part] for column in columns], axis=1)
-        length = np.stack([column.length[part] for column in columns], axis=1)
-        done = np.cumsum(np.maximum(length, 0).sum(axis=1))
-        first, before = 0, 0
-        while first < len(done):
-            end = max(first + 1, int(np.searchsorted(done, before + _BATCH)))
-            own = crc32_of(Extents(columns[0].file, offset[first:end].ravel(), length[first:end].ravel()))
-            for number, values in enumerate(own.reshape(-1, len(columns)).T):
-                sums.append(str(number), values.copy())
-            if report is not None:
-                report(int(done[end - 1]) - before)
-            first, before = end, int(done[end - 1])
-        sums.share = part.stop / rows
-    found = sums.finish()
-    return [found[str(number)] for number in range(len(columns))]
+    sums, done, total = GrowingArrays(), 0, sum(column.rows for column in columns)
+    plain = all(column.starts is None for column in columns)
+    for step in _steps(columns, at_once):
+        if plain:
+            offset = np.stack([own.offset[rows] for own, rows in zip(columns, step, strict=True)], axis=1).ravel()
+            length = np.stack([own.length[rows] for own, rows in zip(columns, step, strict=True)], axis=1).ravel()
+            numbers = [own.file for own in columns]
+            file = numbers[0] if len(set(numbers)) == 1 else np.resize(np.array(numbers, np.int32), len(offset))
+            values = _computed(Extents(file, offset, length), slice(None), crc32_of, report)
+            found = [own.copy() for own in values.reshape(-1, len(columns)).T]
+        else:
+            found = _of_rows(columns, step, crc32_of, report)
+        for column, own in zip(columns, found, strict=True):
+            sums.append(column.field.name, own)
+        done += sum(map(len, found))
+        sums.share = done / total
+    return sums.finish()
 
 
-def _sorted(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None) -> list[U32]:
+def _sorted(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None) -> dict[str, U32]:
     """Return the checksums of fields whose values are read in the order in which the files have them."""
-    file = np.concatenate([np.full(column.rows, column.file, np.int32) for column in columns])
-    offset = np.concatenate([column.offset for column in columns])
-    length = np.concatenate([column.length for column in columns])
+    found = _of_rows(columns, [slice(0, column.rows) for column in columns], crc32_of, report)
+    return {column.field.name: own.copy() for column, own in zip(columns, found, strict=True)}
+
+
+def _of_rows(
+    columns: Sequence[FieldExtents], rows: Sequence[slice], crc32_of: _Sums, report: Report | None
+) -> list[U32]:
+    """Return the checksums of some rows of each field, which are read in the order in which the files have them."""
+    both = list(zip(columns, rows, strict=True))
+    sizes = [own.stop - own.start for own in rows]
+    file = np.repeat(np.array([column.file for column in columns], np.int32), sizes)
+    offset = np.concatenate([column.offset[own] for column, own in both])
+    length = np.concatenate([column.length[own] for column, own in both])
     order = np.lexsort((offset, file)).astype(np.int64)
     order = order[length[order] != MISSING]
-    crc32 = np.zeros(len(file), np.uint32)
-    done = np.cumsum(length[order])
-    start = 0
-    while start < len(order):
-        before = int(done[start - 1]) if start else 0
+    return np.split(_computed(Extents(file, offset, length), order, crc32_of, report), np.cumsum(sizes)[:-1])
+
+
+def _computed(extents: Extents, order: I64 | slice, crc32_of: _Sums, report: Report | None) -> U32:
+    """Return the checksums of extents, which are read in this order; 0 for others."""
+    crc32 = np.zeros(len(extents), np.uint32)
+    done = np.cumsum(np.maximum(extents.length[order], 0))
+    start, before = 0, 0
+    while start < len(done):
         stop = max(start + 1, int(np.searchsorted(done, before + _BATCH)))
-        rows = order[start:stop]
-        crc32[rows] = crc32_of(Extents(file[rows], offset[rows], length[rows]))
+        rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
+        file = extents.file if isinstance(extents.file, int) else extents.file[rows]
+        crc32[rows] = crc32_of(Extents(file, extents.offset[rows], extents.length[rows]))
         if report is not None:
             report(int(done[stop - 1]) - before)
-        start = stop
-    ends = np.cumsum([column.rows for column in columns])
-    return [own.copy() for own in np.split(crc32, ends[:-1])]
+        start, before = stop, int(done[stop - 1])
+    return crc32
 
 
 def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32:
@@ -132,7 +166,7 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
         if all(isinstance(file, MappedFile) for file in local):
             mapped = cast("list[MappedFile]", list(local))
             return kernels.crc32_many(mapped, extents.file, extents.offset, extents.length)
-        values = read_many(files, extents)
+        data, offsets = gather(files, extents)
     except ExtentError as error:
         number = extents.file_of(error.row)
         place = index.place(number, int(extents.offset[error.row]))
@@ -141,4 +175,4 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
             file=files[number if place.file is None else place.file].path,
             offset=place.offset,
         ) from error
-    return np.fromiter((kernels.crc32(value or b"") for value in values), np.uint32, len(values))
+    return kernels.crc32_rows(data, offsets)

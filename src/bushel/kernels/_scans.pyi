@@ -374,7 +374,7 @@ class TfrecordScanner:
             ]
         ],
     ]:
-        """Return what was found since the last call, and forget it.
+        """Return the rows that were found since the last call, and forget them.
 
         First come offset and length of the data of each record, the numbers of the records whose data have another
         checksum, and lists of numbers that are not in one piece in the file, as bytes. Then come the features that

@@ -74,7 +74,7 @@ class _Step(NamedTuple):
     def spread(
         self, values: npt.NDArray[np.generic], otherwise: int, where: npt.NDArray[np.bool_] | None = None
     ) -> I64:
-        """Return int64[samples]: values for the records, or for those of them that `where` says."""
+        """Return int64[samples]: values for the records, or for the records among them that `where` says."""
         found = np.full(self.samples, otherwise, np.int64)
         if where is None:
             found[self.at] = values
