@@ -68,6 +68,7 @@ SAMPLES: dict[str, Any] = {
     "u64": 1,
     "uint": 500,
     "litdata-array": np.ones((3, 4)),
+    "litdata-json": {"a": [0], "b": [{"x": "t"}]},
     "litdata-tensor": np.ones((3, 4)),
     "mds-array": np.ones((3, 4)),
     "pil": PICTURE,
@@ -81,6 +82,8 @@ SAMPLES: dict[str, Any] = {
 
 SOUNDS = ("flac", "mp3", "ogg", "wav")  # these codecs store files
 FRAMES = ("frame", "frames")  # these are only read, from videos
+LITDATA = b"\x05\2\0\0\0\1\0\0\0a\2\1\0\0\0" + bytes(8) + b"\1\0\0\0b\6\1\0\0\0\1\0\0\0\1\0\0\0x\x11\1\0\0\0t"
+"""The sample of `litdata-json` in the binary form, which is only read."""
 
 EDITS = st.lists(
     st.tuples(
@@ -98,7 +101,7 @@ def encoded(name: str) -> bytes:
     if name in FRAMES:
         with bushel.open(FOREIGN / "lerobot", index="memory", episodes=name == "frames") as ds:
             return bytes(ds.read([3], ["observation.images.top"], decode=False)[0]["observation.images.top"])
-    return bytes(get_codec(name).encode(SAMPLES[name]))
+    return LITDATA if name == "litdata-json" else bytes(get_codec(name).encode(SAMPLES[name]))
 
 
 def need_packages(name: str) -> None:
@@ -108,6 +111,10 @@ def need_packages(name: str) -> None:
         pytest.importorskip(packages[name])
     if name == "avif" and not features.check("avif"):
         pytest.skip("this Pillow has no AVIF")
+
+
+def test_the_sample_of_litdata_is_one() -> None:
+    assert get_codec("litdata-json").decode(LITDATA) == SAMPLES["litdata-json"]
 
 
 def test_every_codec_is_fuzzed() -> None:
