@@ -80,6 +80,9 @@ def test_it_is_like_an_array(part: Any, quotes: bool) -> None:
             some[:0],
         ):
             np.testing.assert_array_equal(array[key], whole[key])
+        written = np.empty(len(some), array.dtype)
+        array.write(some, written)
+        np.testing.assert_array_equal(written, whole[some])
         np.testing.assert_array_equal(array != -1, whole != -1)
         np.testing.assert_array_equal(np.maximum(array, 0) + array, np.maximum(whole, 0) + whole)
         assert array.max() == whole.max()

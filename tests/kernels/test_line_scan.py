@@ -188,10 +188,17 @@ def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("there is no C++ compiler")
     kernels, program = ROOT / "src/bushel/kernels", tmp_path / "lines_test"
-    sources = [
-        kernels / f"scans/{name}.cpp"
-        for name in ("lines", "csv_lines", "fast_lines", "fast_records", "line_blocks", "line_values", "byte_arrays")
-    ]
+    names = (
+        "lines",
+        "csv_lines",
+        "fast_lines",
+        "fast_records",
+        "line_blocks",
+        "line_rows",
+        "line_values",
+        "byte_arrays",
+    )
+    sources = [kernels / f"scans/{name}.cpp" for name in names]
     flags = ["-std=c++17", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", f"-I{kernels}"]
     command = [compiler, *flags, ROOT / "tests/kernels/lines_test.cpp", *sources, "-o", program]
     built = subprocess.run(list(map(str, command)), capture_output=True, text=True)

@@ -101,8 +101,10 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Any:
         own = self._own
         try:
+            if isinstance(key, np.ndarray) and key.dtype == np.int64 and key.ndim == 1 and key.flags.c_contiguous:
+                return own.take(key)
             if isinstance(key, int | np.integer):
-                return own.item(key + (len(self) if key < 0 else 0))
+                return own.item(key)
             if isinstance(key, slice):
                 start, stop, step = key.indices(len(self))
                 if step == 1:
@@ -112,13 +114,17 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
             if key.dtype == np.bool_ and len(key) == len(self):
                 key = np.flatnonzero(key)
             if key.dtype.kind in "iu" or not key.size:
-                rows = np.ascontiguousarray(key.reshape(-1), np.int64)
-                if len(rows) and rows.min() < 0:
-                    rows = np.where(rows < 0, rows + len(self), rows)
-                return own.take(rows).reshape(key.shape)
+                return own.take(np.ascontiguousarray(key.reshape(-1), np.int64)).reshape(key.shape)
         except ValueError as error:
             raise self.lines.damaged(error) from error
         return np.asarray(self)[key]
+
+    def write(self, rows: I64, out: npt.NDArray[Any]) -> None:
+        """Write the elements of some samples to an array of the same type."""
+        try:
+            self._own.write(rows, out.view(np.int64))
+        except ValueError as error:
+            raise self.lines.damaged(error) from error
 
     def extents(self, rows: I64) -> tuple[I64, I64]:
         """Return offset and length of the values of some samples."""

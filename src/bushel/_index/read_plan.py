@@ -85,8 +85,8 @@ def plan_kernel(
     """
     numbers: dict[tuple[int, int], int] = {}
     fields: list[Any] = []
-    whole = len(groups) == 1 and groups[0].places is None
-    if whole:  # arrays that are computed are not whole tables
+    whole = alone = len(groups) == 1 and groups[0].places is None
+    if alone:  # arrays that are computed are not whole tables
         own = groups[0].index.fields
         whole = all(isinstance(own[name].offset, np.ndarray) for name in wanted if name in own)
     for name, elements in wanted.items():
@@ -97,6 +97,11 @@ def plan_kernel(
             [(group, column)] = columns
             file = numbers.setdefault((group.number, column.file), len(numbers))
             fields.append((name, file, column.offset, column.length, column.crc32 if verify else None))
+        elif alone and columns:
+            [(group, column)] = columns
+            file = numbers.setdefault((group.number, column.file), len(numbers))
+            crc32 = column.crc32[group.rows] if verify and column.crc32 is not None else None
+            fields.append((name, file, *_extents_of(column, group.rows), crc32))
         elif columns:
             fields.append((name, *_joined_extents(columns, samples, numbers, verify=verify)))
     return fields, list(numbers), groups[0].rows if whole else None

@@ -124,11 +124,13 @@ class LineColumn:
     def read(self, row: int, count: int) -> NDArray[Any]:
         """Return the part of the values of `count` samples from `row` on."""
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the part of the values of some samples."""
+        """Return the part of the values of some samples. Negative ones count from the end."""
+    def write(self, rows: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        """Write the part of the values of some samples to an array; of real numbers, the bits of each float64."""
     def extents(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return offset and length of the values of some samples, for any part."""
+        """Return offset and length of the values of some samples, if the part is one of both."""
     def item(self, row: int) -> Any:
-        """Return the part of one value as an int or a float."""
+        """Return the part of one value as an int or a float; of a negative one, from the end."""
 
 def csv_record(
     data: _Bytes, delimiter: int, last: bool, most: int

@@ -273,7 +273,10 @@ class NumberReader:
             if held is None or held[0].dtype != out.dtype:
                 bad.append(np.arange(samples, dtype=np.int64)[places])
                 continue
-            out[places] = held[0][group.rows]
+            if there is None and group.places is None and not isinstance(held[0], np.ndarray):
+                held[0].write(group.rows, out)  # lines compute their numbers
+            else:
+                out[places] = held[0][group.rows]
             if held[1] is not None and (missing := held[1][group.rows]).any():
                 bad.append(np.arange(samples, dtype=np.int64)[places][missing != 0])
         start = 0

@@ -12,6 +12,7 @@
 #include "common/python.hpp"
 #include "scans/byte_arrays.hpp"
 #include "scans/line_blocks.hpp"
+#include "scans/line_rows.hpp"
 #include "scans/lines.hpp"
 
 namespace bushel {
@@ -130,7 +131,7 @@ class LineColumn {
 public:
     LineColumn(nb::handle blocks, std::size_t field, const std::string &part, bool quotes)
         : kept_(nb::borrow(blocks)), blocks_(**nb::cast<const LineBlockReader *>(blocks)), field_(field),
-          part_(part_of(part)), quotes_(quotes) {}
+          part_(part_of(part)), quotes_(quotes), rows_(blocks_, field, part_, quotes) {}
 
     nb::object read(std::int64_t row, std::int64_t count) const {
         if (count < 0 || count > blocks_.samples()) throw nb::index_error("samples that do not exist");
@@ -142,23 +143,30 @@ public:
         return result(std::move(out), static_cast<std::size_t>(count));
     }
 
+    void write(nb::handle rows, nb::handle out) const {
+        const auto wanted = array_argument<const std::int64_t>(rows, "rows");
+        const auto found = array_argument<std::int64_t>(out, "out");
+        if (found.size() != wanted.size()) throw nb::value_error("rows and out must have the same length");
+        rows_.take(wanted.data(), wanted.size(), found.data());
+    }
+
     nb::object take(nb::handle rows) const {
         const auto wanted = array_argument<const std::int64_t>(rows, "rows");
         std::unique_ptr<std::int64_t[]> out(new std::int64_t[wanted.size()]);
-        blocks_.take(field_, part_, quotes_, wanted.data(), wanted.size(), out.get());
+        rows_.take(wanted.data(), wanted.size(), out.get());
         return result(std::move(out), wanted.size());
     }
 
     nb::object extents(nb::handle rows) const {
         const auto wanted = array_argument<const std::int64_t>(rows, "rows");
         std::unique_ptr<std::int64_t[]> offset(new std::int64_t[wanted.size()]), length(new std::int64_t[wanted.size()]);
-        blocks_.extents(field_, quotes_, wanted.data(), wanted.size(), offset.get(), length.get());
+        rows_.extents(wanted.data(), wanted.size(), offset.get(), length.get());
         return nb::make_tuple(owned_array(offset.release(), wanted.size()), owned_array(length.release(), wanted.size()));
     }
 
     nb::object item(std::int64_t row) const {
         std::int64_t found;
-        blocks_.take(field_, part_, quotes_, &row, 1, &found);
+        rows_.take(&row, 1, &found);
         if (part_ != LinePart::real) return nb::int_(found);
         double real;
         std::memcpy(&real, &found, sizeof real);
@@ -187,6 +195,7 @@ private:
     std::size_t field_;
     LinePart part_;
     bool quotes_;
+    LineRows rows_;
 };
 
 nb::object csv_record(nb::handle data, std::uint8_t delimiter, bool last, std::int64_t most) {
@@ -233,6 +242,7 @@ void bind_lines(nb::module_ &module) {
         .def(nb::init<nb::handle, std::size_t, const std::string &, bool>(), nb::arg("blocks"), nb::arg("field"),
              nb::arg("part"), nb::arg("quotes"))
         .def("read", &LineColumn::read, nb::arg("row"), nb::arg("count"))
+        .def("write", &LineColumn::write, nb::arg("rows"), nb::arg("out"))
         .def("take", &LineColumn::take, nb::arg("rows"))
         .def("extents", &LineColumn::extents, nb::arg("rows"))
         .def("item", &LineColumn::item, nb::arg("row"));

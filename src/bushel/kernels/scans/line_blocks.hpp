@@ -54,22 +54,36 @@ public:
     // are what the quotes contain. A missing value has the offset 0 and the length -1.
     void read(std::size_t field, LinePart part, bool quotes, std::int64_t row, std::size_t count, std::int64_t *out) const;
 
-    // The same of any samples.
-    void take(std::size_t field, LinePart part, bool quotes, const std::int64_t *rows, std::size_t count,
-              std::int64_t *out) const;
+    // The bytes of a block, its number of samples, and the first one.
+    struct Block {
+        const std::uint8_t *data;
+        std::size_t size, samples;
+        std::int64_t first;
+    };
 
-    // Offset and length of the values of any samples.
-    void extents(std::size_t field, bool quotes, const std::int64_t *rows, std::size_t count, std::int64_t *offset,
-                 std::int64_t *length) const;
+    std::size_t blocks() const { return blocks_; }
+
+    Block block(std::size_t number) const {
+        const std::int64_t at = at_[number], first = first_[number];
+        return {data_ + at, static_cast<std::size_t>(at_[number + 1] - at),
+                static_cast<std::size_t>(first_[number + 1] - first), first};
+    }
+
+    // The number of the block that has a sample. Blocks have about the same number of samples, so that the guess is
+    // rarely wrong.
+    std::size_t block_of(std::int64_t row) const {
+        const auto share = static_cast<std::size_t>(static_cast<std::int64_t>(static_cast<double>(row) * share_));
+        const std::size_t guess = share < blocks_ ? share : blocks_ - 1;
+        return row >= first_[guess] && row < first_[guess + 1] ? guess : block_near(row, guess);
+    }
 
 private:
-    template <typename Put>
-    void each(std::size_t field, bool places, const std::int64_t *rows, std::size_t count, Put put) const;
-    std::size_t block_of(std::int64_t row) const;
+    std::size_t block_near(std::int64_t row, std::size_t guess) const;
 
     const std::uint8_t *data_;
     const std::int64_t *at_, *first_;
     std::size_t blocks_;
+    double share_;  // blocks for each sample
 };
 
 }  // namespace bushel
