@@ -91,7 +91,10 @@ def test_extents_in_the_index_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mapped", [True, False])
-def test_records_in_pieces_and_blocks_that_do_not_expand(tmp_path: Path, mapped: bool) -> None:
+def test_records_in_pieces_and_blocks_that_do_not_expand(
+    tmp_path: Path, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checksums, "_BATCH_OF_BLOCKS", 10)
     magic = (0xCED7230A).to_bytes(4, "little")
     payload = b"HEAD" + magic + b"body" + magic
     raw = split_recordio(payload)
@@ -200,6 +203,7 @@ def test_sequences_and_numbers_of_the_table_are_read_step_by_step(
     in_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checksums, "_VALUES", 8)
+    monkeypatch.setattr(checksums, "_BATCH_OF_BLOCKS", 20)
     counts = np.arange(50) % 4
     starts = np.concatenate([[0], np.cumsum(counts)])
     frames = [(int(sample) * 10 + 2 * each, each) for sample in range(50) for each in range(counts[sample])]

@@ -20,6 +20,7 @@ from bushel.storage import IN_TABLE, BlockFile, Extents, File, gather
 _Sums: TypeAlias = Callable[[Extents], U32]
 
 _BATCH = 64 << 20  # bytes between two progress reports, and limit of bytes in memory for files that are not local
+_BATCH_OF_BLOCKS = 16 << 20  # the same, of the blocks of local files
 _VALUES = 1 << 16  # values whose checksums are computed together
 _VALUES_OF_REQUEST = 1 << 18  # the same, of files that are compressed or not local: expanding and requests take longer
 
@@ -161,18 +162,30 @@ def _computed(extents: Extents, order: I64 | slice, crc32_of: _Sums, report: Rep
 
 
 def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32:
+    start = 0
     try:
         local = files[: int(np.max(extents.file)) + 1]  # block files come last
         if all(isinstance(file, MappedFile) for file in local):
             mapped = cast("list[MappedFile]", list(local))
             return kernels.crc32_many(mapped, extents.file, extents.offset, extents.length)
-        data, offsets = gather(files, extents)
+        crc32 = np.zeros(len(extents), np.uint32)
+        done = np.cumsum(np.maximum(extents.length, 0))
+        most = _BATCH if any(not isinstance(file, MappedFile | BlockFile) for file in files) else _BATCH_OF_BLOCKS
+        while start < len(extents):
+            before = int(done[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(done, before + most)))
+            own = slice(start, stop)
+            file = extents.file if isinstance(extents.file, int) else extents.file[own]
+            data, offsets = gather(files, Extents(file, extents.offset[own], extents.length[own]))
+            crc32[own] = kernels.crc32_rows(data, offsets)
+            start = stop
     except ExtentError as error:
-        number = extents.file_of(error.row)
-        place = index.place(number, int(extents.offset[error.row]))
+        row = start + error.row
+        number = extents.file_of(row)
+        place = index.place(number, int(extents.offset[row]))
         raise FormatError(
-            f"{int(extents.length[error.row])} bytes cannot be read ({error.reason})",
+            f"{int(extents.length[row])} bytes cannot be read ({error.reason})",
             file=files[number if place.file is None else place.file].path,
             offset=place.offset,
         ) from error
-    return kernels.crc32_rows(data, offsets)
+    return crc32
