@@ -26,7 +26,7 @@ runtime=$("$compiler" -print-file-name="libclang_rt.fuzzer-$(uname -m).a")
 [ -f /usr/include/zlib.h ] || install zlib1g-dev
 
 mkdir -p "$build"
-sources="scans/byte_arrays scans/csv_lines scans/fast_lines scans/image_headers scans/inflate scans/line_values scans/lines
+sources="scans/byte_arrays scans/csv_lines scans/fast_lines scans/fast_records scans/image_headers scans/inflate scans/line_values scans/lines
     scans/recordio scans/riegeli scans/snappy scans/tar scans/tfrecord jpeg/header jpeg/orientation files/crc32 files/crc32c
     files/mapped_file files/direct_read"
 flags="-std=c++17 -O1 -g -Wall -Wextra -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -I$kernels"

@@ -229,9 +229,9 @@ void check_lines(const Bytes &data, std::uint8_t delimiter) {
             const FieldValues &one = vectors.values(field), &other = plain.values(field);
             require(one.size() == other.size(), "other numbers of values");
             for (std::size_t i = 0; i < one.size(); ++i) {
-                require(one.offset()[i] == other.offset()[i] && one.length()[i] == other.length()[i], "other extents");
+                require(one.place()[i] == other.place()[i] && one.length()[i] == other.length()[i], "other extents");
                 require(one.kind()[i] == other.kind()[i] && one.number()[i] == other.number()[i], "other values");
-                if (one.length()[i] != -1) inside({one.offset()[i]}, {one.length()[i]}, data.size());
+                if (one.length()[i]) inside({one.place()[i]}, {one.length()[i] - 1}, data.size());
             }
         }
         at += used;
