@@ -52,7 +52,7 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
         kept = [column for column in stored if _in_table(opened[column.file])]
         read = [column for column in stored if not _in_table(opened[column.file])]
         local = all(isinstance(opened[column.file], MappedFile) for column in read)
-        groups = [read] if not local or _follow_each_other(read) else [[column] for column in read]
+        groups = _of_each_file(read) if local else [read]
         if all(map(_follow_each_other, groups)):
             for group in groups:
                 found |= _row_by_row(group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
@@ -69,6 +69,20 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
 def _in_table(file: File) -> bool:
     """Return whether the bytes of a file are in memory, so that they may be read in any order."""
     return isinstance(file, BlockFile) and bool((file.blocks.file == IN_TABLE).all())
+
+
+def _of_each_file(columns: Sequence[FieldExtents]) -> list[list[FieldExtents]]:
+    """Return the fields of each file together if their values follow each other, and else one by one.
+
+    A kernel takes the values of one file much faster than those that alternate between files.
+    """
+    files: dict[int, list[FieldExtents]] = {}
+    for column in columns:
+        files.setdefault(column.file, []).append(column)
+    groups: list[list[FieldExtents]] = []
+    for own in files.values():
+        groups += [own] if _follow_each_other(own) else [[column] for column in own]
+    return groups
 
 
 def _samples(column: FieldExtents) -> int:
