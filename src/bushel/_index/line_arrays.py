@@ -104,7 +104,7 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
             if isinstance(key, np.ndarray) and key.dtype == np.int64 and key.ndim == 1 and key.flags.c_contiguous:
                 return own.take(key)
             if isinstance(key, int | np.integer):
-                return own.item(key)
+                return own.item(int(key))
             if isinstance(key, slice):
                 start, stop, step = key.indices(len(self))
                 if step == 1:
