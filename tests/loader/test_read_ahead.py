@@ -173,7 +173,7 @@ def test_the_first_batch_does_not_wait_for_its_window_on_a_slow_link(
     came = threading.Event()
 
     def fault(handler: Handler, data: bytes) -> bool:
-        of_window = 20_000 < len(data) < 200_000  # shorter ones are of samples, and longer ones of samples and their gaps
+        of_window = 20_000 < len(data) < 200_000  # shorter ones are of samples, longer ones of samples and gaps
         if ".bushel" in handler.path or not of_window or not slow:
             return False
         path = handler.server.state.folder / handler.path.lstrip("/")
