@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
 __all__ = ["Reader", "Sample"]
+
 T = TypeVar("T")
 
 
@@ -51,13 +52,16 @@ class Reader(ShardRows):
 
     Attributes:
         verify: Whether bytes are compared with their checksum where that is known; None to compare them only for
-            containers that promise it. `checks` says which shards that means.
-        pool, direct_pool: The open files, and those that are open for direct reads.
+            containers that promise it.
+        checks: Which shards that means.
+        pool: The open files.
+        direct_pool: Files that are open for direct reads, for `direct`.
         incomplete: The state of the dataset if its writer has not finished.
-        joins, sides: The descriptions of the joins, and the datasets that were joined to the first one.
+        joins: The descriptions of the joins.
+        sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
-        row_forms, outlines: Where rows of arrays with headers lie, by shard and field, and elements of other values, by
-            shard, field and row, as far as it is known.
+        row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.
+        outlines: Where the elements of other values lie, by number of the shard, field and row, as far as it is known.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
     """
 
@@ -230,8 +234,10 @@ class Reader(ShardRows):
     def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
         """Return the bytes of each extent of a plan, None where a sample lacks the field.
 
-        They are read together, or in parts if the process cannot have all of their files open. Raise CorruptError or
-        FormatError if one cannot be read.
+        They are read together, or in parts if the process cannot have all of their files open.
+
+        Raises:
+            CorruptError, FormatError: An extent cannot be read.
         """
         values: list[bytes | None] = [None] * plan.size
         for batch in plan.batches:
@@ -270,7 +276,8 @@ class Reader(ShardRows):
     def _call(self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64) -> T | None:
         """Call a function with the open files of a batch and its extents; return None if they cannot all be open.
 
-        Raise CorruptError or FormatError, which name the sample and the field, if an extent cannot be read.
+        Raises:
+            CorruptError, FormatError: An extent cannot be read; the error names the sample and the field.
         """
 
         def called() -> T:
