@@ -166,7 +166,7 @@ class HeldBatch:
             Exception: A request failed, or an object was replaced.
         """
         part = self._part(files, extents)
-        if part is not None and not (self._hurried and self._ahead.is_slow(part.requests)):
+        if part is not None and (not self._hurried or self._ahead.come_in_time(part.requests)):
             for request in part.requests:
                 self._ahead.wait_for(request)
         return [None] * len(extents) if part is None or part.values is None else list(part.values)
@@ -261,8 +261,11 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                     self._takers -= 1
         request.done.get()
 
-    def is_slow(self, requests: Sequence[_Request]) -> bool:
-        """Wait until requests have ended, or their bytes arrive so slowly that this takes too long."""
+    def come_in_time(self, requests: Sequence[_Request]) -> bool:
+        """Wait until requests have ended, and return True.
+
+        If their bytes arrive so slowly that this would take long, return False before.
+        """
         total, begun = sum(request.size for request in requests), 0.0
         with self._changed:
             self._takers += 1
@@ -273,12 +276,12 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                 begun = begun or (now if arrived else 0.0)
                 waited = now - begun if begun else 0.0
                 if waited > _LOOK_AFTER and waited * total > _LONGEST_WAIT * arrived:
-                    return True
+                    return False
                 time.sleep(_LOOK_EVERY)
         finally:
             with self._changed:
                 self._takers -= 1
-        return False
+        return True
 
     def release(self, parts: Sequence[_Part]) -> None:
         """Forget the values of a batch."""
