@@ -52,13 +52,13 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
         kept = [column for column in stored if _in_table(opened[column.file])]
         read = [column for column in stored if not _in_table(opened[column.file])]
         local = all(isinstance(opened[column.file], MappedFile) for column in read)
-        groups = _of_each_file(read) if local else [read]
-        if all(map(_follow_each_other, groups)):
+        groups = _groups(read, local=local)
+        if groups is None:
+            found |= _sorted(stored, crc32_of, report)
+        else:
             for group in groups:
                 found |= _row_by_row(group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
             found |= _row_by_row(kept, crc32_of, report, _VALUES)
-        else:
-            found |= _sorted(stored, crc32_of, report)
     columns = {
         name: replace(column, crc32=found[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -71,18 +71,26 @@ def _in_table(file: File) -> bool:
     return isinstance(file, BlockFile) and bool((file.blocks.file == IN_TABLE).all())
 
 
-def _of_each_file(columns: Sequence[FieldExtents]) -> list[list[FieldExtents]]:
-    """Return the fields of each file together if their values follow each other, and else one by one.
+def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExtents]] | None:
+    """Return the fields that are read together, sample by sample; None if the values of a field are in no order.
 
-    A kernel takes the values of one file much faster than those that alternate between files.
+    Fields of a local file are together if their samples follow each other, and else alone. A kernel takes values of one
+    file much faster than values of files in turns. Other files are read in one pass.
     """
+    if not local:
+        return [columns] if _follow_each_other(columns) else None
     files: dict[int, list[FieldExtents]] = {}
     for column in columns:
         files.setdefault(column.file, []).append(column)
-    groups: list[list[FieldExtents]] = []
+    found: list[list[FieldExtents]] = []
     for own in files.values():
-        groups += [own] if _follow_each_other(own) else [[column] for column in own]
-    return groups
+        if _follow_each_other(own):
+            found.append(own)
+        elif len(own) > 1 and all(_follow_each_other([column]) for column in own):
+            found += [[column] for column in own]
+        else:
+            return None
+    return found
 
 
 def _samples(column: FieldExtents) -> int:
