@@ -261,7 +261,7 @@ def _first_needed(sound: _Sound, packets: Sequence[Any], number: int) -> int:
     return 0
 
 
-def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any] | None = None) -> Sound | None:
+def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any]) -> Sound | None:
     """Decode some neighbouring frames; None if the packets of the sound have no positions."""
     out = np.empty((last - first, sound.channels), np.float32)
     filled = first
