@@ -210,14 +210,10 @@ def _in_blocks(inline: Any, held: Bools, own: tuple[Any, ...], lists: tuple[Any,
     number = np.where(held, np.int32(IN_TABLE), number)
     offset = np.where(held, ends[:-1], offset)
     rows = np.flatnonzero(length >= 0)
-    start = offsets_of(length[rows])
     kept = text if held.any() else None
-    blocks = Blocks(
-        start, number[rows].astype(np.int32), offset[rows], length[rows], np.zeros(len(rows), np.uint8), ("stored",),
-        held=kept,
-    )  # fmt: skip
+    blocks = Blocks.of(offset[rows], length[rows], file=number[rows].astype(np.int32), held=kept)
     places = np.zeros(len(length), np.int64)
-    places[rows] = start[:-1]
+    places[rows] = blocks.start[:-1]
     return StructRows(-1, places, length, crc32, *lists, blocks)
 
 

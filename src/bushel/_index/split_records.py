@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64
 from bushel.errors import FormatError
 from bushel.storage.blocks import Blocks
 
@@ -59,10 +59,7 @@ def blocks_without(size: int, words: Iterable[int] | I64) -> Blocks:
     """
     left_out = np.array(words if isinstance(words, np.ndarray) else list(words), np.int64)
     offset = np.concatenate([np.zeros(1, np.int64), left_out + WORD])
-    length = np.append(left_out, np.int64(size)) - offset
-    start = offsets_of(length)
-    zeros = np.zeros(len(offset), np.int32)
-    return Blocks(start, zeros, offset, length, zeros.astype(np.uint8), ("stored",))
+    return Blocks.of(offset, np.append(left_out, np.int64(size)) - offset)
 
 
 def words_of(blocks: Blocks) -> I64:

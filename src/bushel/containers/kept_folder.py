@@ -23,7 +23,7 @@ from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
 from bushel._index.table import FileStamp, ShardIndex
 from bushel._index.table_cache import cache_of_tables
-from bushel._runtime.arrays import U8, offsets_of
+from bushel._runtime.arrays import U8
 from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import Blocks
@@ -131,9 +131,7 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
 def blocks_of(stamps: FileStamps) -> Blocks:
     """Return the block file of all files, one after another."""
     count = len(stamps)
-    start = offsets_of(stamps.sizes)
-    zero = np.zeros(count, np.int64)
-    return Blocks(start, np.arange(count, dtype=np.int32), zero, stamps.sizes, np.zeros(count, np.uint8), ("stored",))
+    return Blocks.of(np.zeros(count, np.int64), stamps.sizes, file=np.arange(count, dtype=np.int32))
 
 
 def _entry_of(stamps: FileStamps) -> FileStamp:

@@ -93,7 +93,7 @@ def open_lines(shard: Shard) -> LineFile:
         from bushel.storage.restart import compressed_blocks
 
         blocks = (compressed_blocks(real, spacing=_SPACING),)
-        lines = BlockFile(real.path, blocks[0], lambda _: real, real.mtime_ns)
+        lines = BlockFile.over(real, blocks[0])
     head = lines.read(0, min(lines.size, 3))
     if head.startswith(_WIDE):
         raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8: iconv does that")

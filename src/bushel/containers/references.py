@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, is_url
-from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import map_all
 from bushel.codecs.registry import content_codec
 from bushel.containers.key_field import texts_of
@@ -74,16 +73,13 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
     files, count = len(index.files), len(stamps)
     length = np.array([stamp.size for stamp in stamps], np.int64)
-    start = offsets_of(length)
-    homes = files + np.arange(count, dtype=np.int32)
-    zero = np.zeros(count, np.int64)
-    blocks = Blocks(start, homes, zero, length, np.zeros(count, np.uint8), ("stored",))
+    blocks = Blocks.of(np.zeros(count, np.int64), length, file=files + np.arange(count, dtype=np.int32))
     there = np.maximum(numbers, 0)
     extents = FieldExtents(
         field,
         content_codec(field.codec),
         files + count + len(index.blocks),
-        np.where(numbers >= 0, start[there], 0),
+        np.where(numbers >= 0, blocks.start[there], 0),
         np.where(numbers >= 0, length[there] if count else 0, MISSING),
     )
     fields = {  # block files are numbered after the files, and now there are more files

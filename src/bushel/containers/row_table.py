@@ -11,7 +11,7 @@ from bushel._index.class_names import Labels
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents
 from bushel.spec import Field
-from bushel.storage import IN_TABLE, Blocks
+from bushel.storage import Blocks
 
 
 class RowTable:
@@ -96,8 +96,4 @@ class RowTable:
 
     def blocks(self) -> tuple[Blocks, ...]:
         """Return the block files: first the values in the table, then the compressed pages."""
-        held = np.frombuffer(b"".join(self._held), np.uint8)
-        start = np.array([0, len(held)], np.int64)
-        one, zero = np.zeros(1, np.int64), np.zeros(1, np.uint8)
-        inside = Blocks(start, np.full(1, IN_TABLE, np.int32), one, start[1:], zero, ("stored",), None, held)
-        return inside, *self._blocks
+        return Blocks.in_table(np.frombuffer(b"".join(self._held), np.uint8)), *self._blocks

@@ -61,6 +61,11 @@ class BlockFile:
         self.size, self.closed = blocks.size, closed
         self._token = f"open {next(_TOKENS)}"
 
+    @classmethod
+    def over(cls, file: File, blocks: Blocks) -> BlockFile:
+        """Return the block file whose blocks lie in one file."""
+        return cls(file.path, blocks, lambda _: file, file.mtime_ns)
+
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent.
 

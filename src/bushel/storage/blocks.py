@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bushel._runtime.arrays import I32, I64, U8, U64, Bools, ranges
+from bushel._runtime.arrays import I32, I64, U8, U64, Bools, offsets_of, ranges
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
@@ -70,11 +70,30 @@ class Blocks(Struct, frozen=True):
     held: U8 | None = None
 
     @classmethod
+    def of(
+        cls,
+        offset: I64,
+        length: I64,
+        sizes: I64 | None = None,
+        name: str = STORED,
+        *,
+        file: I32 | None = None,
+        held: U8 | None = None,
+    ) -> Blocks:
+        """Return blocks of the filter `name`, one after another: see the attributes.
+
+        `sizes` is int64[blocks], the bytes that each expands to, by default its stored bytes. Without `file`, all of
+        them are in the first file of the shard.
+        """
+        start = offsets_of(length if sizes is None else sizes)
+        file = np.zeros(len(offset), np.int32) if file is None else file
+        return cls(start, file, offset, length, np.zeros(len(offset), np.uint8), (name,), None, held)
+
+    @classmethod
     def in_table(cls, data: U8) -> Blocks:
         """Return the block file of bytes that a table holds itself: values in memory, which lie in no file."""
         one, zero = np.array([len(data)], np.int64), np.zeros(1, np.int64)
-        start = np.concatenate([zero, one])
-        return cls(start, np.full(1, IN_TABLE, np.int32), zero, one, np.zeros(1, np.uint8), (STORED,), held=data)
+        return cls.of(zero, one, file=np.full(1, IN_TABLE, np.int32), held=data)
 
     def __len__(self) -> int:
         return len(self.file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel.errors import FormatError
 from bushel.kernels import scan_snappy
@@ -38,8 +37,8 @@ def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
     elif kind == "snappy":
         blocks = _snappy_blocks(file)
     else:
-        starts, lengths = np.array([0, size or 0], np.int64), np.array([file.size], np.int64)
-        blocks = _blocks(starts, np.zeros(1, np.int64), lengths, np.zeros(1, np.uint8), (_ONE_BLOCK[kind],))
+        sizes, stored = np.array([size or 0], np.int64), np.array([file.size], np.int64)
+        blocks = Blocks.of(np.zeros(1, np.int64), stored, sizes, _ONE_BLOCK[kind])
     if size is not None and blocks.size != size:
         message = f"it expands to {blocks.size} bytes, where its index says {size}"
         raise FormatError(message, file=file.path, hint=_HINT)
@@ -52,14 +51,5 @@ def _snappy_blocks(file: File) -> Blocks:
     except ValueError as error:
         raise FormatError(f"the Snappy data are damaged: {error}", file=file.path, offset=0, hint=_HINT) from error
     filters = np.where(literal, np.uint8(0), np.uint8(1)).astype(np.uint8)
-    return _blocks(start, offset, length, filters, ("stored", "snappy-tags"))
-
-
-def _blocks(
-    start: npt.NDArray[np.int64],
-    offset: npt.NDArray[np.int64],
-    length: npt.NDArray[np.int64],
-    filters: npt.NDArray[np.uint8],
-    names: tuple[str, ...],
-) -> Blocks:
-    return Blocks(start, np.zeros(len(offset), np.int32), offset, length, filters, names)
+    files = np.zeros(len(offset), np.int32)
+    return Blocks(start, files, offset, length, filters, ("stored", "snappy-tags"))

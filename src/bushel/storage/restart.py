@@ -6,17 +6,14 @@ With a table of them, any part of the file can be read without the bytes before 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from zlib import adler32
 
-import numpy as np
-
-from bushel._runtime.arrays import offsets_of
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters.deflate import deflate_side
 from bushel.kernels import Inflater, crc32
 from bushel.storage.base import File
-from bushel.storage.blocks import Blocks, Side
+from bushel.storage.block_list import BlockList
+from bushel.storage.blocks import Blocks
 from bushel.storage.zstd_frames import is_zstd, zstd_blocks
 
 SPACING = 1 << 20
@@ -61,7 +58,7 @@ def zlib_blocks(file: File) -> Blocks:
     Raises:
         FormatError: The file is damaged or truncated.
     """
-    table, source = _Table(), _Source(file)
+    table, source = BlockList(), _Source(file)
     head = bytes(source.peek(2)[0][:2])
     if len(head) < 2 or head[0] & 0xF != 8 or head[1] & 0x20 or int.from_bytes(head, "big") % 31:
         raise FormatError("expected the header of a stream of zlib", file=file.path, offset=0, hint=_ZLIB_HINT)
@@ -97,38 +94,8 @@ class _Source:
         self._data, self._start = self._data[size:], self._start + size
 
 
-@dataclass(slots=True)
-class _Table:
-    """The blocks that are known so far."""
-
-    start: list[int] = field(default_factory=lambda: [0])
-    offset: list[int] = field(default_factory=list)
-    length: list[int] = field(default_factory=list)
-    sides: list[bytes] = field(default_factory=list)
-
-    def add(self, size: int, offset: int, end: int, side: bytes) -> None:
-        if size:
-            self.start.append(self.start[-1] + size)
-            self.offset.append(offset)
-            self.length.append(end - offset)
-            self.sides.append(side)
-
-    def blocks(self) -> Blocks:
-        count = len(self.offset)
-        side = offsets_of(map(len, self.sides))
-        return Blocks(
-            np.array(self.start, np.int64),
-            np.zeros(count, np.int32),
-            np.array(self.offset, np.int64),
-            np.array(self.length, np.int64),
-            np.zeros(count, np.uint8),
-            ("deflate",),
-            Side(side, np.frombuffer(b"".join(self.sides), np.uint8)),
-        )
-
-
 def _gzip_blocks(file: File, spacing: int) -> Blocks:
-    table, source = _Table(), _Source(file)
+    table, source = BlockList(), _Source(file)
     while True:
         data, last = source.peek(4096)
         if not any(data):  # padding, or nothing
@@ -157,7 +124,7 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
     return at
 
 
-def _add_member(table: _Table, source: _Source, path: str, spacing: int) -> None:
+def _add_member(table: BlockList, source: _Source, path: str, spacing: int) -> None:
     """Add the blocks of a member, whose header has been read."""
     size, checksum = _add_stream(table, source, path, spacing, crc32, 0)
     trailer = bytes(source.peek(8)[0][:8])
@@ -168,7 +135,7 @@ def _add_member(table: _Table, source: _Source, path: str, spacing: int) -> None
 
 
 def _add_stream(
-    table: _Table, source: _Source, path: str, spacing: int, update: Callable[[bytes, int], int], checksum: int
+    table: BlockList, source: _Source, path: str, spacing: int, update: Callable[[bytes, int], int], checksum: int
 ) -> tuple[int, int]:
     """Add the blocks of a stream of deflate. Return the number of expanded bytes, and their checksum.
 
@@ -195,10 +162,12 @@ def _add_stream(
         recent = tail + expanded
         before = size - len(tail)
         for end_bit, end in inflater.points:
-            table.add(end - at, begin + bit // 8, begin + -(-end_bit // 8), side)
+            if end > at:
+                table.add(begin + bit // 8, -(-end_bit // 8) - bit // 8, end - at, "deflate", side)
             bit, at = end_bit, end
             side = deflate_side(bit % 8, recent[max(0, end - before - _WINDOW) : end - before])
         tail = recent[-_WINDOW:]
         size, checksum = size + len(expanded), update(expanded, checksum)
-    table.add(size - at, begin + bit // 8, source.position, side)
+    if size > at:
+        table.add(begin + bit // 8, source.position - begin - bit // 8, size - at, "deflate", side)
     return size, checksum

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import MAX_BLOCK
 from bushel.kernels import MappedFile
@@ -56,17 +56,7 @@ def zstd_blocks(file: File) -> Blocks:
                 " part: recompress the file with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
             )
     offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
-    start = offsets_of(sizes)
-    count = len(frames)
-    blocks = Blocks(
-        start,
-        np.zeros(count, np.int32),
-        offsets.copy(),
-        lengths.copy(),
-        np.zeros(count, np.uint8),
-        ("zstd",),
-    )
-    return blocks.check(file.path, [file.size])
+    return Blocks.of(offsets.copy(), lengths.copy(), sizes, "zstd").check(file.path, [file.size])
 
 
 def frames_between(file: File, ends: I64) -> Blocks:
@@ -83,15 +73,8 @@ def frames_between(file: File, ends: I64) -> Blocks:
         if found != end:
             raise _damaged(headers, begin, f"a frame ends at byte {found}, expected {end}")
         sizes.append(size)
-    count = len(sizes)
-    return Blocks(
-        offsets_of(sizes),
-        np.zeros(count, np.int32),
-        ends[:-1].copy(),
-        np.diff(ends),
-        np.zeros(count, np.uint8),
-        ("zstd",),
-    ).check(file.path, [file.size])
+    blocks = Blocks.of(ends[:-1].copy(), np.diff(ends), np.array(sizes, np.int64), "zstd")
+    return blocks.check(file.path, [file.size])
 
 
 def _seek_table(file: File) -> list[tuple[int, int, int]] | None:

@@ -53,7 +53,7 @@ class _ArrayRecord:
             options.report(stored.size)
         blocks, offset, length = found.finish()
         blocks.check(stored.path, [stored.size])
-        file = BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)
+        file = BlockFile.over(stored, blocks)
         try:
             own = _declared(options, stored) or Field(_FIELD, codec_of_first_bytes(file, offset, length))
         except ExtentError as error:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools, ranges
 from bushel.containers.arrow.messages import Batch, Column, Type
-from bushel.containers.block_list import BlockList
 from bushel.filters import expand
 from bushel.storage import File
+from bushel.storage.block_list import BlockList
 
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
 _SHORT = 12  # bytes of the longest value that lies in its view

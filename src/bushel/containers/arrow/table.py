@@ -11,7 +11,6 @@ import numpy.typing as npt
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.arrow.messages import Batch, Column, Schema, Type
 from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, elements_of, numbers_of, parts_of
-from bushel.containers.block_list import BlockList
 from bushel.containers.by_pyarrow import as_json
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.parquet.features import Feature
@@ -19,6 +18,7 @@ from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
 from bushel.storage import BlockFile, File, Seekable
+from bushel.storage.block_list import BlockList
 
 _TEXTS = (Type.UTF8, Type.LARGE_UTF8, Type.UTF8_VIEW)
 _BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, Type.BINARY_VIEW, *_TEXTS)
@@ -194,7 +194,7 @@ class Table(RowTable):
         if growing.made is not None and growing.made.offsets:
             blocks = growing.made.blocks()
             number = self.add_blocks(blocks)
-            lines = BlockFile(self._file.path, blocks, lambda _: self._file, self._file.mtime_ns)
+            lines = BlockFile.over(self._file, blocks)
         column = growing.column
         leaf, sizes = _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
         dtype = dtype_of(leaf) if column.type in _LISTS else None

@@ -172,11 +172,10 @@ class Regions:
         files = np.array([one.file for one in self.videos], np.int32)
         file[rest], offset[rest] = files[self._video[self._region[run]]], at[run]
         length[rest] = np.add.reduceat(size, run) if len(run) else 0
-        start = offsets_of(length)
         configs = b"".join(len(each).to_bytes(4, "little") + each for each in self._configs)
         held = np.concatenate([np.frombuffer(configs, np.uint8), self._tables()])
-        made = Blocks(start, file, offset, length, np.zeros(total, np.uint8), ("stored",), None, held)
-        return made, start[own]
+        made = Blocks.of(offset, length, file=file, held=held)
+        return made, made.start[own]
 
     def _tables(self) -> U8:
         """Return the tables of packets, one after another: their number, and what `PACKET` has of each."""

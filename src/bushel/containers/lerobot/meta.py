@@ -188,7 +188,7 @@ def _tasks(file: File) -> dict[int, bytes]:
         raise FormatError(f"column {texts[0]!r} does not hold plain texts", file=file.path, hint=HINT) from error
     except (FilterError, ValueError) as error:
         raise FormatError(f"column {texts[0]!r}: {error}", file=file.path, hint=HINT) from error
-    own = file if places.blocks is None else BlockFile(file.path, places.blocks, lambda _: file, file.mtime_ns)
+    own = file if places.blocks is None else BlockFile.over(file, places.blocks)
     data, ends = gather([own], Extents(0, places.offset, places.length))
     parts = [data[start:end].tobytes() for start, end in zip(ends[:-1], ends[1:], strict=True)]
     return dict(zip(numbers.tolist(), parts, strict=True))

@@ -23,7 +23,7 @@ from bushel.containers.lerobot.mp4 import read_packets
 from bushel.containers.parquet import CONTAINER as PARQUET
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import IN_TABLE, Blocks, open_file
+from bushel.storage import Blocks, open_file
 
 _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"
@@ -171,10 +171,6 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
     texts = [meta.tasks[each] for each in known.tolist()]
     held, ends = joined(texts)
-    one, zero = ends[-1:], np.zeros(1, np.int64)
-    blocks = Blocks(
-        np.append(zero, one), np.full(1, IN_TABLE, np.int32), zero, one, np.zeros(1, np.uint8), ("stored",), None, held
-    )
     number = len(rows.files) + len(rows.blocks)
     extents = FieldExtents(Field(_TASK, "utf8"), "utf8", number, ends[place], np.diff(ends)[place])
     missing = np.diff(ends)[place] > LONGEST_TEXT
@@ -183,5 +179,5 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         rows,
         fields={**rows.fields, _TASK: extents},
         columns={**rows.columns, _TASK: column},
-        blocks=(*rows.blocks, blocks),
+        blocks=(*rows.blocks, Blocks.in_table(held)),
     )

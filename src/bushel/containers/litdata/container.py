@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.containers.base import ReadOptions
@@ -88,7 +88,7 @@ class _Litdata:
         try:
             plain = shard.files[0] != shard.name or dataset.config.compression is None
             blocks, begin, span = _items(stored, items, None if plain else dataset.config.compression_level or "chunk")
-            file = stored if blocks is None else BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)
+            file = stored if blocks is None else BlockFile.over(stored, blocks)
             fields = _fields(dataset, file, begin, span, options, 0 if blocks is None else len(shard.files))
         except ExtentError as error:
             raise FormatError(f"the compressed data are damaged: {error}", file=stored.path, hint=HINT) from error
@@ -118,7 +118,7 @@ def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I6
         blocks = frames_between(file, np.append(begin, begin[-1:] + span[-1:]) if items else np.zeros(1, np.int64))
         return blocks, blocks.start[:-1], blocks.sizes
     blocks = packed_blocks(file, "zstd", None)
-    expanded = BlockFile(file.path, blocks, lambda _: file, file.mtime_ns)
+    expanded = BlockFile.over(file, blocks)
     return blocks, *offset_table(expanded, items)
 
 
@@ -133,11 +133,9 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     table = np.frombuffer(file.read(head, frames * _FRAME.itemsize), _FRAME)
     if (table["offset"] > file.size).any():
         raise FormatError("a frame is not inside the file", file=file.path, offset=head, hint=HINT)
-    start = offsets_of(table["size"])
     offset, length = table["offset"].astype(np.int64), table["stored"].astype(np.int64)
-    none = np.zeros(frames, np.int32)
-    blocks = Blocks(start, none, offset, length, none.astype(np.uint8), ("zstd",)).check(file.path, [file.size])
-    check_ends(BlockFile(file.path, blocks, lambda _: file), ends, 0, _FRAMED.size)
+    blocks = Blocks.of(offset, length, table["size"].astype(np.int64), "zstd").check(file.path, [file.size])
+    check_ends(BlockFile.over(file, blocks), ends, 0, _FRAMED.size)
     return blocks, ends[:-1], np.diff(ends)
 
 

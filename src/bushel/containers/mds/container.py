@@ -154,7 +154,7 @@ def _opened(shard: Shard, entry: Entry) -> tuple[File, Blocks | None]:
     if entry.zip_data is None or shard.files[0] != entry.zip_data.name:
         return stored, None
     blocks = packed_blocks(stored, entry.compression_kind, entry.raw_data.bytes)
-    return BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns), blocks
+    return BlockFile.over(stored, blocks), blocks
 
 
 def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, U8, Bools
-from bushel.containers.block_list import BlockList
 from bushel.containers.parquet.footer import Chunk, Footer, Node
 from bushel.filters.parquet import side_of, values_side
 from bushel.filters.parquet_encodings import (
@@ -35,6 +34,7 @@ from bushel.filters.parquet_pages import (
 )
 from bushel.kernels import scan_snappy
 from bushel.storage import Blocks, File
+from bushel.storage.block_list import BlockList
 
 _DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}  # of the physical types INT32, INT64, FLOAT and DOUBLE
 _BOOLEAN, _FIXED = 0, 7

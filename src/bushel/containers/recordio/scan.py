@@ -78,7 +78,7 @@ def payloads_of(file: File, records: Records, number: int) -> Payloads:
     position = position_of(records.offset + 8, words)
     end = position_of(records.offset + 8 + records.span, words)
     blocks = blocks_without(file.size, words)
-    whole = BlockFile(file.path, blocks, lambda _: file, file.mtime_ns)
+    whole = BlockFile.over(file, blocks)
     return Payloads(whole, number, position, end - position, (blocks,))
 
 

@@ -39,4 +39,4 @@ def archive_in(file: File, name: str) -> tuple[File, tuple[Blocks, ...]]:
     from bushel.storage.restart import compressed_blocks
 
     blocks = compressed_blocks(file)
-    return BlockFile(file.path, blocks, lambda _: file, file.mtime_ns), (blocks,)
+    return BlockFile.over(file, blocks), (blocks,)

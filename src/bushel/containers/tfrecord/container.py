@@ -107,7 +107,7 @@ def _opened(shard: Shard) -> tuple[File, Blocks | None]:
     """
     stored = open_file(shard.path(0))
     blocks = _compressed(stored)
-    return (stored if blocks is None else BlockFile(stored.path, blocks, lambda _: stored, stored.mtime_ns)), blocks
+    return (stored if blocks is None else BlockFile.over(stored, blocks)), blocks
 
 
 def _compressed(file: File) -> Blocks | None:
