@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from tests.cli.running import run
 from tests.formats import each_format
 from tests.integrity.small import flip, key, overwrite, reading, sample, tree, write
 
@@ -353,3 +355,19 @@ def test_a_sample_that_is_not_on_record_is_kept_and_not_called_checked(tmp_path:
     assert (done.samples, done.checked) == (3, False)
     [problem] = done.problems
     assert (problem.kind, "1 of 3 samples on record are gone; 1 are new" in problem.message) == ("replaced", True)
+
+
+def test_an_index_in_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    data, place = tmp_path / "data/rows.jsonl", tmp_path / "index"
+    data.write_text('{"a": 1}\n{"a": 2}\n{"a": 5}\n')
+    bushel.index(data, index=place)
+    before = data.stat()
+    data.write_text('{"a": 1}\n{"a": 3}\n{"a": 5}\n')
+    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert bushel.repair(data, tmp_path / "blind.rec").samples == 3
+    done = bushel.repair(data, tmp_path / "fixed.rec", index=place)
+    assert (done.samples, done.lost, [problem.kind for problem in done.problems]) == (2, 1, ["checksum"])
+    assert [sample["a"] for sample in bushel.open(tmp_path / "fixed.rec")] == [1, 5]
+    assert "2 samples written" in run("repair", data, tmp_path / "again.rec", "--index", place, code=1)
+    assert [each.name for each in (tmp_path / "data").iterdir()] == ["rows.jsonl"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import OnePath, Quiet
+from bushel.cli.options import IndexPlace, OnePath, Quiet
 
 
 class AboutOptions(Struct, frozen=True):
@@ -48,9 +48,7 @@ def command(
     base_url: Annotated[
         str | None, Option("--base-url", help="URL before the paths of files in Croissant: https://data.org/sets")
     ] = None,
-    index: Annotated[
-        str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
-    ] = None,
+    index: IndexPlace = None,
     quiet: Quiet = False,
 ) -> None:
     """Describe a dataset for others: a data card in Markdown, or metadata in Croissant.

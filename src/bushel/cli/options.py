@@ -128,6 +128,9 @@ ProgressKind = Annotated[
 ]
 Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threads.")]
 MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]
+IndexPlace = Annotated[
+    str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
+]
 Allow = Annotated[bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")]
 Pickle = Annotated[
     bool, Option("--pickle", help="Use codecs that run code where the files name them, if you trust their author.")

@@ -13,7 +13,7 @@ import click
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import OnePath, OutputOptions
+from bushel.cli.options import IndexPlace, OnePath, OutputOptions
 
 if TYPE_CHECKING:
     from bushel.integrity.erasing import Erasure
@@ -67,9 +67,7 @@ def command(
     reason: Annotated[str | None, Option("--reason", help="Reason, kept in the list and shown in errors.")] = None,
     ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
     calls: CallOptions,
-    index: Annotated[
-        str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
-    ] = None,
+    index: IndexPlace = None,
     shown: OutputOptions,
 ) -> None:
     """Remove samples from a dataset, or restore them.

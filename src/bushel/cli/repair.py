@@ -11,6 +11,7 @@ from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import (
     EngineOfRepair,
+    IndexPlace,
     Kind,
     MaxProblems,
     OnePath,
@@ -38,6 +39,7 @@ class FormOptions(Struct, frozen=True):
         Option("--to", help="Container of the new dataset. [default: the damaged one's]", values=new_containers),
     ] = None
     decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False
+    index: IndexPlace = None
 
 
 class RunOptions(Struct, frozen=True):
@@ -79,7 +81,7 @@ def command(
         done = bushel.repair(
             path,
             target,
-            **asdict(form),
+            **{name: value for name, value in asdict(form).items() if value is not None},
             **asdict(sizes),
             mode="resume" if resume else "create",
             max_problems=max_problems,

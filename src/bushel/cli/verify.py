@@ -9,7 +9,7 @@ import click
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, MaxProblems, OutputOptions, Path, Pickle, ShardRunOptions
+from bushel.cli.options import DatasetOptions, IndexPlace, MaxProblems, OutputOptions, Path, Pickle, ShardRunOptions
 
 if TYPE_CHECKING:
     from bushel import VerifyResult
@@ -22,9 +22,7 @@ class CheckOptions(Struct, frozen=True):
         bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
     ] = True
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False
-    index: Annotated[
-        str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
-    ] = None
+    index: IndexPlace = None
 
 
 class DigestOptions(Struct, frozen=True):

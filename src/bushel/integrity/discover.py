@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from bushel._dataset.open import files_named
 from bushel._discovery.completeness import find_incomplete, manifest_and_names, with_advice
 from bushel._discovery.discovery import expand_paths, find
 from bushel._discovery.folders import is_half_replaced, shard_of_entry
-from bushel._discovery.index_place import refuse_index_file
+from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.journal import unplaced_files
 from bushel._writer.target import unfinished_shards
@@ -33,14 +33,24 @@ class Place:
     erased: ErasedRows | None = None
 
 
-def discover(source: Any, container: str | None, found: Findings) -> list[Place]:
+def discover(source: Any, container: str | None, found: Findings, index: Any = "auto") -> list[Place]:
     """Return the shards of a dataset. Problems that hide other shards are added to `found`.
+
+    `index` is the folder of the index, if that is not the folder of the data.
 
     Raises:
         FileNotFoundError: The path does not exist.
         FormatError: The source is not a dataset, or holds several.
         UnsupportedError: The source is an exported index.
     """
+    places = _discover(source, container, found)
+    if index == "auto":
+        return places
+    shards = indexed_in([place.shard for place in places], index_place(index))
+    return [replace(place, shard=shard) for place, shard in zip(places, shards, strict=True)]
+
+
+def _discover(source: Any, container: str | None, found: Findings) -> list[Place]:
     paths = expand_paths(files_named(source))
     refuse_index_file(paths, container)
     try:

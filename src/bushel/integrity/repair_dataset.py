@@ -91,6 +91,7 @@ def repair(
     shard_bytes: int | str | None = None,
     mode: Literal["create", "resume"] = "create",
     max_problems: int = 1000,
+    index: Any = "auto",
     workers: int | None = None,
     parts: int | None = None,
     engine: Any = None,
@@ -116,6 +117,7 @@ def repair(
         shard_bytes: As for `bushel.Writer`.
         mode: As for `bushel.Writer`: `resume` continues an interrupted repair with the same arguments.
         max_problems: Number of problems to list; further ones are counted.
+        index: The folder of the index, if that is not the folder of the data.
         workers: Number of threads; by default the number of CPUs. With `engine`, threads of each part; by default 1.
         parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By default one dataset,
             or, with `engine`, as many parts as there are shards. The same call joins the run.
@@ -138,7 +140,7 @@ def repair(
         (12, 0)
     """
     found = Findings(max_problems)
-    places = discover(source, container, found)
+    places = discover(source, container, found, index)
     kind = _container_to_write(places, source, target, to)
     if mode == "create" and parts is None and engine is None:
         _refuse_a_dataset(target, kind)

@@ -12,7 +12,6 @@ import numpy as np
 
 from bushel._discovery.caller_fields import warn_withheld
 from bushel._discovery.completeness import manifest_path
-from bushel._discovery.index_place import index_place, indexed_in
 from bushel._index.class_names import Labels, join_labels
 from bushel._reader.key_file import NAME, damage
 from bushel._runtime.parallel import parallel_map
@@ -84,7 +83,7 @@ def verify(
     if workers < 1 or max_problems < 1:
         raise ValueError(f"workers and max_problems must be at least 1, not {workers} and {max_problems}")
     found = Findings(max_problems)
-    places = _with_erased(_indexed_at(discover(source, container, found), index), found)
+    places = _with_erased(discover(source, container, found, index), found)
     stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
 
     def tick(size: int) -> None:
@@ -126,14 +125,6 @@ def verify(
         sum(result.erased for result in results),
         sum(result.digests for result in results),
     )
-
-
-def _indexed_at(places: list[Place], index: Any) -> list[Place]:
-    """Return the shards with their indexes in the folder that `index` names."""
-    if index == "auto":
-        return places
-    shards = indexed_in([place.shard for place in places], index_place(index))
-    return [replace(place, shard=shard) for place, shard in zip(places, shards, strict=True)]
 
 
 def _with_erased(places: list[Place], found: Findings) -> list[Place]:
