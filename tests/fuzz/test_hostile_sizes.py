@@ -108,6 +108,24 @@ def test_rows_without_values(tmp_path: Path) -> None:
         bushel.open(path, index="memory")
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"\x19\xfc" + varint(2_000_000) + bytes(2_000_000), "more structs and elements of lists"),
+        (b"\x19\xf9" + varint(2_000_000) + b"\x09" * 2_000_000, "more structs and elements of lists"),
+        (b"\x19\xf5" + varint(2_000_000) + bytes(2_000_000), "more structs and elements of lists"),
+        (b"\x1c\x00" * 2_000, "a field has number 1001"),
+        (b"\x11" * 2_000, "a field has number 1001"),
+    ],
+    ids=["empty structs", "empty lists", "integers", "structs", "truth values"],
+)
+def test_footers_of_many_small_parts(body: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1" + body + b"\x00" + (len(body) + 1).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(FormatError, match=rf"damaged footer: .*{message}.*x\.parquet|x\.parquet.*{message}"):
+        bushel.open(path, index="memory")
+
+
 def test_columns_that_need_many_arrays(tmp_path: Path) -> None:
     """Tables of more than 4 MiB lie in a temporary file, which is mapped once."""
     (tmp_path / "x.csv").write_text(

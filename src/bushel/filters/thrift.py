@@ -14,6 +14,10 @@ Struct: TypeAlias = dict[int, Any]
 """The values of a struct by the numbers of their fields: bool, int, float, bytes, list or another struct."""
 
 _DEEPEST = 32
+_MOST_NUMBER = 1000  # of a field: Parquet has some 20 in a struct
+_ENOUGH_PARTS, _BYTES_PER_PART = 1 << 20, 3
+"""Structs and elements of lists that some bytes may have in any case, and the least bytes for each of more. A footer
+has 5 to 8 for each; an empty struct takes 1 byte there, and 70 in memory."""
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 
 
@@ -47,17 +51,27 @@ class _Reader:
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data, self.at = data, 0
+        self._left = max(_ENOUGH_PARTS, len(data) // _BYTES_PER_PART)
 
     def struct(self, depth: int) -> Struct:
         """Read a struct."""
         if depth > _DEEPEST:
             raise ThriftError(f"structs are nested more than {_DEEPEST} deep", self.at)
+        self._count(1)
         found: Struct = {}
         number = 0
         while (head := self._byte()) & 0x0F != _STOP:
             number = number + (head >> 4) if head >> 4 else self._zigzag()
+            if number > _MOST_NUMBER:
+                raise ThriftError(f"a field has number {number}, which Parquet does not use", self.at)
             found[number] = self._value(head & 0x0F, depth)
         return found
+
+    def _count(self, parts: int) -> None:
+        self._left -= parts
+        if self._left < 0:
+            message = f"more structs and elements of lists than {len(self._data)} bytes of Parquet have"
+            raise ThriftError(message, self.at)
 
     def _value(self, kind: int, depth: int) -> Any:
         if kind in (_TRUE, _FALSE):
@@ -83,6 +97,7 @@ class _Reader:
             size = self._varint()
         if size > len(self._data) - self.at:  # each element has one byte or more
             raise ThriftError(f"a list of {size} elements in {len(self._data) - self.at} bytes", self.at)
+        self._count(size)
         if kind in (_TRUE, _FALSE):
             return [byte == _TRUE for byte in self._take(size)]
         if depth >= _DEEPEST:
