@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel.errors import SpecError
-from bushel.spec import KEY, Field, format_spec, parse_spec
+from bushel.spec import KEY, Field, format_spec, parse_spec, wider
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=9).filter(
     lambda name: name != KEY
@@ -83,3 +83,19 @@ def test_any_text_as_a_type_is_taken_back_or_refused(kind: str) -> None:
     except SpecError:
         return
     assert format_spec(fields) == {"a": kind}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("int", "int", "int"),
+        ("int", "uint", "int"),
+        ("uint", "float", "float"),
+        ("int", "utf8", "json"),
+        ("json", "float", "json"),
+        ("jpg", "png", "jpg"),
+        ("json", "image", "json"),
+    ],
+)
+def test_a_type_that_holds_the_values_of_two(first: str, second: str, expected: str) -> None:
+    assert wider(Field("x", first), Field("x", second)) == Field("x", expected)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 
-__all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec"]
+__all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec", "wider"]
 
 KEY = "__key__"
 """The name of a sample's key. Fields cannot have it."""
@@ -38,6 +38,19 @@ class Field(Struct, frozen=True):
     def names_file(self) -> bool:
         """Whether the stored text is the name of a file, whose bytes are the value: `jpg(path)`, `jpg(url)`."""
         return self.codec.endswith(("(path)", "(url)"))
+
+
+_NUMBERS = frozenset(("int", "uint", "float"))
+_PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
+
+
+def wider(first: Field, second: Field) -> Field:
+    """Return a field whose type holds the values of two fields; the first, if the types are not of numbers, text or JSON."""
+    codecs = {first.codec, second.codec}
+    if len(codecs) == 1 or not codecs <= _PLAIN:
+        return first
+    codec = "json" if codecs - _NUMBERS else "float" if "float" in codecs else "int"
+    return Field(first.name, codec, first.sequence)
 
 
 Spec = Mapping[str, Field]

@@ -286,3 +286,19 @@ def test_a_missing_column_of_one_file_among_others_names_the_file(tmp_path: Path
         one.column("x")
     with pytest.raises(KeyError, match=f"bushel index {tmp_path} --columns x"):
         both.column("x")
+
+
+def test_files_with_other_types_and_without_values(tmp_path: Path) -> None:
+    (tmp_path / "lines").mkdir()
+    for name, line in (("a", '{"x": null, "y": 1, "z": 1}'), ("b", '{"x": 2.5, "y": 1.5, "z": "s"}'), ("c", "")):
+        (tmp_path / f"lines/{name}.jsonl").write_text(f"{line}\n")
+    dataset = bushel.open(tmp_path / "lines", index="memory")
+    assert dataset.spec == {"x": "float", "y": "float", "z": "json"}
+    assert column_of(dataset, "x") == [None, 2.5]
+    assert column_of(dataset, "y") == [1, 1.5]
+    assert [sample["__key__"] for sample in dataset.where("x > 2")] == ["1"]
+    bushel.convert(tmp_path / "lines", tmp_path / "tar", container="tar")
+    assert [[sample.get(name) for name in "xyz"] for sample in bushel.open(tmp_path / "tar")] == [
+        [None, 1, 1],
+        [2.5, 1.5, "s"],
+    ]

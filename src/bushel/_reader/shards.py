@@ -14,14 +14,14 @@ from bushel._discovery.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
 from bushel._index.elements import Group
 from bushel._index.sidecar import load_index
-from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import MISSING, FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
 from bushel.containers.abilities import PromisesChecksums
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
-from bushel.spec import Field
+from bushel.spec import Field, wider
 from bushel.storage import AnyPath, File, is_object, open_known
 
 if TYPE_CHECKING:
@@ -407,14 +407,32 @@ class ShardRows:
 
 
 def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
-    """Return the fields of all shards, in order of first appearance."""
+    """Return the fields of all shards, in order of first appearance, each with a type that holds the values of all."""
+    alike: dict[tuple[Field, ...], list[OpenShard]] = {}
+    for shard in shards:
+        alike.setdefault(shard.fields, []).append(shard)
     fields: dict[str, Field] = {}
-    for shard in {shard.fields: shard for shard in shards}.values():
-        for one in shard.fields:
-            if fields.setdefault(one.name, one).sequence != one.sequence:
+    sources: dict[str, list[OpenShard]] = {}
+    for own, having in alike.items():
+        for one in own:
+            before, others = fields.setdefault(one.name, one), sources.setdefault(one.name, having)
+            if before == one or _has_no_value(one.name, having):
+                continue
+            if _has_no_value(one.name, others):
+                fields[one.name], sources[one.name] = one, having
+            elif before.sequence != one.sequence:
                 raise FormatError(
                     f"field {one.name!r} is a sequence in some shards and plain in others",
-                    file=str(shard.path(0)),
+                    file=str(having[0].path(0)),
                     hint="declare its type with spec=",
                 )
+            else:
+                fields[one.name] = wider(before, one)
     return fields
+
+
+def _has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
+    """Return whether the tables of shards, which are not loaded from a store for it, say that no sample has a field."""
+    return all(
+        (shard.local or shard.loaded) and bool((shard.index.fields[name].length == MISSING).all()) for shard in shards
+    )
