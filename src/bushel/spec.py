@@ -45,7 +45,7 @@ _PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
 
 
 def wider(first: Field, second: Field) -> Field:
-    """Return a field whose type holds the values of two fields; the first, if the types are not of numbers, text or JSON."""
+    """Return a field whose type holds the values of two; the first, if they are not numbers, texts and JSON."""
     codecs = {first.codec, second.codec}
     if len(codecs) == 1 or not codecs <= _PLAIN:
         return first

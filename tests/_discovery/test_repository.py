@@ -135,3 +135,33 @@ def test_what_was_packed_is_opened_whole(hub: Hub) -> None:
     write(hub.folder, "tar", None, shard_samples=15)
     assert len(bushel.open(URL)) == 40
     assert bushel.open(URL).info.indexed
+
+
+def test_a_folder_of_splits_names_them(tmp_path: Path) -> None:
+    for name in ("data/test", "data/train"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "x.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(
+        FormatError, match=r"it has the splits train, test: bushel.open\('.*', split='train'\) reads one"
+    ):
+        bushel.open(tmp_path)
+    pytest.importorskip("yaml")
+    (tmp_path / "README.md").write_text(
+        "---\nconfigs:\n- {config_name: a, data_dir: data}\n- {config_name: b, data_dir: c}\n---\n"
+    )
+    with pytest.raises(FormatError, match=r"it has the configurations a, b: .*config='a', split='train'\) reads one"):
+        bushel.open(tmp_path)
+    with pytest.raises(FormatError, match="does not belong to any container"):
+        bushel.open(tmp_path / "README.md")
+
+
+def test_options_of_a_configuration_are_not_applied_silently(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("yaml")
+    (tmp_path / "a.csv").write_text("1;x\n2;y\n")
+    (tmp_path / "README.md").write_text(
+        "---\nconfigs:\n- config_name: default\n  data_files: a.csv\n  sep: ';'\n  names: [id, text]\n---\n"
+    )
+    bushel.open(tmp_path, split="train", index="memory")
+    assert "gives configuration 'default' the options names, which are not applied" in caplog.text
+    found = bushel.open(tmp_path, split="train", index="memory", spec={"id": "int", "text": "utf8"})
+    assert [sample["text"] for sample in found] == ["x", "y"]

@@ -67,7 +67,7 @@ def test_what_orders_expand() -> None:
 
 def test_orders_of_many_shards_follow_from_some() -> None:
     one = table(1000, 100_000, 100_000_000)
-    all_of_them, some = seen(*[one] * 20), seen(*[one] * 2, samples=20_000)
+    all_of_them, some = seen(*map(replace, [one] * 20)), seen(one, replace(one), samples=20_000)
     for size, window in ((1000, 1), (1000, 4), (20_000, 1)):
         assert some.in_blocks(size, window) == pytest.approx(all_of_them.in_blocks(size, window))
     assert some.best_blocks(256, 16) == all_of_them.best_blocks(256, 16)
@@ -100,3 +100,12 @@ def test_fields_that_are_not_read_do_not_count() -> None:
     assert Expansion.of([Part(one, np.arange(1000), np.arange(1000))], 1000, {"label"}) is None
     stored = table(1000, 100_000, 10_000_000, "stored")
     assert Expansion.of([Part(stored, np.arange(1000), np.arange(1000))], 1000, {"image"}) is None
+
+
+def test_a_block_of_several_fields_counts_once() -> None:
+    one = table(1000, 100_000, 10_000_000)
+    two = replace(one, fields={**one.fields, "again": one.fields["image"]})
+    double = Expansion.of([Part(two, np.arange(1000), np.arange(1000))], 1000, set(two.fields))
+    assert double is not None
+    assert (seen(one).in_stored_order, double.in_stored_order) == (1, 0.5)
+    assert double.at_random == seen(one).at_random / 2

@@ -302,3 +302,10 @@ def test_files_with_other_types_and_without_values(tmp_path: Path) -> None:
         [None, 1, 1],
         [2.5, 1.5, "s"],
     ]
+
+
+def test_a_file_without_samples_adds_no_field(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,text,old\n")
+    (tmp_path / "b.csv").write_text("x,text\n1.5,a\n")
+    assert bushel.open(tmp_path, index="memory").spec == {"x": "float", "text": "utf8"}
+    assert set(bushel.open(tmp_path / "a.csv", index="memory").spec) == {"x", "text", "old"}

@@ -22,6 +22,9 @@ _NO_DATA = frozenset(
     ("README.md", "LICENSE", "config.json", "dataset_dict.json", "dataset_info.json", "dataset_infos.json")
 )
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_FOLLOWED = frozenset(  # or without effect on values; the delimiter of CSV is recognised
+    ("config_name", "data_files", "data_dir", "default", "version", "description", "sep", "delimiter", "drop_labels")
+)
 _MAGIC = re.compile("[*?[]")
 
 
@@ -34,6 +37,7 @@ class Configuration:
     # the patterns of the files of each split; None if the names of files imply them
     patterns: Mapping[str, tuple[str, ...]] | None = None
     folder: str = ""  # the folder to look in, relative to the repository; empty for all of it
+    options: tuple[str, ...] = ()  # options of the program that the Hub reads the files with, such as `header`
 
 
 def front_matter(readme: str) -> str | None:
@@ -64,7 +68,8 @@ def _configuration(entry: Mapping[str, Any]) -> Configuration:
         raise ValueError(f"data_dir of configuration {name!r} is {folder!r}, not the name of a folder")  # noqa: TRY004
     default = entry.get("default") is True or name == "default"
     patterns = _patterns(entry.get("data_files"), name)
-    return Configuration(name, default, patterns, folder.strip("/").removeprefix("./"))
+    options = tuple(sorted(str(option) for option in entry if option not in _FOLLOWED))
+    return Configuration(name, default, patterns, folder.strip("/").removeprefix("./"), options)
 
 
 def _patterns(described: Any, name: str) -> dict[str, tuple[str, ...]] | None:

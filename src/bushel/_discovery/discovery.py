@@ -344,11 +344,15 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if not found and path.is_dir() and (error := of_several_kinds(path, names, owners_of(names))) is not None:
         raise error
     if not found:
+        from bushel._discovery.repository import splits_hint
+
         raise FormatError(
             f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
             f"({', '.join(container_names())})",
             file=str(path),
-            hint=datasets_in(path, names) or "`bushel pack` makes a dataset of a folder of plain files",
+            hint=datasets_in(path, names)
+            or splits_hint(path)
+            or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
 

@@ -9,21 +9,25 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from bushel._discovery.card_features import features_of_card, features_of_info
 from bushel._discovery.data_files import Configuration, configurations, front_matter, splits_of
+from bushel._discovery.folders import few
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.log import log_warning
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.parquet.features import Feature
-from bushel.errors import FormatError, MissingPackageError, SpecError, needed_by
-from bushel.storage import AnyPath, as_path, below, list_names, read_whole
+from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, needed_by
+from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
 from bushel.storage.objects.hub import HubPath
 
 _INFO = "dataset_info.json"
+_MOST_NAMES = 100_000  # files of a folder that is looked through for a hint
 _METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 
 
@@ -70,7 +74,35 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
         features = {**_info(root, names), **features_of_card(card, chosen.name)}
     except ValueError as error:
         raise FormatError(str(error), file=str(root / "README.md")) from error
-    return Split(_paths(root, names, _split(splits, split, chosen, str(root))), features)
+    files = _split(splits, split, chosen, str(root))
+    if chosen.options:
+        log_warning(
+            "%s: README.md gives configuration %r the options %s, which are not applied: spec= names columns and types",
+            *(root, chosen.name, ", ".join(chosen.options)),
+        )
+    return Split(_paths(root, names, files), features)
+
+
+def splits_hint(root: AnyPath) -> str | None:
+    """Return a hint that names the configurations or splits of a local folder; None if it has no data files."""
+    if (
+        not (isinstance(root, Path) and root.is_dir())
+        or len(names := list(islice(walk_names(root), _MOST_NAMES))) == _MOST_NAMES
+    ):
+        return None
+    try:
+        known = configurations(_card(root, names))
+        splits = splits_of(known[0], names)
+    except (BushelError, ValueError, OSError):
+        return None
+    if not any(_kind(name) or is_data_if_named(name) for files in splits.values() for name in files):
+        return None
+    first = f"split={next(iter(splits))!r}"
+    kind, listed = "splits", list(splits)
+    if len(known) > 1:
+        first = f"config={known[0].name!r}, {first}"
+        kind, listed = "configurations", [each.name for each in known]
+    return f"it has the {kind} {few(listed)}: bushel.open({str(root)!r}, {first}) reads one"
 
 
 def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:

@@ -99,6 +99,7 @@ class Expansion(Struct, frozen=True):
         """
         rows: list[tuple[I64, I64, I64]] = []
         returned, numbered, most, run = 0, 0, 0, 1
+        first_of: dict[tuple[int, int], int] = {}  # of each block file, however many fields lie in it
         for part in parts:
             for name, field in part.table.fields.items():
                 if name not in fields:
@@ -111,8 +112,9 @@ class Expansion(Struct, frozen=True):
                 if not len(block):
                     continue
                 size = blocks.sizes[block]
-                rows.append((part.places[sample[number]], block + numbered, size))
-                numbered += len(blocks)
+                first = first_of.setdefault((id(part.table), field.file), numbered)
+                numbered = max(numbered, first + len(blocks))
+                rows.append((part.places[sample[number]], block + first, size))
                 counts = np.bincount(block)
                 present = np.flatnonzero(counts)
                 if (total := int(blocks.sizes[present].sum())) > most:
@@ -120,6 +122,9 @@ class Expansion(Struct, frozen=True):
         if not rows or not returned:
             return None
         place, block, size = (np.concatenate(each) for each in zip(*rows, strict=True))
+        if len(rows) > 1:
+            once = np.unique(place * numbered + block, return_index=True)[1]
+            place, block, size = place[once], block[once], size[once]
         return cls(samples, sum(len(part.rows) for part in parts), returned, place, block, size, max(1, run))
 
     @property

@@ -410,7 +410,9 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     """Return the fields of all shards, in order of first appearance, each with a type that holds the values of all."""
     alike: dict[tuple[Field, ...], list[OpenShard]] = {}
     for shard in shards:
-        alike.setdefault(shard.fields, []).append(shard)
+        if shard.samples:
+            alike.setdefault(shard.fields, []).append(shard)
+    alike = alike or {shard.fields: [shard] for shard in shards}
     fields: dict[str, Field] = {}
     sources: dict[str, list[OpenShard]] = {}
     for own, having in alike.items():

@@ -167,11 +167,20 @@ def _archives(folder: AnyPath) -> list[str]:
 def _check_field(field: Field) -> None:
     name = field.name
     if name != name.lower():
-        raise SpecError(f"field {name!r}: readers of tar datasets lower-case extensions: use {name.lower()!r}")
+        advice = f"use {name.lower()!r}{_renaming(name, name.lower())}"
+        raise SpecError(f"field {name!r}: readers of tar datasets lower-case extensions: {advice}")
     if "/" in name or "\n" in name or "" in name.split("."):
-        raise SpecError(f"field {name!r}: as part of a file name it cannot have a slash, a line break or an empty part")
+        other = ".".join(part for part in name.replace("/", "_").replace("\n", "_").split(".") if part) or "data"
+        reason = "as part of a file name it cannot have a slash, a line break or an empty part"
+        raise SpecError(f"field {name!r}: {reason}{_renaming(name, other.lower())}")
     if name.startswith("_"):
         raise SpecError(f"field {name!r}: webdataset reserves names that start with `_`")
+
+
+def _renaming(name: str, other: str) -> str:
+    import shlex
+
+    return f". `bushel convert --rename {shlex.quote(f'{name}={other}')}` renames it"
 
 
 def _extensions(found: TarMembers) -> frozenset[str]:
