@@ -1,4 +1,4 @@
-"""hash_keys and decode_keys against plain Python."""
+"""hash_keys, sort_keys and decode_keys against plain Python."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bushel.kernels import decimal_texts, decode_keys, hash_keys
+from bushel.kernels import decimal_texts, decode_keys, hash_keys, sort_keys
 
 
 def table(keys: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -34,6 +34,26 @@ def test_hash_keys_agrees_with_the_reference(keys: list[bytes]) -> None:
     hashes = hash_keys(*table(keys))
     assert hashes.dtype == np.uint64
     assert hashes.tolist() == [reference_hash(key) for key in keys]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 17, 300, 5000])
+def test_sort_keys_agrees_with_a_stable_sort(count: int) -> None:
+    keys = [b"%d" % (number * 7919 % max(count // 2, 1)) for number in range(count)]  # each twice
+    hashes, order = np.empty(count, np.uint64), np.empty(count, np.int64)
+    sort_keys(*table(keys), hashes, order)
+    own = hash_keys(*table(keys))
+    assert order.tolist() == np.argsort(own, kind="stable").tolist()
+    assert hashes.tolist() == np.sort(own).tolist()
+
+
+def test_sort_keys_refuses_wrong_arrays() -> None:
+    hashes, order = np.empty(2, np.uint64), np.empty(2, np.int64)
+    with pytest.raises(ValueError, match="as many elements as there are keys"):
+        sort_keys(*table([b"a"]), hashes, order)
+    with pytest.raises(TypeError, match="writable uint64"):
+        sort_keys(*table([b"a", b"b"]), order, order)
+    with pytest.raises(ValueError, match="key 1 is at bytes 1 to 9"):
+        sort_keys(np.zeros(2, np.uint8), np.array([0, 1, 9]), hashes, order)
 
 
 def test_hashes_never_change() -> None:

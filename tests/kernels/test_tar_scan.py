@@ -163,6 +163,26 @@ def test_files_are_scanned_as_buffers_are(tmp_path: Path) -> None:
     assert rows_of(scan_tar(MappedFile(path), middle)) == rows_of(found)[350:]
 
 
+@pytest.mark.parametrize("most", [1, 10, 10**6])
+def test_a_file_is_scanned_in_steps(most: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    sizes = [*rng.integers(0, 2000, 300), *rng.integers(4000, 90_000, 60), *rng.integers(0, 2000, 50)]
+    members = [(f"{'long' * 40 * (i % 50 == 0)}{i:06}.jpg", bytes(size)) for i, size in enumerate(sizes)]
+    data = archive(members, tarfile.PAX_FORMAT)
+    path = tmp_path / "x.tar"
+    path.write_bytes(data)
+    file, scanner, steps = MappedFile(path), TarScanner(len(data)), []
+    while not scanner.over:
+        steps.append(scanner.read(file, most))
+        assert scanner.members == 0
+    assert [row for step in steps for row in rows_of(step)] == rows_of(scan_tar(data))
+    assert steps[-1].terminated
+    assert steps[-1].end == scan_tar(data).end
+    assert len(scanner.read(file, most)) == len(scanner.take()) == 0
+    with pytest.raises(ValueError, match="of another size"):
+        TarScanner(512).read(file, 1)
+
+
 def test_few_bytes_are_read_where_members_are_large() -> None:
     data = archive([(f"{i}", bytes(100_000)) for i in range(50)])
     scanner = TarScanner(len(data))

@@ -152,3 +152,16 @@ def test_one_scan_is_fed_by_one_thread_at_a_time() -> None:
 
     in_threads(feed)
     assert len(scanner.finish()) == 0
+
+
+def test_one_scan_is_read_and_fed_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    data = bytes(512 * 64)
+    path = tmp_path / "x.tar"
+    path.write_bytes(data)
+    scanner, file = TarScanner(len(data), 0), MappedFile(path)
+
+    def read(_: int) -> None:
+        while not scanner.over:
+            assert len(scanner.read(file, 1)) == 0
+
+    in_threads(read)

@@ -289,11 +289,15 @@ class Keys(Struct, frozen=True):
     order: I64
 
     @classmethod
-    def build(cls, text: U8, offsets: I64) -> Keys:
-        """Return the table of keys that are given as text and offsets."""
-        hashes = kernels.hash_keys(text, offsets)
-        order = np.argsort(hashes, kind="stable").astype(np.int64)
-        return cls(text, offsets, hashes[order], order)
+    def build(cls, text: U8, offsets: I64, room: tuple[U64, I64] | None = None) -> Keys:
+        """Return the table of keys that are given as text and offsets.
+
+        `room` has arrays for hashes and order, such as maps of a file; by default, new ones are made.
+        """
+        count = len(offsets) - 1
+        hashes, order = room or (np.empty(count, np.uint64), np.empty(count, np.int64))
+        kernels.sort_keys(text, offsets, hashes, order)
+        return cls(text, offsets, hashes, order)
 
     @classmethod
     def of(cls, keys: Iterable[str]) -> Keys:

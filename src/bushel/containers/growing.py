@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -109,6 +108,8 @@ class GrowingArrays:
 
     def _flush(self) -> None:
         if self._file is None:
+            import tempfile  # which small arrays do not need
+
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
             weakref.finalize(self, self._file.close)  # if an error comes before that
         reserved = min(_RESERVED, _ALL_RESERVED // max(len(self._arrays), 1))

@@ -161,6 +161,9 @@ from bushel.kernels._keys import (
 from bushel.kernels._keys import (
     number_texts as number_texts,
 )
+from bushel.kernels._keys import (
+    sort_keys as sort_keys,
+)
 from bushel.kernels._lines import (
     LineBlocks as LineBlocks,
 )
@@ -238,6 +241,9 @@ from bushel.kernels._scans import (
 )
 from bushel.kernels._scans import (
     RiegeliChunks as RiegeliChunks,
+)
+from bushel.kernels._scans import (
+    SampleNames as SampleNames,
 )
 from bushel.kernels._scans import (
     TarMembers as TarMembers,

@@ -22,6 +22,23 @@ def hash_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np
         ValueError: Offsets descend or are outside ``data``.
     """
 
+def sort_keys(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], hashes: NDArray[np.uint64], order: NDArray[np.int64]
+) -> None:
+    """Write the hashes of keys, ascending, and the key of each.
+
+    It takes no memory for each key, so the arrays may be maps of a file.
+
+    Args:
+        data: As in `hash_keys`.
+        offsets: As in `hash_keys`.
+        hashes: uint64[keys], which gets the hashes.
+        order: int64[keys], which gets the index of the key of each hash; ascending where hashes are equal.
+
+    Raises:
+        ValueError: Offsets descend or are outside ``data``, or an array does not have an element for each key.
+    """
+
 def decode_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
     """Return the keys at ``rows`` as text. Bytes that are not UTF-8 become surrogates (``surrogateescape``).
 

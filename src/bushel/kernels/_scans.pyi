@@ -162,7 +162,7 @@ class Inflater:
         """The restart points of the last call: bits from the start of the stream, and expanded bytes before."""
 
 class TarScanner:
-    """The scan of `scan_tar` for an archive whose bytes the caller fetches.
+    """The scan of `scan_tar` in steps, for an archive whose bytes the caller fetches, or of many members.
 
     ::
 
@@ -170,6 +170,10 @@ class TarScanner:
         while (window := scanner.next_window()) is not None:
             scanner.feed(fetch(*window))
         members = scanner.finish()
+
+        scanner = TarScanner(file.size)
+        while not scanner.over:
+            some_members = scanner.read(file, 1000)
 
     Args:
         size: Size of the archive in bytes.
@@ -190,12 +194,62 @@ class TarScanner:
         Raises:
             ValueError: ``data`` is too short, or the scan is over.
         """
+    def read(self, file: MappedFile, most: int) -> TarMembers:
+        """Scan a file until there are ``most`` members, or a few more, or the scan is over. Then return as `take` does.
+
+        Raises:
+            ExtentError: The file shrank during the scan.
+            OSError: The system could not read the file.
+            ValueError: The file is of another size than the archive.
+        """
+    def take(self) -> TarMembers:
+        """Return the members since the last call, and the facts about the end of the archive so far."""
+    @property
+    def members(self) -> int:
+        """Number of members since the last call of `take`."""
+    @property
+    def over(self) -> bool:
+        """Whether the scan is over."""
     def finish(self) -> TarMembers:
         """Return the members. It can be called once.
 
         Raises:
             ValueError: The scan is not over, or `finish` was called before.
         """
+
+class SampleNames:
+    """Groups the members of an archive into samples by their names, and numbers the extensions of these names.
+
+    Names are split as by `bushel.containers.tar.names.split_name`. Members of one key that follow each other are a
+    sample.
+    """
+
+    def __init__(self) -> None: ...
+    def group(
+        self, names: NDArray[np.uint8], offsets: NDArray[np.int64], last: bool
+    ) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        """Group some members.
+
+        Args:
+            names: uint8, the bytes of all names.
+            offsets: int64[members + 1]: name i is ``names[offsets[i]:offsets[i + 1]]``.
+            last: Whether no members follow. If some do, the members from the last sample on are to be passed again, in
+                front of these.
+
+        Returns:
+            used: The number of members that are grouped.
+            row: int64[rows], the numbers of the members among them that belong to a sample.
+            sample: int64[rows], the number of the sample of each, from 0 on.
+            extension: int64[rows], the number of the extension of each.
+            text: uint8, the keys of the samples.
+            ends: int64[samples], where each key ends.
+
+        Raises:
+            ValueError: Offsets descend or are outside ``names``.
+        """
+    @property
+    def extensions(self) -> list[bytes]:
+        """The extensions so far, in the order of their first members."""
 
 def scan_tar(file: MappedFile | _Bytes, start: int = 0) -> TarMembers:
     """Read the headers of a tar archive (ustar, pax, GNU, and the older format).

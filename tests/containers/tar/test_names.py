@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.containers.tar.names import Naming, check_key, extension_of, split_name, split_names
+from bushel.containers.tar.names import Naming, check_key, extension_of, split_name
 from bushel.errors import SpecError
+from bushel.kernels import SampleNames
 from bushel.spec import Field
 
 
@@ -57,21 +59,39 @@ def original_split(name: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
-@given(names=st.lists(st.text("ab_./é", max_size=12), max_size=20))
-def test_splitting_many_names_at_once_is_splitting_each(names: list[str]) -> None:
-    encoded = [name.encode() for name in names]
-    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
-    text = np.frombuffer(b"".join(encoded), np.uint8)
-    rows, dots = split_names(text, offsets)
-    found = {
-        row: (bytes(text[offsets[row] : dot]), bytes(text[dot + 1 : offsets[row + 1]]))
-        for row, dot in zip(rows.tolist(), dots.tolist(), strict=True)
-    }
-    assert found == {row: split for row, name in enumerate(encoded) if (split := split_name(name)) is not None}
-    originals = [original_split(name) for name in names]
-    assert [None if s is None else (s[0].encode(), s[1].encode()) for s in originals] == [
-        split_name(n) for n in encoded
-    ]
+def grouped(names: list[str], calls: int) -> list[tuple[bytes, list[tuple[int, bytes]]]]:
+    """Group names by the kernel in some calls: the key of each sample, and number and extension of its names."""
+    encoded, groups, found = [name.encode() for name in names], SampleNames(), []
+    first = 0
+    for call in range(1, calls + 1):
+        own = encoded[first : len(encoded) * call // calls]
+        text = np.frombuffer(b"".join(own), np.uint8)
+        offsets = np.cumsum([0, *map(len, own)]).astype(np.int64)
+        used, rows, samples, numbers, keys, ends = groups.group(text, offsets, call == calls)
+        members = zip(rows.tolist(), samples.tolist(), numbers.tolist(), strict=True)
+        placed = [(row + first, sample, groups.extensions[number]) for row, sample, number in members]
+        for sample, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+            found.append((keys[start:end].tobytes(), [(row, ext) for row, of, ext in placed if of == sample]))
+        first += used
+    assert first == len(encoded)
+    return found
+
+
+@given(names=st.lists(st.text("ab_./é\n", max_size=12), max_size=20), calls=st.integers(1, 4))
+def test_grouping_many_names_at_once_is_splitting_each(names: list[str], calls: int) -> None:
+    wanted: list[tuple[bytes, list[tuple[int, bytes]]]] = []
+    for row, name in enumerate(names):
+        if (split := split_name(name.encode())) is not None:
+            if not wanted or wanted[-1][0] != split[0]:
+                wanted.append((split[0], []))
+            wanted[-1][1].append((row, split[1]))
+    assert grouped(names, calls) == wanted
+
+
+@given(name=st.text("ab_./é", max_size=12))
+def test_splitting_is_that_of_the_original(name: str) -> None:
+    original = original_split(name)
+    assert split_name(name.encode()) == (None if original is None else (original[0].encode(), original[1].encode()))
 
 
 @pytest.mark.parametrize(

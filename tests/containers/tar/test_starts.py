@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import bushel
+from bushel.containers.tar import reading, scan
 from bushel.containers.tar import starts as module
-from bushel.containers.tar.samples import Members
-from bushel.containers.tar.scan import regular, scan
+from bushel.containers.tar.reading import read_table
+from bushel.containers.tar.samples import Members, Table, tabulate
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.storage.fileobject import FileObject
@@ -46,10 +47,21 @@ def _put(path: Path, starts: np.ndarray) -> None:
     path.with_name(path.name + ".idx").write_bytes(starts.astype("<u8").tobytes())
 
 
-def _same(one: Members, other: Members) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("names", "name_offsets", "offset", "size", "header")
+def _members(path: Path) -> Members:
+    file = MappedFile(str(path))
+    return scan.regular(scan.scan(file), file.path)
+
+
+def _is_of(table: Table, path: Path) -> bool:
+    """Return whether a table is that of an archive without its index."""
+    plain = tabulate(_members(path), None, "")
+    fields = [own for made in (table, plain) for own in made.columns.values()]
+    pairs = [(one.offset, one.length) for one in fields[: len(table.columns)]]
+    wanted = [(one.offset, one.length) for one in fields[len(table.columns) :]]
+    return (
+        list(table.columns) == list(plain.columns)
+        and [table.keys[row] for row in range(table.samples)] == [plain.keys[row] for row in range(plain.samples)]
+        and np.array_equal(np.array(pairs), np.array(wanted))
     )
 
 
@@ -68,7 +80,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(members is not None)
         return members
 
-    monkeypatch.setattr(module, "scan_parts", noted)
+    monkeypatch.setattr(reading, "scan_parts", noted)
     return found
 
 
@@ -81,7 +93,8 @@ def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest
         path, same = module.recorded_starts(archive, size) or ("", np.zeros(0))
         assert path == str(energon / ".nv-meta" / "index.sqlite")
         assert same[:-1].tolist() == starts[:-1].tolist()
-        members, _ = module.members_of(archive, MappedFile(str(archive)))
+        assert _is_of(read_table(archive, MappedFile(str(archive)), None)[0], archive)
+        members = _members(archive)
         first = [row == 0 or members.name(row)[:6] != members.name(row - 1)[:6] for row in range(len(members.size))]
         assert members.header[first].tolist() == starts[:-1].tolist()
     assert not caplog.messages
@@ -91,25 +104,23 @@ def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest
 def test_parts_give_the_members_of_a_scan(tmp_path: Path, calls: list[bool], long: bool) -> None:
     path = tmp_path / "a.tar"
     _write(path, long=long)
-    file = MappedFile(str(path))
-    members, comment = module.members_of(path, FileObject(path))
-    assert _same(members, regular(scan(file), file.path))
-    assert (calls, comment) == ([True], b"")
+    assert _is_of(read_table(path, FileObject(path), None)[0], path)
+    assert calls == [True]
 
 
 def test_records_for_the_whole_archive_are_read_from_its_front(tmp_path: Path, calls: list[bool]) -> None:
     path = tmp_path / "a.tar"
     _write(path, global_record=True)
-    members, comment = module.members_of(path, FileObject(path))
-    assert _same(members, regular(scan(MappedFile(str(path))), ""))
-    assert comment == b"for the whole archive"
+    assert _is_of(read_table(path, FileObject(path), None)[0], path)
     assert calls == [False]
 
 
+@pytest.mark.parametrize("piece", [5, 1 << 16])
 @pytest.mark.parametrize("stale", ["moved", "inside", "more", "fewer", "odd", "backwards", "outside", "empty", "text"])
 def test_a_wrong_index_gives_the_members_of_the_archive(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, stale: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, stale: str, piece: int
 ) -> None:
+    monkeypatch.setattr(scan, "_PIECE", piece)
     path = tmp_path / "a.tar"
     right = _write(path)
     wrong = {
@@ -128,10 +139,11 @@ def test_a_wrong_index_gives_the_members_of_the_archive(
         _put(path, wrong[stale])
     for file in (MappedFile(str(path)), FileObject(path)):
         caplog.clear()
-        members, _ = module.members_of(path, file)
-        assert _same(members, regular(scan(MappedFile(str(path))), ""))
+        assert _is_of(read_table(path, file, None)[0], path)
         assert "a.tar.idx" in caplog.text
         assert "energon prepare" in caplog.text
+        if stale == "fewer":
+            assert f"lacks {_SAMPLES + 2} files" in caplog.text
 
 
 def test_damage_is_found_with_an_index(tmp_path: Path) -> None:
@@ -141,12 +153,12 @@ def test_damage_is_found_with_an_index(tmp_path: Path) -> None:
     data[int(starts[_SAMPLES // 2])] ^= 1
     path.write_bytes(data)
     with pytest.raises(FormatError, match="header checksum is wrong"):
-        module.members_of(path, FileObject(path))
+        read_table(path, FileObject(path), None)
     data[int(starts[_SAMPLES // 2])] ^= 1
     path.write_bytes(data[: int(starts[-3])])
     _put(path, starts[:-2])
     with pytest.raises(FormatError, match="without its two empty blocks"):
-        module.members_of(path, FileObject(path))
+        read_table(path, FileObject(path), None)
 
 
 @pytest.mark.parametrize("damage", ["no database", "text", "no table", "numbers", "no list", "endless"])

@@ -59,15 +59,11 @@ class _Tar(Struct, frozen=True):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""
-        from bushel.containers.tar.samples import tabulate
-        from bushel.containers.tar.scan import fields_and_names
-        from bushel.containers.tar.starts import members_of
+        from bushel.containers.tar.reading import read_table
 
         file = open_file(shard.path(0))
         archive, blocks = archive_in(file, shard.path(0).name)
-        members, comment = members_of(shard.path(0), archive)
-        spec, labels = fields_and_names(comment, options.spec, file.path)
-        table = tabulate(members, spec, file.path)
+        table, labels = read_table(shard.path(0), archive, options.spec)
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         index = replace(table.index((stamp,), blocks), labels=labels).check(file.path)
         if options.checksums:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
 from bushel.codecs import codec_of_extension, tar_storage
 from bushel.errors import SpecError
+from bushel.kernels import SampleNames
 from bushel.spec import Field, Spec
 
 LISTS = ("index.json", "shardindex.json")
 """Names of the lists of wids: the one that it looks for in a folder, and the one that `widsindex create` writes."""
 META = ".nv-meta"
 """Name of the folder in which Energon keeps what it lists."""
-
-_SLASH, _DOT, _UNDERSCORE = b"/._"
 
 
 def is_meta(name: bytes) -> bool:
@@ -48,61 +45,16 @@ def split_name(name: bytes) -> tuple[bytes, bytes] | None:
     return name[:dot], name[dot + 1 :]
 
 
-def split_names(text: U8, offsets: I64) -> tuple[I64, I64]:
-    """Split all names of an archive at once, as `split_name` does.
-
-    `text` has the names one after another, `offsets` is int64[names + 1].
-
-    Returns:
-        rows: The numbers of the names that belong to a sample, ascending.
-        dots: For each of these, the offset in `text` of the dot between key and extension.
-    """
-    slashes = np.flatnonzero(text == _SLASH)
-    dots = np.flatnonzero(text == _DOT)
-    start, end = offsets[:-1], offsets[1:]
-    base = _last_before(slashes, end, start)
-    dot = _first_from(dots, base, end)
-    keep = dot < end
-    hidden = np.flatnonzero(keep & (dot == base))
-    folder = _last_before(slashes, base[hidden] - 1, start[hidden])
-    keep[hidden] = (base[hidden] > start[hidden]) & (_first_from(dots, folder, end[hidden]) == dot[hidden])
-    keep &= ~_is_meta(text, slashes, start, end)
-    rows = np.flatnonzero(keep)
-    return rows, dot[rows]
-
-
-def _last_before(positions: I64, end: I64, start: I64) -> I64:
-    """Return one past the last of the ascending positions before `end`; `start` if none lies between the two."""
-    at = np.searchsorted(positions, end)
-    found: I64 = np.append(positions, -1)[at - 1] + 1  # where `at` is 0, this takes the appended -1
-    return np.maximum(found, start, out=found)
-
-
-def _first_from(positions: I64, start: I64, end: I64) -> I64:
-    """Return the first of the ascending positions from `start`; `end` if none lies before it."""
-    found: I64 = np.append(positions, np.iinfo(np.int64).max)[np.searchsorted(positions, start)]
-    return np.minimum(found, end, out=found)
-
-
-def _is_meta(text: U8, slashes: I64, start: I64, end: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    stop = _first_from(slashes, start, end)
-    meta = stop - start >= 4
-    rows = np.flatnonzero(meta)
-    for at in (start[rows], start[rows] + 1, stop[rows] - 2, stop[rows] - 1):
-        meta[rows] &= text[at] == _UNDERSCORE
-    return meta
-
-
 def field_name(extension: bytes) -> str:
     """Return the field that an extension names. A name that ends in its dot has the extension `.`."""
     return extension.decode("utf-8", "backslashreplace").lower() or "."
 
 
 def extensions(text: U8, offsets: I64) -> frozenset[str]:
-    """Return the extensions of the members with these names (`split_names`), as `field_name` gives them."""
-    rows, dots = split_names(text, offsets)
-    found = {text[dot + 1 : end].tobytes() for dot, end in zip(dots.tolist(), offsets[rows + 1].tolist(), strict=True)}
-    return frozenset(map(field_name, found))
+    """Return the extensions of the members with these names (`split_name`), as `field_name` gives them."""
+    names = SampleNames()
+    names.group(text, offsets, last=True)
+    return frozenset(map(field_name, names.extensions))
 
 
 def extension_of(field: Field) -> tuple[str, str]:

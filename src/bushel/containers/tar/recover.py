@@ -14,7 +14,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate
-from bushel.containers.tar.scan import fields_and_names, joined, only_regular, sparse_file
+from bushel.containers.tar.scan import fields_and_names, only_regular, sparse_file
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -75,7 +75,7 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
         elif not found.trailing_bytes:
             break
         start = _next_header(file, max(after, start) + _BLOCK)
-    return joined(parts), gaps, comment
+    return Members.joined(parts), gaps, comment
 
 
 def _next_header(file: File, start: int) -> int | None:

@@ -1,11 +1,8 @@
-"""Grouping the members of an archive into samples. Pure, and column by column."""
+"""Grouping the members of an archive into samples, piece by piece."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from itertools import chain, compress
-from operator import ne
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +11,10 @@ from msgspec.structs import replace
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.structs import Struct
-from bushel.containers.tar.names import Naming, Place, extension_of, field_name, split_names
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.errors import FormatError
+from bushel.kernels import SampleNames
 from bushel.spec import KEY, Spec
 
 if TYPE_CHECKING:
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
 Repeated = Callable[[FormatError, int], None]
 
-_CHUNK = 1 << 18
+_STEP = 1 << 16
+_IN_MEMORY = 256 << 10  # bytes of a table in memory, which are few beside the tables of other archives
 _MOST_CELLS = 1 << 24
 _CELLS_PER_MEMBER = 64
 
@@ -37,10 +37,32 @@ class Members(Struct, frozen=True):
     size: I64  # int64[members], size of its data in bytes
     header: I64  # int64[members], offset of its header
 
+    def __len__(self) -> int:
+        return len(self.offset)
+
     def name(self, member: int) -> str:
         """Return the name of one member."""
         first, last = self.name_offsets[member], self.name_offsets[member + 1]
         return self.names[first:last].tobytes().decode("utf-8", "surrogateescape")
+
+    def since(self, member: int) -> Members:
+        """Return the members from one on."""
+        first = self.name_offsets[member]
+        names, offsets = self.names[first:], self.name_offsets[member:] - first
+        return Members(names, offsets, self.offset[member:], self.size[member:], self.header[member:])
+
+    @classmethod
+    def joined(cls, parts: list[Members]) -> Members:
+        """Return the members of several parts of an archive, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)])
+        none = np.zeros(0, np.int64)
+        offset, size, header = (
+            np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("offset", "size", "header")
+        )
+        names = np.concatenate([none.view(np.uint8), *(part.names for part in parts)])
+        return cls(names, np.cumsum(lengths), offset, size, header)
 
 
 class Table(Struct, frozen=True):
@@ -64,17 +86,7 @@ class Table(Struct, frozen=True):
         return ShardIndex(self.samples, files, fields, "tar", self.keys, blocks=blocks)
 
 
-class _Groups(Struct, frozen=True):
-    member: I64  # numbers of the members that belong to a sample
-    sample: I64  # number of the sample of each
-    extension: I64  # extension of each, a number into `extensions`
-    extensions: list[str]
-    keys: list[bytes]  # one per sample
-
-
-def tabulate(
-    members: Members, spec: Spec | None, path: str, repeated: Callable[[FormatError, int], None] | None = None
-) -> Table:
+def tabulate(members: Members, spec: Spec | None, path: str, repeated: Repeated | None = None) -> Table:
     """Group adjacent members with the same key into samples.
 
     Args:
@@ -88,103 +100,221 @@ def tabulate(
         FormatError: A sample has two members with the same extension, or the names have too many different
             extensions for a table.
     """
-    groups = _group(members)
-    if repeated is not None:
-        groups = _joined(groups)
-    naming = Naming(spec)
-    places = [naming(extension) for extension in groups.extensions]
-    if any(place.field.name == KEY for place in places):
-        raise FormatError(f"a member has the extension {KEY!r}, which is reserved for the key of a sample", file=path)
-    fields = dict.fromkeys(spec or ()) | dict.fromkeys(place.field.name for place in places)
-    samples = len(groups.keys)
-    if samples * len(fields) > max(_MOST_CELLS, _CELLS_PER_MEMBER * len(groups.member)):
-        raise FormatError(
-            f"{len(fields)} different extensions in {samples} samples: the keys probably contain dots, but a key ends"
-            " at its first dot",
-            file=path,
-            hint="rename the members, or declare sequences with spec=",
-        )
-    return Table(
-        samples,
-        Keys.build(*joined(groups.keys)),
-        dict(_columns(members, groups, places, list(fields), spec, path, repeated)),
-    )
+    table = SampleTable(spec, path, len(members), repeated)
+    return table.finish(members)
 
 
-def _group(members: Members) -> _Groups:
-    rows, dots = split_names(members.names, members.name_offsets)
-    numbers: defaultdict[bytes, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    keys: list[bytes] = []
-    extension = np.zeros(len(rows), np.int64)
-    begins = np.zeros(len(rows), np.bool_)
-    previous = b""  # a key is never empty
-    for first in range(0, len(rows), _CHUNK):  # in chunks, as a million names as objects take 100 MB
-        part = slice(first, first + _CHUNK)
-        start, end = members.name_offsets[rows[part]], members.name_offsets[rows[part] + 1]
-        base = int(start[0])
-        text = members.names[base : int(end[-1])].tobytes()
-        starts, middles, ends = (start - base).tolist(), (dots[part] - base).tolist(), (end - base).tolist()
-        own = [text[a:b] for a, b in zip(starts, middles, strict=True)]
-        begins[part] = np.fromiter(map(ne, own, chain((previous,), own)), np.bool_, len(own))
-        keys += compress(own, begins[part])
-        previous = own[-1]
-        endings = (text[a + 1 : b] for a, b in zip(middles, ends, strict=True))
-        extension[part] = np.fromiter(map(numbers.__getitem__, endings), np.int64, len(own))
-    return _Groups(rows, np.cumsum(begins) - 1, extension, [field_name(each) for each in numbers], keys)
+class _Groups(Struct, frozen=True):
+    """Some members that belong to samples, and these samples."""
+
+    member: I64  # numbers of the members
+    sample: I64  # number of the sample of each, ascending
+    extension: I64  # number of the extension of each
+    text: U8  # the keys of the samples
+    ends: I64  # where each key ends
+
+    @property
+    def keys(self) -> list[bytes]:
+        """The keys of the samples."""
+        text, ends = self.text.tobytes(), self.ends.tolist()
+        return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+class _Column:
+    """A field of the table so far."""
+
+    def __init__(self, place: Place) -> None:
+        self.field, self.codec = place.field, place.codec
+        self.samples = self.elements = 0
+
+
+class SampleTable:
+    """The table of the samples of an archive, whose members are added piece by piece.
+
+    The arrays go to a temporary file if they are large, so memory does not grow with the archive.
+
+    Args:
+        spec: As for `tabulate`.
+        path: As for `tabulate`.
+        most: The number of members that the archive can have.
+        repeated: As for `tabulate`; all members are then given to `finish`.
+    """
+
+    def __init__(self, spec: Spec | None, path: str, most: int, repeated: Repeated | None = None) -> None:
+        self._naming, self._path, self._repeated = Naming(spec), path, repeated
+        self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
+        self._names, self._arrays = SampleNames(), GrowingArrays(_IN_MEMORY)
+        self._columns: list[_Column] = []
+        self._numbers: dict[str, int] = {}
+        for field in (spec or {}).values():
+            self._add_column(Place(field, extension_of(field)[1]))
+        self._field, self._element = np.zeros(0, np.int64), np.zeros(0, np.int64)  # of each extension
+        self._rest: list[Members] = []
+        self._samples = self._members = self._text = 0
+        self._arrays.append("ends", np.zeros(1, np.int64))
+
+    def add(self, members: Members, share: float) -> None:
+        """Add members. The members of the last sample wait for the next call.
+
+        Args:
+            members: The next regular files of the archive.
+            share: The share of the archive that they and those before them take.
+
+        Raises:
+            FormatError: As of `tabulate`.
+        """
+        self._arrays.share = self._arrays.share or share  # while rows are added, the share of the rows before them
+        members = Members.joined([*self._rest, members])
+        used = self._put(members, last=False)
+        self._rest = [members.since(used)]
+        self._arrays.share = share
+
+    def finish(self, members: Members | None = None) -> Table:
+        """Add the last members, and return the table.
+
+        Raises:
+            FormatError: As of `tabulate`.
+        """
+        rest = self._rest if members is None else [*self._rest, members]
+        if rest:
+            self._put(Members.joined(rest), last=True)
+        self._check_cells(self._samples, max(_MOST_CELLS, _CELLS_PER_MEMBER * self._members))
+        for number in range(len(self._columns)):
+            self._fill(number)
+        for first in range(0, self._samples, _STEP):  # room for the hashes, which are computed at the end
+            room = np.zeros(min(_STEP, self._samples - first), np.int64)
+            self._arrays.append("hashes", room.view(np.uint64))
+            self._arrays.append("order", room)
+        arrays, none = self._arrays.finish(), np.zeros(0, np.int64)
+        text, hashes = (arrays.get(name, none.view(dtype)) for name, dtype in (("text", np.uint8), ("hashes", "u8")))
+        keys = Keys.build(text, arrays["ends"], (hashes, arrays.get("order", none)))
+        columns = {}
+        for number, own in enumerate(self._columns):
+            offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
+            starts = arrays.get(f"{number} starts") if own.field.sequence else None
+            columns[own.field.name] = FieldExtents(own.field, own.codec, 0, offset, length, starts=starts)
+        return Table(self._samples, keys, columns)
+
+    def close(self) -> None:
+        """Drop the table, where `finish` is not called."""
+        self._arrays.close()
+
+    def _put(self, members: Members, *, last: bool) -> int:
+        """Add the samples of some members, and return the number of members that they take."""
+        used, *found = self._names.group(members.names, members.name_offsets, last)
+        groups = _Groups(*found)
+        self._name_extensions()
+        if self._repeated is not None:
+            groups = _joined(groups)
+        self._members += len(groups.member)
+        self._check_cells(self._samples + len(groups.ends), self._most_cells)
+        if len(groups.ends):
+            self._arrays.append("text", groups.text)
+            self._arrays.append("ends", groups.ends + self._text)
+            self._put_columns(members, groups)
+            self._text += len(groups.text)
+            self._samples += len(groups.ends)
+        return used
+
+    def _name_extensions(self) -> None:
+        """Find the fields of new extensions."""
+        extensions = self._names.extensions
+        if len(extensions) == len(self._field):
+            return
+        places = [self._naming(field_name(each)) for each in extensions[len(self._field) :]]
+        if any(place.field.name == KEY for place in places):
+            message = f"a member has the extension {KEY!r}, which is reserved for the key of a sample"
+            raise FormatError(message, file=self._path)
+        for place in places:
+            if place.field.name not in self._numbers:
+                self._add_column(place)
+        fields = [self._numbers[place.field.name] for place in places]
+        self._field = np.concatenate([self._field, np.array(fields, np.int64)])
+        self._element = np.concatenate([self._element, np.array([place.number or 0 for place in places], np.int64)])
+
+    def _add_column(self, place: Place) -> None:
+        number = self._numbers[place.field.name] = len(self._columns)
+        self._columns.append(_Column(place))
+        if place.field.sequence:
+            self._arrays.append(f"{number} starts", np.zeros(1, np.int64))
+
+    def _check_cells(self, samples: int, most: int) -> None:
+        if samples * len(self._columns) > most:
+            raise FormatError(
+                f"{len(self._columns)} different extensions in {samples} samples: the keys probably contain dots, but "
+                "a key ends at its first dot",
+                file=self._path,
+                hint="rename the members, or declare sequences with spec=",
+            )
+
+    def _put_columns(self, members: Members, groups: _Groups) -> None:
+        field = self._field[groups.extension]
+        small = len(self._columns) <= 1 << 16  # then NumPy sorts in one pass over the numbers
+        order = np.argsort(field.astype(np.uint16) if small else field, kind="stable")
+        counts = np.bincount(field, minlength=len(self._columns))
+        ends = np.cumsum(counts)
+        for number in np.flatnonzero(counts).tolist():
+            rows = order[ends[number] - counts[number] : ends[number]]
+            column, element = self._columns[number], self._element[groups.extension[rows]]
+            if column.field.sequence:
+                own = np.lexsort((element, groups.sample[rows]))
+                rows, element = rows[own], element[own]
+            sample, member = groups.sample[rows], groups.member[rows]
+            for row in np.flatnonzero((sample[1:] == sample[:-1]) & (element[1:] == element[:-1])).tolist():
+                error = _duplicate(members, int(member[row + 1]), column.field.name, self._path)
+                if self._repeated is None:
+                    raise error
+                self._repeated(error, int(sample[row]))
+            self._fill(number)
+            self._append(number, sample, members.offset[member], members.size[member], len(groups.ends))
+
+    def _append(self, number: int, sample: I64, offset: I64, length: I64, samples: int) -> None:
+        """Add the extents of a field of some samples."""
+        column = self._columns[number]
+        if column.field.sequence:
+            counts = np.bincount(sample, minlength=samples)
+            self._arrays.append(f"{number} starts", column.elements + np.cumsum(counts))
+            column.elements += len(offset)
+        elif len(sample) != samples or (sample[1:] == sample[:-1]).any():
+            some, (offset, length) = (
+                (offset, length),
+                (np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)),
+            )
+            offset[sample], length[sample] = some
+        column.samples += samples
+        self._arrays.append(f"{number} offset", offset)
+        self._arrays.append(f"{number} length", length)
+
+    def _fill(self, number: int) -> None:
+        """Add to a field what stands for the samples that lack it since the last one that has it."""
+        column = self._columns[number]
+        lacking, column.samples = self._samples - column.samples, self._samples
+        for first in range(0, lacking, _STEP):
+            count = min(_STEP, lacking - first)
+            if column.field.sequence:
+                self._arrays.append(f"{number} starts", np.full(count, column.elements, np.int64))
+            else:
+                self._arrays.append_zeros(f"{number} offset", np.int64, count)
+                self._arrays.append(f"{number} length", np.full(count, MISSING, np.int64))
 
 
 def _joined(groups: _Groups) -> _Groups:
     """Join groups of the same key that share no extension: a sample whose members are not adjacent."""
-    numbers = {key: number for number, key in reversed(list(enumerate(groups.keys)))}
-    if len(numbers) == len(groups.keys):
+    keys = groups.keys
+    numbers = {key: number for number, key in reversed(list(enumerate(keys)))}
+    if len(numbers) == len(keys):
         return groups
-    first = np.array([numbers[key] for key in groups.keys], np.int64)  # the first group of the same key
+    first = np.array([numbers[key] for key in keys], np.int64)  # the first group of the same key
     pairs = np.stack([first[groups.sample], groups.extension], 1)
     unique, counts = np.unique(pairs, axis=0, return_counts=True)
     shared = np.isin(first, unique[counts > 1, 0])
     own = np.arange(len(first))
     target = np.where(shared, own, first)
     kept = np.flatnonzero(target == own)
-    renumbered = np.searchsorted(kept, target)
-    return replace(groups, sample=renumbered[groups.sample], keys=[groups.keys[number] for number in kept.tolist()])
-
-
-def _columns(
-    members: Members,
-    groups: _Groups,
-    places: list[Place],
-    names: list[str],
-    spec: Spec | None,
-    path: str,
-    repeated: Repeated | None,
-) -> Iterable[tuple[str, FieldExtents]]:
-    known = {place.field.name: (place.field, place.codec) for place in places}
-    known |= {name: (field, extension_of(field)[1]) for name, field in (spec or {}).items()}
-    number = {name: at for at, name in enumerate(names)}
-    field_of = np.array([number[place.field.name] for place in places], np.int64)
-    element_of = np.array([place.number or 0 for place in places], np.int64)
-    field = field_of[groups.extension]
-    element = element_of[groups.extension]
-    order = np.lexsort((element, groups.sample, field))
-    borders = np.searchsorted(field[order], np.arange(len(names) + 1))
-    for at, name in enumerate(names):
-        rows = order[borders[at] : borders[at + 1]]
-        sample, member = groups.sample[rows], groups.member[rows]
-        twice = np.flatnonzero((sample[1:] == sample[:-1]) & (element[rows[1:]] == element[rows[:-1]]))
-        for row in twice.tolist():
-            error = _duplicate(members, int(member[row + 1]), name, path)
-            if repeated is None:
-                raise error
-            repeated(error, int(sample[row]))
-        declared, codec = known[name]
-        if declared.sequence:
-            starts = np.searchsorted(sample, np.arange(len(groups.keys) + 1))
-            yield name, FieldExtents(declared, codec, 0, members.offset[member], members.size[member], starts=starts)
-            continue
-        offset, length = np.zeros(len(groups.keys), np.int64), np.full(len(groups.keys), MISSING, np.int64)
-        offset[sample], length[sample] = members.offset[member], members.size[member]
-        yield name, FieldExtents(declared, codec, 0, offset, length)
+    sample = np.searchsorted(kept, target)[groups.sample]
+    order = np.argsort(sample, kind="stable")
+    text, offsets = joined([keys[number] for number in kept.tolist()])
+    return _Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
 
 
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -28,6 +28,7 @@ _COMPRESSIONS = {
 """First bytes of compressed files: the name of the compression, and advice."""
 _LONGEST_MAGIC = 6
 _LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK  # bytes of a comment that the scanner takes, with its header and padding
+_PIECE = 1 << 16  # members
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
 """Bytes to read at once from files that are not mapped: at first, and where headers follow each other closely."""
 
@@ -64,6 +65,30 @@ def scan(file: File) -> TarMembers:
     return scan_part(file, 0, file.size)
 
 
+def pieces_of(file: File) -> Iterator[TarMembers]:
+    """Scan the headers of an archive in one pass, and yield the members piece by piece: at least one piece.
+
+    The last piece has the damage of the archive: see `damage`.
+
+    Raises:
+        FormatError: The file shrank during the scan.
+    """
+    scanner = kernels.TarScanner(file.size)
+    windows = _Windows(file, file.size)
+    try:
+        while True:
+            if isinstance(file, MappedFile):
+                yield scanner.read(file, _PIECE)
+            else:
+                while scanner.members < _PIECE and (window := scanner.next_window()) is not None:
+                    scanner.feed(windows.read(*window))
+                yield scanner.take()
+            if scanner.over:
+                return
+    except ExtentError as error:
+        raise _shrunk(file, error) from error
+
+
 def scan_part(file: File, first: int, last: int) -> TarMembers:
     """Scan the headers between two offsets of an archive. The first is the offset of a header.
 
@@ -82,17 +107,6 @@ def scan_part(file: File, first: int, last: int) -> TarMembers:
 
 def _shrunk(file: File, error: ExtentError) -> FormatError:
     return FormatError("the file shrank while it was read", file=file.path, offset=error.found)
-
-
-def joined(parts: Iterable[Members]) -> Members:
-    """Return the members of several parts of an archive, one after the other."""
-    each = [Members(np.zeros(0, np.uint8), np.zeros(1, np.int64), *(np.zeros(0, np.int64),) * 3), *parts]
-    lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in each)])
-    names = np.concatenate([part.names for part in each])
-    offset, size, header = (
-        np.concatenate([getattr(part, name) for part in each]) for name in ("offset", "size", "header")
-    )
-    return Members(names, np.cumsum(lengths), offset, size, header)
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:

@@ -18,8 +18,7 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel.containers.tar.names import META
 from bushel.containers.tar.samples import Members
-from bushel.containers.tar.scan import damage, joined, regular, scan, scan_part
-from bushel.kernels import MappedFile
+from bushel.containers.tar.scan import regular, scan_part
 from bushel.storage import AnyPath, File, open_file
 
 SUFFIX = ".idx"
@@ -31,27 +30,6 @@ _PARTS = 32
 _LEAST = 1 << 20  # bytes of a part, at least: headers that are closer are read faster one after the other
 _ABOVE = 4  # number of folders above an archive in which the database may be
 _STEPS, _STEPS_PER_BYTE = 1 << 20, 20  # of SQLite's machine: reading a row takes about 20, and has several bytes
-
-
-def members_of(archive: AnyPath, file: File) -> tuple[Members, bytes]:
-    """Return the regular files of an archive, and its comment. An index of Energon beside it is used and compared.
-
-    Raises:
-        FormatError: The archive is damaged, or a member is a sparse file.
-    """
-    recorded = recorded_starts(archive, file.size)
-    if recorded is not None and not isinstance(file, MappedFile):
-        members = scan_parts(file, recorded[1])
-        if members is not None:
-            _compare(*recorded, members, file)
-            return members, b""
-    found = scan(file)
-    if (problem := damage(found, file)) is not None:
-        raise problem
-    members = regular(found, file.path)
-    if recorded is not None:
-        _compare(*recorded, members, file)
-    return members, found.comment
 
 
 def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
@@ -129,7 +107,7 @@ def scan_parts(file: File, starts: I64) -> Members | None:
     spans = list(zip(borders[:-1], borders[1:], strict=True))
     found = map_all(lambda span: _part(file, *span), spans, workers=len(spans))
     parts = [part for part in found if part is not None]
-    return joined(parts) if len(parts) == len(spans) else None
+    return Members.joined(parts) if len(parts) == len(spans) else None
 
 
 def _part(file: File, first: int, last: int) -> Members | None:
@@ -146,14 +124,43 @@ def _part(file: File, first: int, last: int) -> Members | None:
     return regular(found, file.path)
 
 
-def _compare(path: str, starts: I64, members: Members, file: File) -> None:
-    """Warn if an index does not describe an archive: the archive's own headers are used then."""
-    wrong = np.flatnonzero(~np.isin(starts[:-1], members.header))
-    if len(wrong):
-        at = int(starts[wrong[0]])
-        log_warning("%s is stale: no file in %s begins at %d, so it is not used; %s", path, file.path, at, _HINT)
-        return
-    after = np.flatnonzero(members.header >= starts[-1]) if len(starts) else np.arange(len(members.header))
-    if len(after):
-        message = "%s is stale: it lacks %d files of %s, from %r on, which are read, too; %s"
-        log_warning(message, path, len(after), file.path, members.name(int(after[0])), _HINT)
+class Comparison:
+    """Compares an index with an archive, whose own headers are used, piece by piece.
+
+    Args:
+        path: The path of the index.
+        starts: Where it says that samples begin, and the end.
+        file: The archive.
+    """
+
+    def __init__(self, path: str, starts: I64, file: File) -> None:
+        self._path, self._starts, self._file = path, starts, file
+        self._seen = self._lacking = 0
+        self._wrong: int | None = None
+        self._first = ""
+
+    def add(self, members: Members) -> None:
+        """Compare the next regular files."""
+        if not len(members):
+            return
+        starts, header = self._starts[:-1], members.header
+        seen, self._seen = self._seen, int(np.searchsorted(starts, header[-1], "right"))
+        own = starts[seen : self._seen]
+        wrong = own[~np.isin(own, header)]
+        if len(wrong) and self._wrong is None:
+            self._wrong = int(wrong[0])
+        after = np.flatnonzero(header >= self._starts[-1]) if len(self._starts) else np.arange(len(header))
+        if len(after) and not self._lacking:
+            self._first = members.name(int(after[0]))
+        self._lacking += len(after)
+
+    def finish(self) -> None:
+        """Warn if the index does not describe the archive."""
+        wrong, path, archive = self._wrong, self._path, self._file.path
+        if wrong is None and self._seen < len(self._starts) - 1:
+            wrong = int(self._starts[self._seen])
+        if wrong is not None:
+            log_warning("%s is stale: no file in %s begins at %d, so it is not used; %s", path, archive, wrong, _HINT)
+        elif self._lacking:
+            message = "%s is stale: it lacks %d files of %s, from %r on, which are read, too; %s"
+            log_warning(message, path, self._lacking, archive, self._first, _HINT)

@@ -45,6 +45,10 @@ constexpr const char *type_name<std::int64_t>() {
     return "writable int64";
 }
 template <>
+constexpr const char *type_name<std::uint64_t>() {
+    return "writable uint64";
+}
+template <>
 constexpr const char *type_name<const double>() {
     return "float64";
 }

@@ -1,7 +1,10 @@
 // Python bindings: hashing and decoding of sample keys.
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "files/key_argument.hpp"
 
@@ -30,6 +33,41 @@ nb::object hash_keys(nb::handle data, nb::handle offsets) {
         }
     }
     return owned_array(hashes.release(), keys.count());
+}
+
+// Write the hashes of keys in ascending order, and the row of each; ascending rows where hashes are equal. Rows are
+// placed by the first bits of their hashes, which are evenly spread, and then sorted with the few others of these bits.
+void sort_keys(nb::handle data, nb::handle offsets, nb::handle hashes, nb::handle order) {
+    const KeysArgument keys(data, offsets);
+    const auto hash_out = array_argument<std::uint64_t>(hashes, "hashes");
+    const auto row_out = array_argument<std::int64_t>(order, "order");
+    const std::size_t count = keys.count();
+    if (hash_out.size() != count || row_out.size() != count)
+        throw nb::value_error("hashes and order: expected as many elements as there are keys");
+    std::uint64_t *const hash = hash_out.data();
+    std::int64_t *const row = row_out.data();
+    const nb::gil_scoped_release unlocked;
+    int bits = 0;
+    while (bits < 18 && (count >> bits) > 16) ++bits;
+    const auto bucket = [bits](std::uint64_t of) { return bits ? static_cast<std::size_t>(of >> (64 - bits)) : 0; };
+    std::vector<std::size_t> at((std::size_t{1} << bits) + 1);
+    for (std::size_t i = 0; i < count; ++i) {
+        keys.check(i);
+        ++at[bucket(hash_key(keys.key(i), keys.length(i))) + 1];
+    }
+    for (std::size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t own = hash_key(keys.key(i), keys.length(i));
+        const std::size_t place = at[bucket(own)]++;
+        hash[place] = own, row[place] = static_cast<std::int64_t>(i);
+    }
+    std::vector<std::pair<std::uint64_t, std::int64_t>> some;
+    for (std::size_t i = 0, first = 0; i + 1 < at.size(); first = at[i++]) {
+        some.clear();
+        for (std::size_t j = first; j < at[i]; ++j) some.emplace_back(hash[j], row[j]);
+        std::sort(some.begin(), some.end());
+        for (std::size_t j = 0; j < some.size(); ++j) hash[first + j] = some[j].first, row[first + j] = some[j].second;
+    }
 }
 
 nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
@@ -115,6 +153,7 @@ nb::object number_texts(nb::handle data, nb::handle offsets, std::size_t most) {
 
 void bind_keys(nb::module_ &module) {
     module.def("hash_keys", &hash_keys, nb::arg("data"), nb::arg("offsets"));
+    module.def("sort_keys", &sort_keys, nb::arg("data"), nb::arg("offsets"), nb::arg("hashes"), nb::arg("order"));
     module.def("decimal_texts", &decimal_texts, nb::arg("numbers"));
     module.def("number_texts", &number_texts, nb::arg("data"), nb::arg("offsets"), nb::arg("most"));
     module.def("decode_keys", &decode_keys, nb::arg("data"), nb::arg("offsets"), nb::arg("rows"));

@@ -22,6 +22,8 @@ public:
     }
 
     std::size_t count() const { return offsets_.size() - 1; }
+    const std::uint8_t *begin() const { return data_.data(); }
+    const std::int64_t *offsets() const { return offsets_.data(); }
     const std::uint8_t *key(std::size_t row) const { return data_.data() + offsets_.data()[row]; }
     std::size_t length(std::size_t row) const {
         return static_cast<std::size_t>(offsets_.data()[row + 1] - offsets_.data()[row]);

@@ -8,10 +8,12 @@
 #include <string>
 
 #include "files/batch_argument.hpp"
+#include "files/key_argument.hpp"
 #include "scans/image_headers.hpp"
 #include "scans/inflate.hpp"
 #include "scans/mp3_frames.hpp"
 #include "scans/recordio.hpp"
+#include "scans/sample_names.hpp"
 #include "scans/snappy.hpp"
 #include "scans/tar.hpp"
 
@@ -107,12 +109,38 @@ nb::object scan_snappy_parts(nb::handle data, std::int64_t spacing) {
     return nb::make_tuple(owned(parts.start), owned(parts.offset), owned(parts.length), owned(parts.literal));
 }
 
-// The tar scan, whose caller fetches the bytes.
+// The tar scan in steps. The caller fetches the bytes, or the scan reads a mapped file.
 class TarScanner {
 public:
-    TarScanner(std::int64_t size, std::int64_t start, std::int64_t min_window) : scan_(size, start, min_window) {}
+    TarScanner(std::int64_t size, std::int64_t start, std::int64_t min_window)
+        : scan_(size, start, min_window), size_(size) {}
+
+    bool over() const {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return !scan_.next();
+    }
+
+    std::size_t members() const {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.members();
+    }
+
+    TarMembers take() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.take();
+    }
+
+    TarMembers read(const MappedFile &file, std::size_t most) {
+        if (file.size() != size_) throw nb::value_error("the file is of another size than the archive");
+        FileByteSource source(file);
+        const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
+        scan_.read(source, most);
+        return scan_.take();
+    }
 
     nb::object next_window() const {
+        const std::lock_guard<std::mutex> alone(mutex_);
         const std::optional<TarScan::Window> window = scan_.next();
         if (!window) return nb::none();
         return nb::make_tuple(window->offset, window->wish);
@@ -120,6 +148,7 @@ public:
 
     void feed(nb::handle data) {
         const BufferArgument buffer(data);  // first, as it may run code of others
+        const std::lock_guard<std::mutex> alone(mutex_);
         const std::optional<TarScan::Window> window = scan_.next();
         if (!window) throw nb::value_error("the scan is over: next_window() is None");
         const auto length = static_cast<std::int64_t>(buffer.size());
@@ -132,6 +161,7 @@ public:
     }
 
     TarMembers finish() {
+        const std::lock_guard<std::mutex> alone(mutex_);
         if (finished_) throw nb::value_error("finish() was called before");
         if (scan_.next()) throw nb::value_error("the scan is not over: feed what next_window() asks for");
         finished_ = true;
@@ -139,9 +169,26 @@ public:
     }
 
 private:
+    mutable std::mutex mutex_;
     TarScan scan_;
+    std::int64_t size_;
     bool finished_ = false;
 };
+
+nb::object group_names(SampleNames &names, nb::handle data, nb::handle offsets, bool last) {
+    const KeysArgument given(data, offsets);
+    for (std::size_t row = 0; row < given.count(); ++row) given.check(row);
+    GroupedNames found = names.group(given.begin(), given.offsets(), static_cast<std::int64_t>(given.count()), last);
+    return nb::make_tuple(found.used, array_of(std::move(found.row)), array_of(std::move(found.sample)),
+                          array_of(std::move(found.extension)), array_of(std::move(found.text)),
+                          array_of(std::move(found.ends)));
+}
+
+nb::list extensions_of(const SampleNames &names) {
+    nb::list all;
+    for (const std::string &each : names.extensions()) all.append(bytes_of(each));
+    return all;
+}
 
 constexpr std::size_t header_numbers = 5;  // of ImageHeader
 
@@ -234,10 +281,19 @@ void bind_scans(nb::module_ &module) {
             nb::arg("size"), nb::arg("start") = 0, nb::arg("min_window") = 0)
         .def("next_window", &TarScanner::next_window, nb::lock_self())
         .def("feed", &TarScanner::feed, nb::arg("data"), nb::lock_self())
+        .def("read", &TarScanner::read, nb::arg("file"), nb::arg("most"), nb::lock_self())
+        .def("take", &TarScanner::take, nb::lock_self())
+        .def_prop_ro("members", &TarScanner::members, nb::lock_self())
+        .def_prop_ro("over", &TarScanner::over, nb::lock_self())
         .def("finish", &TarScanner::finish, nb::lock_self());
     module.def(
         "scan_tar", [](nb::handle input, std::int64_t start) { return scan(input, start, 512, scan_tar); },
         nb::arg("file"), nb::arg("start") = 0);
+
+    nb::class_<SampleNames>(module, "SampleNames")
+        .def(nb::init<>())
+        .def("group", &group_names, nb::arg("names"), nb::arg("offsets"), nb::arg("last"), nb::lock_self())
+        .def_prop_ro("extensions", &extensions_of, nb::lock_self());
 
     nb::class_<RecordioRecords> records(module, "RecordioRecords");
     records.def_prop_ro("offset", column(&RecordioRecords::offset))

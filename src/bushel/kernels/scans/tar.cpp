@@ -12,10 +12,11 @@ constexpr std::int64_t block_size = 512;
 constexpr std::int64_t max_extra = 1024 * 1024;  // bytes of a long name or pax block
 constexpr std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
 
-// If members are closer than this, large windows are read, otherwise single headers.
-constexpr std::int64_t max_dense_stride = 16 * 1024;
 constexpr std::int64_t large_window = 256 * 1024;
-constexpr std::int64_t small_window = 4 * 1024;
+// Bytes for a header, the next one if the member is short, and the longer name before it.
+constexpr std::int64_t small_window = 2 * 1024;
+// The bytes between headers that are closer than this are in memory before the headers are read.
+constexpr std::int64_t near_stride = 64 * 1024;
 
 std::int64_t padded(std::int64_t size) {
     return (size + block_size - 1) / block_size * block_size;
@@ -49,21 +50,17 @@ std::optional<std::int64_t> number(const std::uint8_t *field, int width) {
 bool is_checksum_valid(const std::uint8_t *block) {
     const std::optional<std::int64_t> stated = number(block + 148, 8);
     if (!stated) return false;
-    std::int32_t sum = 0, high = 0;
-    for (int i = 0; i < block_size; ++i) sum += block[i], high += block[i] >> 7;
-    for (int i = 148; i < 156; ++i) sum += ' ' - block[i], high -= block[i] >> 7;
-    return *stated == sum || *stated == sum - 256 * high;  // some old writers add signed bytes
+    std::int32_t sum = 0;
+    for (int i = 0; i < block_size; ++i) sum += block[i];
+    for (int i = 148; i < 156; ++i) sum += ' ' - block[i];
+    if (*stated == sum) return true;
+    std::int32_t high = 0;
+    for (int i = 0; i < block_size; ++i) high += i < 148 || i >= 156 ? block[i] >> 7 : 0;
+    return *stated == sum - 256 * high;  // some old writers add signed bytes
 }
 
-std::string text(const std::uint8_t *field, std::size_t width) {
-    return std::string(reinterpret_cast<const char *>(field), ::strnlen(reinterpret_cast<const char *>(field), width));
-}
-
-std::string header_name(const std::uint8_t *block) {
-    std::string name = text(block, 100);
-    // GNU archives ("ustar  ") have other fields in place of the prefix.
-    if (std::memcmp(block + 257, "ustar", 6) == 0 && block[345]) name = text(block + 345, 155) + "/" + name;
-    return name;
+std::string_view text(const std::uint8_t *field, std::size_t width) {
+    return {reinterpret_cast<const char *>(field), ::strnlen(reinterpret_cast<const char *>(field), width)};
 }
 
 std::optional<std::int64_t> decimal(const char *begin, const char *end) {
@@ -88,9 +85,9 @@ TarScan::TarScan(std::int64_t size, std::int64_t start, std::int64_t min_window)
     if (need_ <= 0) phase_ = Phase::over;
 }
 
-std::optional<TarScan::Window> TarScan::next() const {
+std::optional<TarScan::Window> TarScan::next(std::int64_t dense_stride) const {
     if (phase_ == Phase::over) return std::nullopt;
-    const bool dense = phase_ == Phase::tail || stride_ < max_dense_stride;
+    const bool dense = phase_ == Phase::tail || stride_ < dense_stride;
     const std::int64_t wish = std::max({need_, dense ? large_window : small_window, min_window_});
     return Window{pos_, need_, std::min(wish, size_ - pos_)};
 }
@@ -175,7 +172,7 @@ void TarScan::read_name_or_pax(const std::uint8_t *block, std::int64_t length, s
     } else {
         if (first_header_ < 0) first_header_ = pos_;
         if (type == 'L')
-            long_name_ = text(data, static_cast<std::size_t>(size));
+            long_name_ = std::string(text(data, static_cast<std::size_t>(size)));
         else if (type != 'K' && !read_pax(data, size, local_))
             return stop("pax record is malformed");
     }
@@ -235,20 +232,28 @@ void TarScan::add_member(const std::uint8_t *block, std::int64_t length, std::in
         data = pos_ + used;
     }
 
-    const std::string name = local_.path    ? *local_.path
-                             : long_name_   ? *long_name_
-                             : global_.path ? *global_.path
-                                            : header_name(block);
+    const std::string *const other = local_.path    ? &*local_.path
+                                     : long_name_   ? &*long_name_
+                                     : global_.path ? &*global_.path
+                                                    : nullptr;
+    const std::string_view name = other ? std::string_view(*other) : text(block, 100);
+    // GNU archives ("ustar  ") have other fields in place of the prefix.
+    const bool prefixed = !other && block[345] && std::memcmp(block + 257, "ustar", 6) == 0;
+    const std::string_view prefix = prefixed ? text(block + 345, 155) : std::string_view();
     if (local_.sparse)
         type = 'S';
-    else if (type == 0 && !name.empty() && name.back() == '/')
+    else if (type == 0 && (name.empty() ? prefixed : name.back() == '/'))
         type = '5';  // a directory in archives older than ustar
     if (has_no_data(type)) size = 0;
     if (size > size_ - data) return stop("data goes beyond the end of the file");
     // A global pax path may apply to every member: names must not take more memory than the archive.
-    if (static_cast<std::int64_t>(members_.names.size() + name.size()) > size_)
-        return stop("names are larger than the archive");
+    name_bytes_ += static_cast<std::int64_t>(prefix.size() + prefixed + name.size());
+    if (name_bytes_ > size_) return stop("names are larger than the archive");
 
+    if (prefixed) {
+        members_.names.insert(members_.names.end(), prefix.begin(), prefix.end());
+        members_.names.push_back('/');
+    }
     members_.names.insert(members_.names.end(), name.begin(), name.end());
     members_.name_offsets.push_back(static_cast<std::int64_t>(members_.names.size()));
     members_.offset.push_back(data);
@@ -262,16 +267,35 @@ void TarScan::add_member(const std::uint8_t *block, std::int64_t length, std::in
     pos_ = next;
     members_.end = next;
     need_ = block_size;
+    if (first_header_ < 0) return;
     first_header_ = -1;
     long_name_.reset();
     local_ = Overrides{};
 }
 
+TarMembers TarScan::take() {
+    TarMembers taken = std::move(members_);
+    members_ = TarMembers{};
+    members_.end = taken.end, members_.zero_blocks = taken.zero_blocks, members_.trailing_bytes = taken.trailing_bytes;
+    members_.problem = taken.problem, members_.problem_offset = taken.problem_offset;
+    members_.comment = taken.comment;
+    return taken;
+}
+
+void TarScan::read(ByteSource &source, std::size_t most) {
+    // Headers that are not closer are read alone, which takes less time than copying the data between them.
+    constexpr std::int64_t dense_stride = 6 * 1024;
+    while (members_.offset.size() < most) {
+        const std::optional<Window> window = next(dense_stride);
+        if (!window) return;
+        if (stride_ >= dense_stride && stride_ < near_stride) source.read_ahead(window->offset);
+        feed(source.view(window->offset, window->wish, window->wish), window->wish);
+    }
+}
+
 TarMembers scan_tar(ByteSource &source, std::int64_t start) {
     TarScan scan(source.size(), start, 0);
-    while (const std::optional<TarScan::Window> window = scan.next()) {
-        scan.feed(source.view(window->offset, window->wish, window->wish), window->wish);
-    }
+    scan.read(source, std::numeric_limits<std::size_t>::max());
     return scan.take();
 }
 

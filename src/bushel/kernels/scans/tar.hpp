@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "files/byte_source.hpp"
@@ -31,13 +32,21 @@ public:
 
     TarScan(std::int64_t size, std::int64_t start, std::int64_t min_window);
 
-    // The bytes to feed next; empty if the scan is over.
-    std::optional<Window> next() const;
+    // The bytes to feed next; empty if the scan is over. If members are closer than `dense_stride`, large windows are
+    // read, otherwise single headers.
+    std::optional<Window> next(std::int64_t dense_stride = 16 * 1024) const;
 
     // Take the bytes at next()->offset, at least next()->need of them.
     void feed(const std::uint8_t *data, std::int64_t length);
 
-    TarMembers take() { return std::move(members_); }
+    // Go on until there are as many members, or a few more, or the scan is over.
+    void read(ByteSource &source, std::size_t most);
+
+    // The number of members since the last call of take().
+    std::size_t members() const { return members_.offset.size(); }
+
+    // Return the members since the last call, and forget them.
+    TarMembers take();
 
 private:
     struct Overrides {
@@ -61,6 +70,7 @@ private:
     std::int64_t need_;
     std::int64_t min_window_;
     std::int64_t stride_ = 0;  // mean distance of members
+    std::int64_t name_bytes_ = 0;  // of all names
     Phase phase_ = Phase::headers;
     std::int64_t first_header_ = -1;  // of the current member, if it has extra headers
     std::optional<std::string> long_name_;

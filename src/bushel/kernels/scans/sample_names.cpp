@@ -1,0 +1,75 @@
+#include "scans/sample_names.hpp"
+
+namespace bushel {
+
+namespace {
+
+// Whether the first part of a name is `__like_this__`. As the original's regular expression has it, a line feed at the
+// end of the name does not count.
+bool is_meta(std::string_view name) {
+    if (name.size() < 4 || name[0] != '_' || name[1] != '_') return false;
+    std::string_view first = name.substr(0, name.find('/'));
+    if (first.size() == name.size() && first.back() == '\n') first.remove_suffix(1);
+    return first.size() >= 4 && first[first.size() - 1] == '_' && first[first.size() - 2] == '_';
+}
+
+// Return where the dot between key and extension is; npos for a name that belongs to no sample.
+std::size_t split(std::string_view name) {
+    const std::size_t base = name.rfind('/') + 1;  // 0 without a slash
+    const std::size_t dot = name.find('.', base);
+    if (dot == std::string_view::npos || is_meta(name)) return std::string_view::npos;
+    if (dot > base) return dot;
+    if (base == 0) return std::string_view::npos;
+    // a hidden file, whose key is its folder if this has no dots
+    const std::size_t folder = base >= 2 ? name.rfind('/', base - 2) + 1 : 0;
+    const bool dotted = name.substr(folder, base - folder).find('.') != std::string_view::npos;
+    return dotted ? std::string_view::npos : dot;
+}
+
+}  // namespace
+
+std::int64_t SampleNames::number(std::string_view extension) {
+    if (before_ >= 0) {
+        const std::int64_t guess = next_[static_cast<std::size_t>(before_)];
+        if (guess >= 0 && extensions_[static_cast<std::size_t>(guess)] == extension) return before_ = guess;
+    }
+    auto found = numbers_.find(extension);
+    if (found == numbers_.end()) {
+        found = numbers_.emplace(extension, static_cast<std::int64_t>(extensions_.size())).first;
+        extensions_.emplace_back(extension);
+        next_.push_back(-1);
+    }
+    if (before_ >= 0) next_[static_cast<std::size_t>(before_)] = found->second;
+    return before_ = found->second;
+}
+
+GroupedNames SampleNames::group(const std::uint8_t *names, const std::int64_t *offsets, std::int64_t count, bool last) {
+    GroupedNames found;
+    std::string_view key;
+    for (std::int64_t row = 0; row < count; ++row) {
+        const std::string_view name(reinterpret_cast<const char *>(names + offsets[row]),
+                                    static_cast<std::size_t>(offsets[row + 1] - offsets[row]));
+        const std::size_t dot = split(name);
+        if (dot == std::string_view::npos) continue;
+        const std::string_view own = name.substr(0, dot);
+        if (own != key) {  // a key is never empty
+            key = own;
+            found.text.insert(found.text.end(), key.begin(), key.end());
+            found.ends.push_back(static_cast<std::int64_t>(found.text.size()));
+        }
+        found.row.push_back(row);
+        found.sample.push_back(static_cast<std::int64_t>(found.ends.size()) - 1);
+        found.extension.push_back(number(name.substr(dot + 1)));
+    }
+    found.used = count;
+    if (last || found.ends.empty()) return found;
+    while (!found.sample.empty() && found.sample.back() == static_cast<std::int64_t>(found.ends.size()) - 1) {
+        found.used = found.row.back();
+        found.row.pop_back(), found.sample.pop_back(), found.extension.pop_back();
+    }
+    found.ends.pop_back();
+    found.text.resize(found.ends.empty() ? 0 : static_cast<std::size_t>(found.ends.back()));
+    return found;
+}
+
+}  // namespace bushel

@@ -1,0 +1,175 @@
+"""Reading the table of an archive: piece by piece, which gives what reading it at once gives."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bushel.containers import growing
+from bushel.containers.tar import samples, scan
+from bushel.containers.tar.reading import read_table
+from bushel.containers.tar.samples import Table, tabulate
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile
+from bushel.spec import Spec, parse_spec
+from bushel.storage import File
+from bushel.storage.fileobject import FileObject
+
+Member = tuple[str, bytes]
+
+
+def _write(path: Path, members: list[Member], comments: dict[int, str] | None = None) -> Path:
+    """Write an archive, with comments for the whole archive before the members of some numbers."""
+    out = io.BytesIO()
+    for number, (name, data) in enumerate(members):
+        comment = (comments or {}).get(number)
+        if comment is not None:
+            record = comment.encode()
+            length = next(n for n in range(len(record), len(record) + 20) if len(f"{n} comment=\n") + len(record) == n)
+            text = b"%d comment=%s\n" % (length, record)
+            head = tarfile.TarInfo("pax_global_header")
+            head.type, head.size = tarfile.XGLTYPE, len(text)
+            out.write(head.tobuf(tarfile.USTAR_FORMAT) + text + bytes(-len(text) % 512))
+        info = tarfile.TarInfo(name)
+        info.size = len(data)
+        out.write(info.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512))
+    path.write_bytes(out.getvalue() + bytes(1024))
+    return path
+
+
+def _all_of(table: Table) -> dict[str, Any]:
+    keys = table.keys
+    found: dict[str, Any] = {
+        "keys": [keys[row] for row in range(table.samples)],
+        "hashes": keys.hashes.tolist(),
+        "order": keys.order.tolist(),
+    }
+    for name, own in table.columns.items():
+        starts = None if own.starts is None else own.starts.tolist()
+        found[name] = own.field, own.codec, own.offset.tolist(), own.length.tolist(), starts
+    return found
+
+
+def _at_once(path: Path, spec: Spec | None) -> dict[str, Any]:
+    file = MappedFile(str(path))
+    return _all_of(tabulate(scan.regular(scan.scan(file), file.path), spec, file.path))
+
+
+ARCHIVES: dict[str, list[Member]] = {
+    "two fields": [(f"{n:04}.{end}", bytes(n % 700)) for n in range(300) for end in ("jpg", "cls")],
+    "fields that come late, and go": [
+        (f"{n:04}.{end}", bytes(n % 9))
+        for n in range(200)
+        for end in ("jpg", "cls", "txt")
+        if not (end == "txt" and n < 150) and not (end == "cls" and 20 < n < 90)
+    ],
+    "one sample": [(f"only.f{n}", b"x") for n in range(90)],
+    "repeated keys": [(f"{n % 7}.jpg", b"x") for n in range(60)],
+    "others between": [
+        each
+        for n in range(100)
+        for each in ((f"{n}.jpg", b"1"), ("__meta__/x.json", b"{}"), ("README", b"r"), (f"{n}.JSON", b"{}"))
+    ],
+    "no samples": [("README", b"x")] * 30,
+    "no members": [],
+}
+
+
+@pytest.mark.parametrize("piece", [1, 2, 7, 64])
+@pytest.mark.parametrize("kind", ARCHIVES)
+@pytest.mark.parametrize("declared", [None, {"image": "jpg", "extra": "bytes[]"}])
+def test_pieces_give_the_table_of_all_members(
+    kind: str, piece: int, declared: dict[str, str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _write(tmp_path / "a.tar", ARCHIVES[kind])
+    spec = None if declared is None else parse_spec(declared)
+    wanted = _at_once(path, spec)
+    monkeypatch.setattr(scan, "_PIECE", piece)
+    monkeypatch.setattr(samples, "_STEP", 16)
+    for limit in (0, 1 << 20):
+        monkeypatch.setattr(samples, "_IN_MEMORY", limit)
+        files: list[File] = [MappedFile(str(path)), FileObject(path)]
+        for file in files:
+            table, labels = read_table(path, file, spec)
+            assert _all_of(table) == wanted
+            assert labels == {}
+
+
+@pytest.mark.parametrize("piece", [1, 5, 1000])
+def test_elements_of_sequences_are_in_order(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = parse_spec({"frames": "jpg[]", "label": "int"})
+    members = [
+        member
+        for n in range(40)
+        for member in (
+            *((f"{n:03}.frames.{k:03}.jpg", bytes(k + 1)) for k in reversed(range(n % 5))),
+            (f"{n:03}.label.cls", b"1"),
+        )
+    ]
+    path = _write(tmp_path / "a.tar", members)
+    monkeypatch.setattr(scan, "_PIECE", piece)
+    monkeypatch.setattr(samples, "_IN_MEMORY", 100)
+    table, _ = read_table(path, MappedFile(str(path)), spec)
+    assert _all_of(table) == _at_once(path, spec)
+    frames = table.columns["frames"]
+    assert frames.length.tolist() == [k + 1 for n in range(40) for k in range(n % 5)]
+    assert np.diff(frames.starts if frames.starts is not None else []).tolist() == [n % 5 for n in range(40)]
+
+
+def test_a_large_table_is_in_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    opened = []
+    make = growing.GrowingArrays._flush
+
+    def flush(own: growing.GrowingArrays) -> None:
+        make(own)
+        opened.append(list(folder.iterdir()))
+
+    monkeypatch.setattr(growing.GrowingArrays, "_flush", flush)
+    path = _write(tmp_path / "a.tar", [(f"{n:06}.jpg", b"") for n in range(12_000)])
+    table, _ = read_table(path, MappedFile(str(path)), None)
+    assert table.samples == 12_000
+    assert opened
+    assert not any(opened)
+
+
+@pytest.mark.parametrize("piece", [3, 1000])
+def test_fields_may_be_described_after_the_first_members(
+    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [(f"{n:03}.label.cls", b"1") for n in range(20)]
+    comment = 'bushel-fields 1 {"spec": {"label": "int"}, "labels": {"label": ["no", "yes"]}}'
+    monkeypatch.setattr(scan, "_PIECE", piece)
+    for comments in ({0: comment}, {18: comment}, {0: comment.replace("int", "text"), 18: comment}):
+        path = _write(tmp_path / "a.tar", members, comments)
+        table, labels = read_table(path, MappedFile(str(path)), None)
+        assert [own.field for own in table.columns.values()] == list(parse_spec({"label": "int"}).values())
+        assert labels == {"label": ("no", "yes")}
+
+
+@pytest.mark.parametrize("piece", [2, 1000])
+def test_damage_is_reported_before_other_errors(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "_PIECE", piece)
+    path = _write(tmp_path / "a.tar", [("a.jpg", b"1"), ("a.jpg", b"2"), ("b.jpg", b"3"), ("c.jpg", b"4")])
+    with pytest.raises(FormatError, match=r"'a\.jpg': its sample already has a member for the field 'jpg'"):
+        read_table(path, MappedFile(str(path)), None)
+    path.write_bytes(path.read_bytes()[:-1024])
+    with pytest.raises(FormatError, match="without its two empty blocks"):
+        read_table(path, MappedFile(str(path)), None)
+
+
+@pytest.mark.parametrize("piece", [64, 100_000])
+def test_many_extensions_do_not_fill_the_disk(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "_PIECE", piece)
+    monkeypatch.setattr(samples, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(samples, "_CELLS_PER_MEMBER", 1)
+    path = _write(tmp_path / "a.tar", [(f"{n}.x{n}", b"") for n in range(300)])
+    with pytest.raises(FormatError, match="different extensions in"):
+        read_table(path, MappedFile(str(path)), None)
