@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -137,17 +136,15 @@ def test_archives_that_are_no_rows(tmp_path: Path) -> None:
     with pytest.raises(bushel.FormatError, match=r"different numbers of rows \(x: 6, y: 2\)"):
         bushel.open(tmp_path / "uneven.npz")
     (tmp_path / "none.npz").write_bytes(b"PK")
-    with pytest.raises(bushel.FormatError, match="not a zip archive of arrays"):
+    with pytest.raises(bushel.FormatError, match="not a zip archive that can be read"):
         bushel.open(tmp_path / "none.npz")
 
 
 def test_a_damaged_member_is_found_by_its_crc(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=ROWS)
     assert bushel.verify(tmp_path / "a.npz").problems == ()
-    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
-        [member] = archive.infolist()
     data = bytearray((tmp_path / "a.npz").read_bytes())
     data[data.index(ROWS.tobytes()) + 4] ^= 1
     (tmp_path / "a.npz").write_bytes(data)
     problems = bushel.verify(tmp_path / "a.npz").problems
-    assert [(each.kind, each.offset) for each in problems] == [("checksum", member.header_offset)]
+    assert [(each.kind, each.offset) for each in problems] == [("checksum", data.index(b"\x93NUMPY"))]

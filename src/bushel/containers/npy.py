@@ -6,7 +6,6 @@ docs/format-npy.md has the rules. Nothing is unpickled: arrays of objects are re
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,11 +15,12 @@ from bushel._index.table import Shard, ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.zip.directory import ENCRYPTED, STORED, data_of, directory_of
 from bushel.errors import CodecError, FormatError, SpecError
-from bushel.storage import AnyPath, File, Seekable, open_file
+from bushel.kernels import crc32
+from bushel.storage import AnyPath, File, open_file
 
 _HEAD = NPY_HEADER_LIMIT + 12
-_LOCAL_HEADER = 30
 _CHUNK = 1 << 20
 _FIELD = "data"
 _MOST_DIMENSIONS = 64  # of an array of NumPy
@@ -48,9 +48,9 @@ class _Npy:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""
         file = open_file(shard.path(0))
-        arrays = _members(file) if shard.files[0].endswith(".npz") else {_FIELD: (0, file.size)}
+        arrays = _members(file) if shard.files[0].endswith(".npz") else {_FIELD: (0, file.size, 0)}
         fields, rows = {}, {}
-        for name, (start, size) in arrays.items():
+        for name, (start, size, _) in arrays.items():
             fields[name], rows[name] = _rows_of(file, name, start, size)
         if len(set(rows.values())) > 1:
             counts = ", ".join(f"{name}: {count}" for name, count in rows.items())
@@ -68,16 +68,18 @@ class _Npy:
         if not shard.files[0].endswith(".npz"):
             return
         file = open_file(shard.path(0))
-        with zipfile.ZipFile(Seekable(file)) as archive:
-            for member in archive.infolist():
-                try:
-                    with archive.open(member) as data:
-                        while chunk := data.read(_CHUNK):
-                            report(len(chunk))
-                except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as error:
-                    yield FormatError(
-                        f"array {member.filename!r}: {error}", file=file.path, offset=member.header_offset
-                    )
+        try:
+            for name, (start, size, expected) in _members(file).items():
+                found = 0
+                for at in range(start, start + size, _CHUNK):
+                    chunk = file.read(at, min(_CHUNK, start + size - at))
+                    found = crc32(chunk, found)
+                    report(len(chunk))
+                if found != expected:
+                    message = f"array {name!r}: its {size} bytes have CRC-32 {found:#010x}, expected {expected:#010x}"
+                    yield FormatError(message, file=file.path, offset=start)
+        except FormatError as error:
+            yield error
 
 
 CONTAINER = _Npy()
@@ -129,36 +131,30 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     return PlainField(kind, offset, np.full(count, row, np.int64)), count
 
 
-def _members(file: File) -> dict[str, tuple[int, int]]:
-    """Return where each array of a `.npz` lies: start and size in bytes.
+def _members(file: File) -> dict[str, tuple[int, int, int]]:
+    """Return where each array of a `.npz` lies: start and size in bytes, and its CRC-32.
 
     Raises:
         FormatError: The file is not a zip archive or is damaged, or an array is compressed.
     """
-    found: dict[str, tuple[int, int]] = {}
-    for member in _directory(file):
-        name = member.filename.removesuffix(".npy")
-        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
-            raise FormatError(
-                f"array {name!r} is compressed, so no row of it can be read alone",
-                file=file.path,
-                offset=member.header_offset,
-                hint="write it with numpy.savez, or pack it with bushel.pack",
-            )
-        at, size = member.header_offset, member.file_size
-        header = file.read(at, _LOCAL_HEADER) if 0 <= at <= file.size - _LOCAL_HEADER else b""
-        start = at + _LOCAL_HEADER + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-        if header[:4] != b"PK\x03\x04" or start + size > file.size:
-            raise FormatError(f"array {name!r} does not lie in the file", file=file.path, offset=at)
-        if name in found:
-            raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
-        found[name] = start, size
+    found: dict[str, tuple[int, int, int]] = {}
+    for _, entries in directory_of(file).entries(hidden=True):
+        starts = data_of(file, entries.header)
+        columns = (starts, entries.size, entries.crc32, entries.method, entries.flags)
+        for row, (start, size, checksum, method, flags) in enumerate(
+            zip(*(own.tolist() for own in columns), strict=True)
+        ):
+            name, at = entries.name(row).removesuffix(".npy"), int(entries.header[row])
+            if method != STORED or flags & ENCRYPTED:
+                raise FormatError(
+                    f"array {name!r} is compressed, so no row of it can be read alone",
+                    file=file.path,
+                    offset=at,
+                    hint="write it with numpy.savez, or pack it with bushel.pack",
+                )
+            if start < 0 or start > file.size - size:
+                raise FormatError(f"array {name!r} does not lie in the file", file=file.path, offset=at)
+            if name in found:
+                raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
+            found[name] = start, size, checksum
     return found
-
-
-def _directory(file: File) -> list[zipfile.ZipInfo]:
-    try:
-        with zipfile.ZipFile(Seekable(file)) as archive:
-            return archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError) as error:
-        raise FormatError(f"not a zip archive of arrays: {error}", file=file.path) from error

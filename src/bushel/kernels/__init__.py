@@ -14,6 +14,7 @@ from bushel.kernels._kernels import (
     LineColumn,
     LineScanner,
     MappedFile,
+    MemberGroups,
     NumberForms,
     NumberTable,
     RangeValues,
@@ -24,6 +25,7 @@ from bushel.kernels._kernels import (
     TarMembers,
     TarScanner,
     TfrecordScanner,
+    ZipScanner,
     baseline_jpeg,
     bytes_offsets,
     cold_reads,
@@ -98,6 +100,7 @@ from bushel.kernels._kernels import (
     unfilter_png,
     window_sums,
     yuv420_to_rgb,
+    zip_data,
 )
 
 __all__ = [
@@ -109,6 +112,7 @@ __all__ = [
     "LineColumn",
     "LineScanner",
     "MappedFile",
+    "MemberGroups",
     "NumberForms",
     "NumberTable",
     "RangeValues",
@@ -119,6 +123,7 @@ __all__ = [
     "TarMembers",
     "TarScanner",
     "TfrecordScanner",
+    "ZipScanner",
     "baseline_jpeg",
     "bytes_offsets",
     "cold_reads",
@@ -193,4 +198,5 @@ __all__ = [
     "unfilter_png",
     "window_sums",
     "yuv420_to_rgb",
+    "zip_data",
 ]

@@ -287,3 +287,12 @@ from bushel.kernels._scans import (
 from bushel.kernels._video import (
     yuv420_to_rgb as yuv420_to_rgb,
 )
+from bushel.kernels._zip import (
+    MemberGroups as MemberGroups,
+)
+from bushel.kernels._zip import (
+    ZipScanner as ZipScanner,
+)
+from bushel.kernels._zip import (
+    zip_data as zip_data,
+)

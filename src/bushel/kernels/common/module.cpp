@@ -96,4 +96,5 @@ NB_MODULE(_kernels, module) {
     bushel::bind_range_values(module);
     bushel::bind_rewrite(module);
     bushel::bind_video(module);
+    bushel::bind_zip(module);
 }

@@ -137,5 +137,6 @@ void bind_png(nb::module_ &module);
 void bind_range_values(nb::module_ &module);
 void bind_rewrite(nb::module_ &module);
 void bind_video(nb::module_ &module);
+void bind_zip(nb::module_ &module);
 
 }  // namespace bushel

@@ -1,0 +1,37 @@
+"""Zip archives: members that share directory and name up to the first dot are one sample.
+
+A member that is stored is an extent of the file; one that is compressed by deflate or zstd is a block. The directory of
+the archive has the CRC-32 of each value. docs/format-zip.md has the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bushel._index.table import ShardIndex
+from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.zip.members import members_of
+from bushel.containers.zip.samples import tabulate
+from bushel.storage import AnyPath, open_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Zip:
+    name: str = "zip"
+    suffixes: tuple[str, ...] = (".zip",)
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of a `.zip` file, or a shard for each `.zip` file of a folder, sorted by name."""
+        if path.name.endswith(self.suffixes) and not path.is_dir():
+            return [Shard(path.parent, path.name, (path.name,))]
+        names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
+        own = [name for name in names if name.endswith(self.suffixes) and not name.startswith(".")]
+        return [Shard(path, name, (name,)) for name in own] or None
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of one archive, from its directory and the headers of its members."""
+        file = open_file(shard.path(0))
+        return tabulate(shard, file, members_of(file), options.spec)
+
+
+CONTAINER = _Zip()

@@ -1,0 +1,192 @@
+"""The members of a zip archive: where their data lie, which sample each belongs to, and the keys of samples.
+
+The arrays go to temporary files, so that memory does not grow with their number, except for 20 to 28 bytes a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.arrays import I32, I64, U8, U32
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.zip.directory import ENCRYPTED, STORED, Entries, data_of, directory_of, name_in
+from bushel.errors import FormatError
+from bushel.kernels import MemberGroups
+from bushel.storage import File
+
+STEP = 1 << 16
+"""Members that are processed together."""
+
+FILTERS = ("stored", "deflate", "zstd")
+"""Names of the filters of members, which `Members.filter` numbers."""
+
+_FILTERS = {STORED: 0, 8: 1, 93: 2}
+_HINT = "the archive is damaged or incomplete: write or download it again"
+_OF_ENTRIES = {"names": np.uint8, "name_offsets": np.int64, "header": np.int64, "stored": np.int64, "size": np.int64,
+               "crc32": np.uint32, "filter": np.uint8}  # fmt: skip
+_OF_GROUPS = {"data": np.int64, "sample": np.int64, "extension": np.int32, "keys": np.uint8, "key_offsets": np.int64}
+
+
+class Members(NamedTuple):
+    """The files of an archive, in the order of their data."""
+
+    order: I64 | None  # int64[members], numbers of entries in the directory; None if it has this order
+    names: U8  # of the entries in their order, as the next two
+    name_offsets: I64
+    header: I64
+    stored: I64  # bytes in the file
+    size: I64  # bytes of the value
+    crc32: U32  # CRC-32 of the value
+    filter: U8  # number in FILTERS
+    data: I64  # offset of the data in the file
+    sample: I64  # number of the sample; -1 for members that belong to none
+    extension: I32  # number of the extension
+    extensions: list[bytes]  # in the order of their first appearance
+    keys: U8  # the keys of the samples, one after another
+    key_offsets: I64  # int64[samples + 1]
+
+    def entry(self, member: int) -> int:
+        """Return the number of the entry of a member."""
+        return member if self.order is None else int(self.order[member])
+
+    def name(self, member: int) -> str:
+        """Return the name of a member."""
+        return name_in(self.names, self.name_offsets, self.entry(member))
+
+
+def members_of(file: File) -> Members:
+    """Return the files of an archive.
+
+    Raises:
+        FormatError: The archive is damaged, or a member is encrypted or compressed in another way.
+        OSError: The temporary files cannot be written.
+    """
+    entries = _entries(file)
+    header = entries["header"]
+    order = None if _ascends(header) else np.argsort(header, kind="stable").astype(np.int64, copy=False)
+    groups = MemberGroups(entries["names"], entries["name_offsets"])
+    found = _grouped(file, entries, order, groups)
+    return Members(order, **(entries | found), extensions=groups.extensions)
+
+
+def _ascends(numbers: I64) -> bool:
+    parts = (numbers[first : first + STEP + 1] for first in range(0, len(numbers), STEP))
+    return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
+
+
+def _entries(file: File) -> dict[str, npt.NDArray[Any]]:
+    """Return the entries of the directory, in its order."""
+    rows = GrowingArrays()
+    text = 0
+    rows.append("name_offsets", np.zeros(1, np.int64))
+    try:
+        for share, part in directory_of(file).entries():
+            rows.share = rows.share or share  # while rows are added, the share of the rows before them
+            kind = _filter_of(part, file)
+            rows.append("names", part.names)
+            rows.append("name_offsets", part.name_offsets[1:] + text)
+            text += len(part.names)
+            for name in ("header", "stored", "size", "crc32"):
+                rows.append(name, getattr(part, name))
+            rows.append("filter", kind)
+            rows.share = share
+        return _finished(rows, _OF_ENTRIES)
+    except BaseException:
+        rows.close()
+        raise
+
+
+def _finished(rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]) -> dict[str, npt.NDArray[Any]]:
+    arrays = rows.finish()
+    return {name: arrays.get(name, np.empty(0, dtype)) for name, dtype in dtypes.items()}
+
+
+def _filter_of(part: Entries, file: File) -> U8:
+    """Return the filter of each entry.
+
+    Raises:
+        FormatError: A member is encrypted or compressed in another way, or has two sizes.
+    """
+    kind = np.full(len(part.method), len(FILTERS), np.uint8)
+    for method, number in _FILTERS.items():
+        kind[part.method == method] = number
+    refused = (kind == len(FILTERS)) | (part.flags & ENCRYPTED > 0)
+    if refused.any():
+        row = int(refused.argmax())
+        encrypted = part.flags[row] & ENCRYPTED
+        what = "is encrypted" if encrypted else f"has compression {part.method[row]}"
+        raise FormatError(
+            f"member {part.name(row)!r} {what}, which Bushel does not read",
+            file=file.path,
+            offset=int(part.header[row]),
+            hint="extract the archive, and open the folder",
+        )
+    other = (kind == _FILTERS[STORED]) & (part.stored != part.size)
+    if other.any():
+        row = int(other.argmax())
+        sizes = f"{part.size[row]} bytes, stored in {part.stored[row]} without compression"
+        raise FormatError(
+            f"member {part.name(row)!r} has {sizes}", file=file.path, offset=int(part.header[row]), hint=_HINT
+        )
+    return kind
+
+
+def _steps(members: int, order: I64 | None) -> Iterator[tuple[slice, I64]]:
+    """Yield the members that are processed together, each with the numbers of their entries."""
+    for first in range(0, members, STEP):
+        part = slice(first, min(first + STEP, members))
+        yield part, np.arange(part.start, part.stop, dtype=np.int64) if order is None else order[part]
+
+
+def _grouped(
+    file: File, entries: Mapping[str, npt.NDArray[Any]], order: I64 | None, groups: MemberGroups
+) -> dict[str, npt.NDArray[Any]]:
+    """Return where the data of each member lie, its sample and extension, and the keys of the samples.
+
+    If the directory is not in the order of the data, its numbers in that order are returned, too.
+    """
+    rows, text, count = GrowingArrays(), 0, len(entries["header"])
+    moved = () if order is None else ("header", "stored", "size", "crc32", "filter")
+    rows.append("key_offsets", np.zeros(1, np.int64))
+    try:
+        for part, numbers in _steps(count, order):
+            rows.share = rows.share or part.stop / count
+            pieces = {name: entries[name][numbers] for name in moved}
+            pieces["data"] = _data(file, entries, numbers if moved else part)
+            pieces["sample"], pieces["extension"] = groups.group(numbers)
+            keys, ends = groups.take_keys()
+            pieces |= {"keys": keys, "key_offsets": ends + text}
+            text += len(keys)
+            for name, piece in pieces.items():
+                rows.append(name, piece)
+            rows.share = part.stop / count
+        return _finished(rows, _OF_GROUPS | {name: _OF_ENTRIES[name] for name in moved})
+    except BaseException:
+        rows.close()
+        raise
+
+
+def _data(file: File, entries: Mapping[str, npt.NDArray[Any]], numbers: I64 | slice) -> I64:
+    """Return where the data of some entries lie.
+
+    Raises:
+        FormatError: A member is not in the file.
+    """
+    header, stored = entries["header"][numbers], entries["stored"][numbers]
+    data = data_of(file, header)
+    outside = (data < 0) | (stored > file.size) | (data > file.size - stored)
+    if outside.any():
+        row = int(outside.argmax())
+        number = row + numbers.start if isinstance(numbers, slice) else int(numbers[row])
+        name = name_in(entries["names"], entries["name_offsets"], number)
+        raise FormatError(
+            f"member {name!r} of {stored[row]} bytes is not where the directory says",
+            file=file.path,
+            offset=int(header[row]),
+            hint=_HINT,
+        )
+    return data

@@ -1,0 +1,109 @@
+#include "scans/member_groups.hpp"
+
+#include <functional>
+#include <stdexcept>
+
+namespace bushel {
+
+namespace {
+
+constexpr std::size_t absent = std::string_view::npos;
+
+// Whether the first part of a name is `__like_this__`.
+bool is_meta(std::string_view name) {
+    if (name.substr(0, 2) != "__") return false;
+    const std::size_t slash = name.find('/');
+    std::string_view first = name.substr(0, slash);
+    if (slash == absent && first.back() == '\n') first.remove_suffix(1);
+    return first.size() >= 4 && first.substr(first.size() - 2) == "__";
+}
+
+// Return the place of the dot between key and extension; `absent` for a name that belongs to no sample.
+std::size_t dot_of(std::string_view name) {
+    const std::size_t slash = name.rfind('/'), base = slash == absent ? 0 : slash + 1;
+    const std::size_t dot = name.find('.', base);
+    if (dot == absent || is_meta(name)) return absent;
+    if (dot > base) return dot;
+    if (base == 0) return absent;
+    // a hidden file, which is a field of its folder if the folder has no dots
+    const std::size_t above = slash == 0 ? absent : name.rfind('/', slash - 1);
+    const std::string_view folder = name.substr(above == absent ? 0 : above + 1, base - (above == absent ? 0 : above + 1));
+    return folder.find('.') == absent ? dot : absent;
+}
+
+}  // namespace
+
+void MemberGroups::group(const std::int64_t *members, std::size_t count, std::int64_t *sample, std::int32_t *extension) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string_view name = name_of(members[i]);
+        const std::size_t dot = dot_of(name);
+        if (dot == absent) {
+            sample[i] = extension[i] = -1;
+            continue;
+        }
+        const std::string_view key = name.substr(0, dot);
+        if (last_ == no_sample || key_of(last_) != key) last_ = sample_of(key);
+        sample[i] = last_;
+        extension[i] = number_of(name.substr(dot + 1));
+    }
+}
+
+void MemberGroups::append_keys(std::size_t first, std::vector<std::uint8_t> &text, std::vector<std::int64_t> &ends) const {
+    for (std::size_t sample = first; sample < samples(); ++sample) {
+        const std::string_view key = key_of(static_cast<std::uint32_t>(sample));
+        text.insert(text.end(), key.begin(), key.end());
+        ends.push_back(static_cast<std::int64_t>(text.size()));
+    }
+}
+
+std::string_view MemberGroups::name_of(std::int64_t member) const {
+    if (member < 0 || static_cast<std::size_t>(member) >= count_) throw std::invalid_argument("a member is not among the names");
+    const std::int64_t begin = offsets_[member], end = offsets_[member + 1];
+    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > size_ || end - begin > 0xFFFFFFFF)
+        throw std::invalid_argument("a name is not inside the text of all names");
+    return {reinterpret_cast<const char *>(names_) + begin, static_cast<std::size_t>(end - begin)};
+}
+
+std::uint32_t MemberGroups::sample_of(std::string_view key) {
+    std::size_t place = std::hash<std::string_view>()(key) & (table_.size() - 1);
+    for (; table_[place] != no_sample; place = (place + 1) & (table_.size() - 1))
+        if (key_of(table_[place]) == key) return table_[place];
+    if (samples() >= no_sample) throw std::invalid_argument("there are 4294967295 samples or more");
+    const auto sample = static_cast<std::uint32_t>(samples());
+    begin_.push_back(reinterpret_cast<const std::uint8_t *>(key.data()) - names_);
+    length_.push_back(static_cast<std::uint32_t>(key.size()));
+    table_[place] = sample;
+    if (2 * samples() > table_.size()) grow();
+    return sample;
+}
+
+void MemberGroups::grow() {
+    table_.assign(2 * table_.size(), no_sample);
+    for (std::uint32_t sample = 0; sample < samples(); ++sample) {
+        std::size_t place = std::hash<std::string_view>()(key_of(sample)) & (table_.size() - 1);
+        while (table_[place] != no_sample) place = (place + 1) & (table_.size() - 1);
+        table_[place] = sample;
+    }
+}
+
+// Return the number of an extension. Most follow the same one as the last time.
+std::int32_t MemberGroups::number_of(std::string_view extension) {
+    if (!extensions.empty()) {
+        const std::int32_t likely = next_[last_extension_];
+        if (extensions[static_cast<std::size_t>(likely)] == extension) {
+            last_extension_ = static_cast<std::size_t>(likely);
+            return likely;
+        }
+    }
+    const auto [found, added] = numbers_.try_emplace(std::string(extension), static_cast<std::int32_t>(extensions.size()));
+    if (added) {
+        if (extensions.size() >= 0x7FFFFFFF) throw std::invalid_argument("there are 2147483647 extensions or more");
+        extensions.emplace_back(extension);
+        next_.push_back(0);
+    }
+    next_[last_extension_] = found->second;
+    last_extension_ = static_cast<std::size_t>(found->second);
+    return found->second;
+}
+
+}  // namespace bushel
