@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import sys
 import tarfile
 import zlib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import cramjam
 from tests.kernels.jpegs import all_kinds
+from tests.kernels.zip_directories import archive_of, directory_of, entry
 from tests.paths import GOLDEN
 
 __all__ = ["write_corpora"]
@@ -58,6 +60,15 @@ def _inputs() -> Iterator[tuple[str, bytes]]:
         yield "csv_lines", (GOLDEN / "foreign/csv/rows.csv").read_bytes()[start : start + 1500]
     for data in all_kinds().values():
         yield "image_headers", data[:_LARGEST]
+    for names in (
+        ["1.txt", "b/é.txt", "b/", "__MACOSX/._a", ".x", "1.cls"],
+        [f"{number % 20}.{number}" for number in range(60)],
+    ):
+        yield "zip", directory_of(archive_of(names))[:_LARGEST]
+    numbers = struct.pack("<HHQQQ", 1, 24, 5 << 32, 5 << 32, 7 << 32)
+    yield "zip", entry(b"a.b", size=0xFFFFFFFF, offset=0xFFFFFFFF, extra=numbers)
+    path = struct.pack("<BL", 1, zlib.crc32(b"?.txt")) + "名.txt".encode()
+    yield "zip", entry(b"?.txt", extra=struct.pack("<HH", 0x7075, len(path)) + path) + entry(bytes(range(1, 256)))
 
 
 if __name__ == "__main__":

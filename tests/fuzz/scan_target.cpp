@@ -17,11 +17,13 @@
 #include "scans/image_headers.hpp"
 #include "scans/inflate.hpp"
 #include "scans/lines.hpp"
+#include "scans/member_groups.hpp"
 #include "scans/recordio.hpp"
 #include "scans/riegeli.hpp"
 #include "scans/snappy.hpp"
 #include "scans/tar.hpp"
 #include "scans/tfrecord.hpp"
+#include "scans/zip.hpp"
 
 namespace {
 
@@ -253,6 +255,59 @@ void csv_lines(const Bytes &data) {
 void image_headers(const Bytes &data) {
     const ImageHeader header = read_image_header(data.data(), data.size());
     if (header.format) require(header.width > 0 && header.height > 0 && header.channels > 0, "a header without a size");
+}
+
+// Add the entries of a part to those of the parts before it.
+void add(ZipEntries &all, const ZipEntries &part) {
+    const auto start = static_cast<std::int64_t>(all.names.size());
+    all.names.insert(all.names.end(), part.names.begin(), part.names.end());
+    for (std::size_t i = 1; i < part.name_offsets.size(); ++i) all.name_offsets.push_back(start + part.name_offsets[i]);
+    all.header.insert(all.header.end(), part.header.begin(), part.header.end());
+    all.stored.insert(all.stored.end(), part.stored.begin(), part.stored.end());
+    all.size.insert(all.size.end(), part.size.begin(), part.size.end());
+}
+
+// The bytes are a directory, and the names in it become samples.
+void zip(const Bytes &data) {
+    const auto size = static_cast<std::int64_t>(data.size());
+    const std::int64_t shift = static_cast<std::int64_t>(choice(data, 50)) - 10;
+    ZipDirectory whole(size, shift, choice(data, 2)), parts(size, shift, choice(data, 2));
+    whole.feed(data.data(), data.size());
+    const ZipEntries found = whole.take();
+    require(whole.end == size || !whole.problem.empty(), "a scan that stops");
+    ZipEntries joined;
+    for (std::size_t window = 1; parts.end < size && parts.problem.empty();) {
+        const auto at = data.begin() + static_cast<std::ptrdiff_t>(parts.end);
+        const Bytes part(at, at + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(window), data.end() - at));
+        window = parts.feed(part.data(), part.size()) ? 1 : parts.need;
+        add(joined, parts.take());
+    }
+    require(parts.end == whole.end && parts.problem == whole.problem, "another end");
+    require(joined.names == found.names && joined.name_offsets == found.name_offsets, "other names");
+    require(joined.header == found.header && joined.stored == found.stored && joined.size == found.size, "other entries");
+    const std::size_t count = found.header.size();
+    require(found.name_offsets.size() == count + 1 && found.stored.size() == count && found.size.size() == count &&
+                found.crc32.size() == count && found.method.size() == count && found.flags.size() == count,
+            "columns of other lengths");
+    for (std::size_t i = 0; i < count; ++i) require(found.stored[i] >= 0 && found.size[i] >= 0, "a negative size");
+
+    MemberGroups groups(found.names.data(), found.names.size(), found.name_offsets.data(), count);
+    std::vector<std::int64_t> members(count), sample(count), ends;
+    std::vector<std::int32_t> extension(count);
+    for (std::size_t i = 0; i < count; ++i) members[i] = static_cast<std::int64_t>(choice(data, 2) ? i : count - 1 - i);
+    groups.group(members.data(), count, sample.data(), extension.data());
+    Bytes keys;
+    groups.append_keys(0, keys, ends);
+    require(ends.size() == groups.samples(), "a key for each sample");
+    for (std::size_t i = 0; i < count; ++i) {
+        if (sample[i] < 0) continue;
+        const auto own = static_cast<std::size_t>(sample[i]), member = static_cast<std::size_t>(members[i]);
+        const std::int64_t start = own ? ends[own - 1] : 0;
+        std::string name(keys.begin() + start, keys.begin() + ends[own]);
+        name += '.' + groups.extensions[static_cast<std::size_t>(extension[i])];
+        const std::string expected(found.names.begin() + found.name_offsets[member], found.names.begin() + found.name_offsets[member + 1]);
+        require(name == expected, "key and extension are not the name");
+    }
 }
 
 }  // namespace

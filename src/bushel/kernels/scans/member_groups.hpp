@@ -2,9 +2,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace bushel {
@@ -14,8 +15,7 @@ namespace bushel {
 class MemberGroups {
 public:
     // `names`: all names, one after another. `offsets`: of each of the `count` names, and the end of the last one.
-    MemberGroups(const std::uint8_t *names, std::size_t size, const std::int64_t *offsets, std::size_t count)
-        : names_(names), size_(size), offsets_(offsets), count_(count), table_(1024, no_sample) {}
+    MemberGroups(const std::uint8_t *names, std::size_t size, const std::int64_t *offsets, std::size_t count);
 
     // Find the sample of each of some members, and the number of its extension; -1 for a member that belongs to none.
     // Samples are numbered as they appear. Throws std::invalid_argument if a number or an offset is not inside.
@@ -37,6 +37,7 @@ private:
     }
     std::uint32_t sample_of(std::string_view key);
     std::int32_t number_of(std::string_view extension);
+    std::size_t place_of(std::string_view key) const;
     void grow();
 
     const std::uint8_t *names_;
@@ -47,7 +48,8 @@ private:
     std::vector<std::uint32_t> length_;  // of the key of each sample
     std::vector<std::uint32_t> table_;   // samples by the hash of their key, at most half full
     std::uint32_t last_ = no_sample;
-    std::unordered_map<std::string, std::int32_t> numbers_;
+    std::uint64_t seed_[2];              // of the hash: names that are made to have the same one would take long
+    std::map<std::string, std::int32_t, std::less<>> numbers_;
     std::vector<std::int32_t> next_;  // the extension that came after each one, the last time
     std::size_t last_extension_ = 0;
 };

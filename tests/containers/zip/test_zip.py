@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
+from tests.containers.zip.archives import written
 
 import bushel
 from bushel.errors import BushelError, FormatError
@@ -30,13 +31,6 @@ def test_conformance(name: str, check: str, tmp_path: Path) -> None:
     dataset = bushel.open(path, index="memory")
     samples = [{name: value for name, value in sample.items() if name != "__key__"} for sample in dataset]
     READABLE_CHECKS[check](Readable("zip", Golden(path, samples, list(dataset.keys)), tmp_path))
-
-
-def written(path: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> Path:
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return path
 
 
 def test_members_of_a_sample_need_not_be_adjacent(tmp_path: Path) -> None:
