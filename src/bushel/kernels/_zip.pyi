@@ -57,7 +57,7 @@ class ZipScanner:
             stored: int64[entries], bytes in the file.
             size: int64[entries], bytes of the value.
             crc32: uint32[entries], CRC-32 of the value.
-            method: uint16[entries], compression: 0 is none, 8 is deflate, 93 is zstd.
+            method: uint16[entries], compression: 0 for stored, 8 for deflate, 93 for zstd.
             flags: uint16[entries]: 1 is encryption.
         """
 
