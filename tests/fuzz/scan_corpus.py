@@ -67,8 +67,8 @@ def _inputs() -> Iterator[tuple[str, bytes]]:
         yield "zip", directory_of(archive_of(names))[:_LARGEST]
     numbers = struct.pack("<HHQQQ", 1, 24, 5 << 32, 5 << 32, 7 << 32)
     yield "zip", entry(b"a.b", size=0xFFFFFFFF, offset=0xFFFFFFFF, extra=numbers)
-    path = struct.pack("<BL", 1, zlib.crc32(b"?.txt")) + "名.txt".encode()
-    yield "zip", entry(b"?.txt", extra=struct.pack("<HH", 0x7075, len(path)) + path) + entry(bytes(range(1, 256)))
+    unicode = struct.pack("<BL", 1, zlib.crc32(b"?.txt")) + "名.txt".encode()
+    yield "zip", entry(b"?.txt", extra=struct.pack("<HH", 0x7075, len(unicode)) + unicode) + entry(bytes(range(1, 256)))
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ def scanned(
     scanner, found, window = ZipScanner(len(data), shift, hidden), [], step or len(data)
     while scanner.end < len(data):
         used = scanner.feed(data[scanner.end : scanner.end + window])
-        names, offsets, *columns = scanner.take()
-        for row, numbers in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        names, offsets, *_ = taken = scanner.take()
+        for row, numbers in enumerate(zip(*(column.tolist() for column in taken[2:]), strict=True)):
             found.append((names[offsets[row] : offsets[row + 1]].tobytes().decode(), *numbers))
         if scanner.problem is not None:
             return found, scanner.problem

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.containers.zip.archives import check
@@ -78,8 +79,8 @@ class _Pipe(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: object) -> int:  # type: ignore[override]
-        return self._file.write(data)  # type: ignore[arg-type]
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
 
     def close(self) -> None:
         self._file.close()

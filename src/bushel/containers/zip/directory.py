@@ -69,7 +69,7 @@ class Directory:
     start: int
     size: int
     shift: int
-    tail: memoryview
+    tail: bytes
 
     def entries(self, *, hidden: bool = False) -> Iterator[tuple[float, Entries]]:
         """Yield the entries in parts, each with the share of the directory that is read then.
@@ -105,10 +105,10 @@ def directory_of(file: File) -> Directory:
     Raises:
         FormatError: The file is not a zip archive, or is one of several that make up an archive.
     """
-    tail = memoryview(_read(file, max(file.size - _TAIL, 0), min(_TAIL, file.size)))
+    tail = bytes(_read(file, max(file.size - _TAIL, 0), min(_TAIL, file.size)))
     at = len(tail) - _END.size
     if at < 0 or tail[at : at + 4] != b"PK\5\6" or tail[-2:] != b"\0\0":  # without a comment
-        at = bytes(tail).rfind(b"PK\5\6")
+        at = tail.rfind(b"PK\5\6")
     if not 0 <= at <= len(tail) - _END.size:
         raise unreadable("it does not end with a directory", file)
     _, disk, _, _, _, size, offset, _ = _END.unpack_from(tail, at)
