@@ -163,8 +163,8 @@ def test_an_index_of_something_else_is_not_taken(tmp_path: Path) -> None:
         ({"column_sizes": [8, 4]}, "its fields have 12 bytes, expected 16"),
         ({"raw_data": {"basename": "../x", "bytes": 1}}, r"lists the shard '\.\./x', which does not exist"),
         ({"raw_data": {"basename": 3, "bytes": 1}}, "not an index of MDS"),
-        ({"raw_data": {"basename": "y" * 5000 + "/x", "bytes": 1}}, "which does not exist"),
-        ({"raw_data": {"basename": "y/" * 5000, "bytes": 1}}, "which does not exist"),
+        ({"raw_data": {"basename": "y" * 5000 + "/x", "bytes": 1}}, "a name of more than 200 bytes"),
+        ({"raw_data": {"basename": "y/" * 5000, "bytes": 1}}, "a name of more than 200 bytes"),
         ({"raw_data": {"basename": "y", "bytes": 1}}, "lists the shard 'y', which does not exist"),
         ({"zip_data": {"basename": "y", "bytes": 1}, "compression": "xz"}, "its compression is 'xz'"),
     ],
@@ -240,3 +240,12 @@ def test_other_formats_of_streaming_are_named(format_: str, tmp_path: Path) -> N
     (tmp_path / "index.json").write_text(json.dumps({"version": 2, "shards": [shard]}))
     with pytest.raises(FormatError, match=f"its format is '{format_}', which Bushel does not read.*MDSWriter"):
         bushel.open(tmp_path)
+
+
+def test_a_name_of_ten_thousand_digits_for_an_expanded_shard(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", COLUMNS, [[ROW]], "zstd")
+    index = json.loads((path / "index.json").read_text())
+    index["shards"][0]["raw_data"]["basename"] = "9" * 10_000
+    (path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(FormatError, match="a name of more than 200 bytes"):
+        bushel.open(path)

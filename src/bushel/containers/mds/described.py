@@ -19,6 +19,7 @@ from bushel.storage.packed import COMPRESSIONS
 
 HINT = "write the dataset again, or fetch its index.json and shards again"
 _CHUNK = 1 << 22
+_NAME_BYTES = 200
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
 
@@ -88,6 +89,8 @@ def _problem(entry: Entry) -> str | None:
     """Return a description of what cannot be read of a shard, or None."""
     if entry.format != "mds":
         return f"its format is {entry.format!r}, which Bushel does not read: write the dataset with MDSWriter"
+    if len(entry.raw_data.name.encode()) > _NAME_BYTES:  # where only the compressed file has to exist
+        return f"its file has a name of more than {_NAME_BYTES} bytes, which no file system takes with a suffix"
     columns = len(entry.column_names)
     if not columns or not columns == len(entry.column_encodings) == len(entry.column_sizes) == len(
         set(entry.column_names)
