@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.containers.tfrecords import bytes_list, example, framed, varint
 
 import bushel
-from bushel.errors import BushelError, FormatError
+from bushel.errors import BushelError, DamagedWarning, FormatError
 from bushel.filters.base import MAX_BLOCK
 from bushel.filters.parquet_pages import pages_of
 
@@ -136,3 +137,26 @@ def test_columns_that_need_many_arrays(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("".join(f'{{"c{number}": 1}}\n' for number in range(100_000)))
     with pytest.raises(FormatError, match=r"x\.jsonl.*different names"):
         bushel.open(tmp_path / "x.jsonl", index="memory")
+
+
+def test_a_file_of_other_lines_is_refused_soon(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(b"1\n" * 2_000_000))
+    with pytest.raises(FormatError, match=r"x\.jsonl\.gz.*line 1 of the expanded file: expected an object"):
+        bushel.open(path, index="memory")
+    found = bushel.verify(path, max_problems=3)
+    assert found.more < 20_000
+
+
+@pytest.mark.parametrize("length", [10, 100_000, 3_000_000])
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_each_damaged_line_is_left_out_alone(length: int, end: str, tmp_path: Path) -> None:
+    """Bytes that are scanned after a damaged line may end inside the next one, which is one line all the same."""
+    lines = b"".join(
+        (b'{"n": %d}\n' % number) if number % 3 else b'{"n": "' + b"x" * length + b'" 1}\n' for number in range(12)
+    )
+    path = tmp_path / f"x.jsonl{end}"
+    path.write_bytes(gzip.compress(lines) if end else lines)
+    with pytest.warns(DamagedWarning, match="4 of 12 samples cannot be read"):
+        dataset = bushel.open(path, index="memory")
+    assert [dataset[row]["n"] for row in range(12) if row % 3] == [1, 2, 4, 5, 7, 8, 10, 11]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from traceback import clear_frames
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,7 @@ def recovered_table(
             raise error
     except FileNotFoundError:  # which is the error
         raise error from None
+    clear_frames(error.__traceback__)  # which hold what indexing had read
     found = recover_shard(container, shard, known if options.spec is None else options.spec, lambda _: None)
     if found is None or not found.whole.any() or not set(options.spec or ()) <= found.index.fields.keys():
         raise error

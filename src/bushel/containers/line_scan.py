@@ -43,6 +43,11 @@ _BOM = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _CELLS_PER_BYTE, _ENOUGH_CELLS = 4, 1 << 22
 _MOST_NAMES = 10_000
+_AFTER_FAULT = 64 << 10
+"""Bytes that are scanned at a time after a damaged line: the next one may be damaged, too."""
+
+_MOST_FAULTS = 10_000
+"""Damaged lines that are left out in any case. Each takes some 20 µs and 1 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,16 @@ def open_lines(shard: Shard) -> LineFile:
     return LineFile(real, lines, blocks, start_of_array(lines, start, real.path), array=True)
 
 
+def _line_end(data: memoryview, start: int) -> int:
+    """Return the number of bytes up to the end of the line in which a byte is; 0 if the line does not end."""
+    size = 256
+    while start < len(data):
+        if (found := bytes(data[start : start + size]).find(b"\n")) >= 0:
+            return start + found + 1
+        start, size = start + size, 2 * size
+    return 0
+
+
 class _Local:
     """Reads a local file into memory that is used again, since new memory takes more time than reading."""
 
@@ -121,28 +136,31 @@ class _Expanded:
     """Reads a compressed file from front to back. Expanded blocks are not kept, unlike those that values lie in."""
 
     def __init__(self, file: LineFile, blocks: BlockFile) -> None:
-        self._file, self._blocks = file, blocks
-        self._data, self._start, self._block = b"", 0, 0
+        self._file, self._blocks, self._block = file, blocks, 0
+        self._held: list[tuple[int, memoryview]] = []  # where each expanded block begins, and its bytes
 
-    def read(self, at: int, length: int) -> bytes:
-        """Return bytes that begin at or after the bytes of the last call.
+    def read(self, at: int, length: int) -> bytes | memoryview:
+        """Return bytes that begin at or after the bytes of the last call: a large block is not copied for each call.
 
         Raises:
             FormatError: A block cannot be expanded.
         """
-        pieces, blocks = [self._data[at - self._start :]], self._blocks.blocks
-        size, self._start = len(pieces[0]), at
-        while size < length:
+        self._held = [(start, data) for start, data in self._held if start + len(data) > at]
+        while not self._held or self._held[-1][0] + len(self._held[-1][1]) < at + length:
             number, self._block = self._block, self._block + 1
-            offset = int(blocks.offset[number])
-            try:
-                expanded = self._blocks.expand(number, self._file.real.read(offset, int(blocks.length[number])))
-            except FilterError as error:
-                raise FormatError(str(error), file=self._file.real.path, offset=offset) from error
-            pieces.append(expanded[max(at - int(blocks.start[number]), 0) :].tobytes())
-            size += len(pieces[-1])
-        self._data = b"".join(pieces)
-        return self._data[:length]
+            start, data = int(self._blocks.blocks.start[number]), self._expanded(number)
+            if start + len(data) > at:
+                self._held.append((start, data))
+        parts = [data[max(at - start, 0) : at + length - start] for start, data in self._held]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _expanded(self, number: int) -> memoryview:
+        blocks, real = self._blocks.blocks, self._file.real
+        offset = int(blocks.offset[number])
+        try:
+            return self._blocks.expand(number, real.read(offset, int(blocks.length[number]))).data
+        except FilterError as error:
+            raise FormatError(str(error), file=real.path, offset=offset) from error
 
 
 def _reading(file: LineFile) -> tuple[Callable[[int, int], bytes | memoryview], int]:
@@ -205,11 +223,13 @@ class LineTable:
             data = memoryview(read(at, min(window, lines.size - at)))
             used = self._feed(scanner, data, at)
             before = at
+            after = chunk
             if scanner.problem is not None:
                 self._take(scanner, at)
-                self._leave_out(self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1))
-                end = bytes(data).find(b"\n", scanner.problem_offset - at)
-                used = end + 1 if end >= 0 else len(data)
+                end = _line_end(data, scanner.problem_offset - at)
+                if end or window >= chunk:
+                    self._leave_out(self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1))
+                    used, after = end or len(data), min(chunk, _AFTER_FAULT)
             elif not used:
                 window *= 2
                 if window > _LONGEST_LINE:
@@ -220,7 +240,7 @@ class LineTable:
                         hint="no line of data is that long: do quotes not end, or is it another format?",
                     )
                 continue
-            at, window = at + used, chunk
+            at, window = at + used, after
             if self.report is not None:
                 self.report(at - before)
         self._take(scanner, at)
@@ -248,6 +268,13 @@ class LineTable:
         if self.fault is None:
             raise error
         self.fault(error)
+        if len(self._gaps) >= _MOST_FAULTS + self._samples:
+            raise FormatError(
+                f"more {self._word}s are damaged than not, of more than {_MOST_FAULTS}",
+                file=self.file.real.path,
+                offset=error.offset,
+                hint="is it another format?",
+            )
         self._gaps.append((self._samples, str(self._samples + len(self._gaps))))
 
     def _error(self, scanner: LineScanner, line: int) -> FormatError:
