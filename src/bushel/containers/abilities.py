@@ -29,6 +29,24 @@ class HasFileNames(Protocol):
 
 
 @runtime_checkable
+class HasNestedDatasets(Protocol):
+    """A container whose datasets may lie in sub-folders that form one dataset."""
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+        ...
+
+    def certain_shards(self, path: AnyPath, /) -> list[Shard] | None:
+        """Return the shards of such a folder, which no container owns by its names; None if that is in doubt.
+
+        Raises:
+            FormatError: They are datasets, and not one.
+        """
+        ...
+
+
+@runtime_checkable
 class HasOwnIndex(Protocol):
     """A container that may be indexed without a pass over its data, so that the index is not worth storing."""
 

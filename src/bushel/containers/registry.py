@@ -16,9 +16,10 @@ from typing import cast
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
-from bushel.containers.abilities import HasFileNames
+from bushel.containers.abilities import HasFileNames, HasNestedDatasets
 from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
+from bushel.storage import AnyPath
 
 _GROUP = "bushel.containers"
 _NAME = r"[a-z][a-z0-9_-]*"
@@ -36,6 +37,7 @@ class _Registration(Struct, frozen=True):
     slow: tuple[str, ...] = ()  # ends of the names of its files that are read in the same way unless they have an index
     # ends of the names of files that are its data only if they are named, not if they lie in a folder
     alone: tuple[str, ...] = ()
+    nested: bool = False  # whether its datasets may lie in sub-folders that form one dataset
     episodes: str | None = None  # name of the container that reads the same files with an episode as a sample
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
@@ -68,7 +70,7 @@ _registered: dict[str, _Registration] = {
     "lerobot": _Registration(_own("lerobot"), file_names=("meta",), episodes="lerobot-episodes"),
     "lerobot-episodes": _Registration(_own("lerobot.episodes"), file_names=("meta/info.json",)),
     "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
-    "mds": _Registration(_own("mds"), file_names=("index.json",)),
+    "mds": _Registration(_own("mds"), file_names=("index.json",), nested=True),
     "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
     "arrayrecord": _Registration(_own("arrayrecord"), _ARRAY_RECORD),
     "zip": _Registration(_own("zip"), (".zip",)),
@@ -277,6 +279,15 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
                 continue
             if _registered[name].owns(*shapes):
                 found.append(container)
+    return found
+
+
+def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedDatasets]:
+    """Return the containers whose datasets may lie in the sub-folders of a folder, given some of the names in it."""
+    found = []
+    for container, known in list(_registered.items()):
+        if known.nested and any((path / name / own).exists() for name in names for own in known.file_names):
+            found.append(cast("HasNestedDatasets", get_container(container)))
     return found
 
 

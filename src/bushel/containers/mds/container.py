@@ -14,6 +14,7 @@ from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Report
 from bushel.containers.json_index import INDEX, Listing, load_index
 from bushel.containers.mds.described import HINT, Entry, compared, parse_entries
+from bushel.containers.mds.streams import certain_streams
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import elements_of, offset_table, values_of
 from bushel.errors import FormatError, SpecError
@@ -66,6 +67,10 @@ class _Mds:
         streams = sorted(entry.name for entry in path.iterdir() if (entry / INDEX).exists())
         found = [_listed(below(path, name)) for name in streams]
         return [shard for own in found if own for shard in own] or None
+
+    def certain_shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shards of a folder of streams that no other container owns, if it is one dataset beyond doubt."""
+        return certain_streams(path, _listed)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the values of one shard lie. A compressed shard is expanded for that."""
