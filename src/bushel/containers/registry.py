@@ -19,7 +19,7 @@ from bushel._runtime.structs import Struct
 from bushel.containers.abilities import HasFileNames, HasNestedDatasets
 from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, below
 
 _GROUP = "bushel.containers"
 _NAME = r"[a-z][a-z0-9_-]*"
@@ -286,7 +286,9 @@ def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedData
     """Return the containers whose datasets may lie in the sub-folders of a folder, given some of the names in it."""
     found = []
     for container, known in list(_registered.items()):
-        if known.nested and any((path / name / own).exists() for name in names for own in known.file_names):
+        if known.nested and any(
+            (below(path, name, any_text=True) / own).exists() for name in names for own in known.file_names
+        ):
             found.append(cast("HasNestedDatasets", get_container(container)))
     return found
 

@@ -45,10 +45,11 @@ def certain_streams(path: AnyPath, listed: Callable[[AnyPath], list[Shard] | Non
     problem = "the names of splits" if not _SPLITS.isdisjoint(name.lower() for name in names) else ""
     problem = problem or ("different columns" if any(each != columns[0] for each in columns) else "")
     if problem:
+        first = below(path, names[0], any_text=True)
         raise FormatError(
             f"its sub-folders are MDS datasets with {problem}: {shown}",
             file=str(path),
-            hint=f"name one of them, such as {str(path / names[0])!r}; container='mds' joins all of them",
+            hint=f"name one of them, such as {str(first)!r}; container='mds' joins all of them",
         )
     log_warning("%s: read as the streams of one MDS dataset: %s", path, shown)
     return shards
