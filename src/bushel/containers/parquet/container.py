@@ -21,7 +21,7 @@ from bushel.containers.parquet.check_index import index_faults
 from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.groups import Groups, narrowed, sections_of
-from bushel.containers.parquet.table import Table
+from bushel.containers.parquet.table import Table, check_pyarrow
 from bushel.containers.parquet.types import field_of
 from bushel.containers.references import with_references
 from bushel.containers.sections import Outline, Section
@@ -122,6 +122,8 @@ def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
     """Return the table of some row groups, which `made` gets column by column."""
     file, footer = made.file, made.footer
     _check_density(footer, file)
+    if (nested := next((field.name for field in fields if field.codec == "json"), None)) is not None:
+        check_pyarrow(file, nested)  # before the columns that do not need it are read
     for node, field in zip(footer.fields, fields, strict=True):
         with _naming(node, file, footer):
             made.add(node, field)

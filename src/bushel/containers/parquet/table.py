@@ -76,6 +76,12 @@ class Table(RowTable):
         self.put_values(name, values[first : first + self.footer.rows])
 
 
+def check_pyarrow(file: File, name: str) -> None:
+    """Check that pyarrow, which decodes a column, is installed. Raise MissingPackageError if it is not."""
+    with needed_by(f"{file.path}: column {name!r}, which is nested or has an unusual encoding,", "bushel[arrow]"):
+        import pyarrow.parquet  # noqa: F401 - to be there
+
+
 def decoded(file: File, name: str, groups: Sequence[int]) -> list[bytes | None]:
     """Return the values of a column in some row groups as JSON (`as_json`); None for a null.
 
@@ -83,9 +89,10 @@ def decoded(file: File, name: str, groups: Sequence[int]) -> list[bytes | None]:
         MissingPackageError: pyarrow is not installed.
         FormatError: pyarrow cannot read the column, or its values take more than 256 MiB.
     """
-    with needed_by(f"{file.path}: column {name!r}, which is nested or has an unusual encoding,", "bushel[arrow]"):
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
+    check_pyarrow(file, name)
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
     try:
         with ParquetFile(Seekable(file)) as opened:
             batches = opened.iter_batches(batch_size=1024, row_groups=list(groups), columns=[name])
