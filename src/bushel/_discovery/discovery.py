@@ -20,7 +20,7 @@ from bushel._discovery.completeness import (
     manifest_of,
     marker_path,
 )
-from bushel._discovery.folders import datasets_in, few, is_part, of_several_kinds, shard_of_entry
+from bushel._discovery.folders import datasets_in, few, is_part, nested_datasets, of_several_kinds, shard_of_entry
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._runtime.structs import Struct
 from bushel.containers import (
@@ -33,7 +33,6 @@ from bushel.containers import (
     is_forward_only,
     last_candidates,
     needs_index,
-    nested_candidates,
     owners_of,
 )
 from bushel.containers.base import Shard
@@ -50,7 +49,6 @@ _LISTINGS = 32  # number of paths in object stores that are listed at the same t
 _MANY, _MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
-_LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
 _NAME = attrgetter("name")
 
 _LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
@@ -336,7 +334,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if not found and container is not None:
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
-    found = found or _ask(path, installed_candidates, names) or ([] if file else _nested(path, names))
+    found = found or _ask(path, installed_candidates, names) or ([] if file else nested_datasets(path, names))
     found = found or _ask(path, lambda _: last_candidates(file), names)
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
@@ -358,13 +356,6 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]
-
-
-def _nested(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:
-    """Return the dataset whose parts are the sub-folders of a folder, if that is certain."""
-    some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
-    found = ((each.name, each.certain_shards(path)) for each in nested_candidates(path, some))
-    return [(name, shards) for name, shards in found if shards]
 
 
 def names_in(folder: AnyPath) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bushel._index.sidecar import FOLDER, ManifestShard
+from bushel.containers import nested_candidates
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
@@ -23,6 +24,7 @@ OVERWRITE_MARKER = "commit.json"
 
 
 _SHOWN = 3
+_LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
 
 
 def is_part(name: str) -> bool:
@@ -117,3 +119,10 @@ def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
     shown = ", ".join(str(path / name) for name in inner[:_SHOWN])
     more = f" and {len(inner) - _SHOWN} more" if len(inner) > _SHOWN else ""
     return f"its sub-folders are datasets: {shown}{more}. Name one of them"
+
+
+def nested_datasets(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:
+    """Return the dataset whose parts are the sub-folders of a folder, if that is certain."""
+    some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
+    found = ((each.name, each.certain_shards(path)) for each in nested_candidates(path, some))
+    return [(name, shards) for name, shards in found if shards]
