@@ -10,14 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.filters.parquet_encodings import (
-    DELTA,
-    SPLIT,
-    delta_byte_arrays,
-    delta_numbers,
-    number_bytes,
-    prefixed_byte_arrays,
-)
+from bushel.filters.parquet_encodings import DELTA, SPLIT, delta_byte_arrays, number_bytes, prefixed_byte_arrays
+from bushel.kernels import decode_deltas, join_prefixed
+
+
+def prefixed(data: bytes, count: int = -1) -> list[bytes]:
+    """Return the values of a section of DELTA_BYTE_ARRAY."""
+    found = prefixed_byte_arrays(memoryview(data), count)
+    out = np.empty(int(found.sizes.sum()), np.uint8)
+    assert found.write(out) == len(out)
+    ends = np.cumsum(found.sizes)
+    return [out[end - size : end].tobytes() for size, end in zip(found.sizes.tolist(), ends.tolist(), strict=True)]
+
 
 _WORD = st.integers(-(1 << 63), (1 << 63) - 1)
 _ALL = (1 << 64) - 1
@@ -57,7 +61,7 @@ def _encoded(numbers: Sequence[int], block: int = 128, packs: int = 4, rest: int
 @given(st.lists(_WORD | st.integers(-9, 9), max_size=300), st.sampled_from([(128, 4), (256, 1), (32, 4)]))
 def test_delta_numbers_come_out(numbers: list[int], sizes: tuple[int, int]) -> None:
     data = _encoded(numbers, *sizes, rest=255)
-    found, used = delta_numbers(memoryview(data + b"more"), len(numbers))
+    found, used = decode_deltas(data + b"more", len(numbers))
     assert (found.tolist(), used) == (numbers, len(data))
 
 
@@ -83,8 +87,8 @@ def test_byte_arrays_come_out() -> None:
     assert [data[at : at + size] for at, size in zip(offset.tolist(), length.tolist(), strict=True)] == values
     prefixes, ends = _encoded([0, 0, 5, 0, 0]), [b"", b"apple", b"t", b"\xff\0", b"ap"]
     data = prefixes + _encoded([len(each) for each in ends]) + b"".join(ends)
-    assert prefixed_byte_arrays(memoryview(data), 5) == values
-    assert prefixed_byte_arrays(memoryview(data)) == values
+    assert prefixed(data, 5) == values
+    assert prefixed(data) == values
 
 
 @pytest.mark.parametrize(
@@ -101,17 +105,35 @@ def test_byte_arrays_come_out() -> None:
 )
 def test_damaged_numbers(data: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        delta_numbers(memoryview(data))
+        decode_deltas(data)
 
 
 def test_other_counts_and_lengths_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="3 delta-encoded numbers are announced, where 2 are expected"):
-        delta_numbers(memoryview(_encoded([1, 2, 3])), 2)
+        decode_deltas(_encoded([1, 2, 3]), 2)
     for lengths in ([-1, 1], [1, 9], [1 << 62, 1 << 62]):
         with pytest.raises(ValueError, match="2 byte arrays are announced"):
             delta_byte_arrays(memoryview(_encoded(lengths) + b"abc"), 2)
     with pytest.raises(ValueError, match="begins with 3 bytes of the one before it, which has 2"):
-        prefixed_byte_arrays(memoryview(_encoded([0, 3]) + _encoded([2, 0]) + b"ab"))
+        prefixed(_encoded([0, 3]) + _encoded([2, 0]) + b"ab")
+    for prefix in (-1, -(1 << 63), (1 << 63) - 1):
+        with pytest.raises(ValueError, match=f"begins with {prefix} bytes of the one before it, which has 0"):
+            prefixed(_encoded([prefix, 0]) + _encoded([2, 0]) + b"ab")
+
+
+def test_prefixes_are_checked_when_they_are_written() -> None:
+    one, two, data = np.array([0, 2]), np.array([2, 1]), b"abc"
+    out = np.zeros(5, np.uint8)
+    assert (join_prefixed(data, one, two, out), out.tobytes()) == (5, b"ababc")
+    for prefix, length, room, message in (
+        ([0, 3], [2, 1], 9, "begins with 3 bytes"),
+        ([0, -1], [2, 1], 9, "begins with -1 bytes"),
+        ([0, 2], [2, 2], 9, "more bytes than there are"),
+        ([0, 2], [2, -1], 9, "more bytes than there are"),
+        ([0, 2], [2, 1], 4, "than they have room"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            join_prefixed(data, np.array(prefix), np.array(length), np.zeros(room, np.uint8))
 
 
 def test_changed_bytes_are_errors_or_other_numbers() -> None:
@@ -121,7 +143,7 @@ def test_changed_bytes_are_errors_or_other_numbers() -> None:
         changed = bytearray(data[: rng.randrange(1, len(data) + 1)])
         changed[rng.randrange(len(changed))] = rng.randrange(256)
         try:
-            found = prefixed_byte_arrays(memoryview(bytes(changed)))
+            found = prefixed(bytes(changed))
         except ValueError:
             continue
         assert sum(map(len, found)) < 1 << 30

@@ -17,7 +17,7 @@ import numpy as np
 
 from bushel.filters.base import Filter
 from bushel.filters.parquet_encodings import DELTA_PREFIXES, NUMBERS, number_bytes, prefixed_byte_arrays
-from bushel.filters.parquet_pages import DICTIONARY, Leaf, expanded, indices, pages_of, payload_of
+from bushel.filters.parquet_pages import DICTIONARY, Leaf, expanded, indices, pages_of, payload_of, present
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,18 +35,21 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     target = np.frombuffer(out, np.uint8)
     dictionary = np.zeros((0, size), np.uint8)
     done = 0
-    for page in pages_of(lambda offset, length: data[offset : offset + length], 0, len(data)):
-        payload = payload_of(page, data[page.offset : page.next], leaf)
+
+    def read(offset: int, length: int) -> memoryview:
+        return data[offset : offset + length]
+
+    for page in pages_of(read, 0, len(data)):
+        payload = payload_of(page, read, leaf)
+        values = payload.values()
         if page.dictionary:
-            whole = len(payload.values) // size * size
-            dictionary = np.frombuffer(payload.values[:whole], np.uint8).reshape(-1, size)
+            dictionary = np.frombuffer(values[: len(values) // size * size], np.uint8).reshape(-1, size)
             continue
-        levels = payload.definition
-        count = page.values if levels is None else int((levels == leaf.definition).sum())
+        count, _ = present(page, payload, leaf)
         if page.encoding == DICTIONARY:
-            numbers = dictionary[indices(payload.values, count, len(dictionary))].reshape(-1)
+            numbers = dictionary[indices(values, count, len(dictionary))].reshape(-1)
         elif page.encoding in NUMBERS:
-            numbers = number_bytes(payload.values, page.encoding, count, size)
+            numbers = number_bytes(values, page.encoding, count, size)
         else:
             raise ValueError(f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary")
         if len(numbers) != count * size or done + len(numbers) > len(target):
@@ -65,11 +68,11 @@ def _expand_values(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     codec, *numbers = bytes(side or b"").decode("ascii").split()
     size, start, encoding, width = map(int, numbers)
     values = expanded(memoryview(stored).cast("B"), codec, size)[start:]
+    target = np.frombuffer(out, np.uint8)
     if encoding == DELTA_PREFIXES:
-        data = b"".join(prefixed_byte_arrays(values))
-    else:
-        data = number_bytes(values, encoding, len(out) // width, width).tobytes()
-    out[: len(data)] = data
+        return prefixed_byte_arrays(values).write(target)
+    data = number_bytes(values, encoding, len(out) // width, width)
+    target[: len(data)] = data
     return len(data)
 
 

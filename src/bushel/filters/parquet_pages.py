@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import U32, Bools
 from bushel.filters import brotli, deflate, lz4, snappy, zstd
 from bushel.filters.base import MAX_BLOCK, Filter
-from bushel.filters.parquet_encodings import varint
 from bushel.filters.thrift import Struct, ThriftError, read_struct
-from bushel.kernels import scan_byte_arrays
+from bushel.kernels import present_values, read_hybrid
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _CODECS: Mapping[str, Filter] = {
     **brotli.FILTERS,
@@ -70,12 +73,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The contents of a page."""
+    """The contents of a page, of which the values are read or expanded when they are asked for."""
 
-    repetition: npt.NDArray[np.uint8] | None  # uint8[n], repetition levels; None if the leaf does not repeat
-    definition: npt.NDArray[np.uint8] | None  # uint8[n], definition levels; None if no value can be missing
-    values: memoryview  # the encoded values
-    start: int  # offset of `values` in the expanded payload; in version 2, in the bytes that are compressed
+    repetition: Buffer | None  # encoded repetition levels; None if the leaf does not repeat
+    definition: Buffer | None  # encoded definition levels; None if no value can be missing
+    start: int  # offset of the values in the expanded payload; in version 2, in the bytes after the levels
+    values: Callable[[], memoryview]  # returns the encoded values
 
 
 def pages_of(read: Read, offset: int, length: int) -> Iterator[Page]:
@@ -143,33 +146,63 @@ def _number(parsed: Struct, number: int) -> int:
     return value
 
 
-def payload_of(page: Page, stored: bytes | memoryview, leaf: Leaf) -> Payload:
-    """Expand the payload of a page, and read its levels.
+def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
+    """Read the levels of a page, and its values as far as these are compressed with them.
 
     Args:
         page: The page.
-        stored: Its bytes.
+        read: Reads bytes of the file, or of other bytes in which the offset of the page is meant.
         leaf: The leaf.
 
     Raises:
         FilterError: The payload cannot be expanded.
-        ValueError: Its levels are damaged.
+        ValueError: Its levels are longer than the page.
     """
-    data = memoryview(stored)
-    if page.before is None:
-        whole = expanded(data, leaf.codec, page.size)
-        if page.dictionary:
-            return Payload(None, None, whole, 0)
-        repetition, at = _counted_levels(whole, 0, leaf.repetition, page.values)
-        definition, at = _counted_levels(whole, at, leaf.definition, page.values)
-        return Payload(repetition, definition, whole[at:], at)
-    first, second = page.before[0], sum(page.before)
-    repetition = _levels(data[:first], leaf.repetition, page.values)
-    definition = _levels(data[first:second], leaf.definition, page.values)
-    rest = data[second:]
-    if page.compressed and len(rest):
-        rest = expanded(rest, leaf.codec, page.size - second)
-    return Payload(repetition, definition, rest, 0)
+    if page.before is not None:
+        first, both = page.before[0], sum(page.before)
+        levels = read(page.offset, both) if both else b""
+        definition = levels[first:] if leaf.definition else None
+        values = partial(_after_levels, page, read, codec_of(page, leaf.codec))
+        return Payload(levels[:first] if leaf.repetition else None, definition, 0, values)
+    if leaf.codec == "stored":
+        size, take = page.length, lambda at, length: read(page.offset + at, length)
+    else:
+        whole = expanded(memoryview(read(page.offset, page.length)), leaf.codec, page.size)
+        size, take = len(whole), lambda at, length: whole[at : at + length]
+    at, found = 0, list["Buffer | None"]()
+    for largest in (leaf.repetition, leaf.definition):
+        if not largest or page.dictionary:
+            found.append(None)
+            continue
+        length = int.from_bytes(take(at, min(4, size - at)), "little")
+        if length > size - at - 4:
+            raise ValueError(f"{length} bytes of levels are announced in a page of {size}")
+        found.append(take(at + 4, length))
+        at += 4 + length
+    return Payload(*found, at, lambda: memoryview(take(at, size - at)))
+
+
+def codec_of(page: Page, codec: str) -> str:
+    """Return the name of the filter of the values of a page, given that of its chunk."""
+    return codec if page.compressed or page.before is None else "stored"
+
+
+def _after_levels(page: Page, read: Read, codec: str) -> memoryview:
+    """Return the values of a page of version 2."""
+    before = sum(page.before or (0,))
+    data = memoryview(read(page.offset + before, page.length - before))
+    return expanded(data, codec, page.size - before) if len(data) else data
+
+
+def present(page: Page, payload: Payload, leaf: Leaf) -> tuple[int, Bools | None]:
+    """Return the number of values of a page that are there, and bool[values], which these are; None for all.
+
+    Raises:
+        ValueError: The levels are damaged.
+    """
+    if payload.definition is None:
+        return page.values, None
+    return present_values(payload.definition, leaf.definition, page.values)
 
 
 def expanded(data: memoryview, codec: str, size: int) -> memoryview:
@@ -181,81 +214,7 @@ def expanded(data: memoryview, codec: str, size: int) -> memoryview:
     return data if codec == "stored" else _CODECS[codec].expanded(data, size).data
 
 
-def _counted_levels(data: memoryview, at: int, largest: int, count: int) -> tuple[npt.NDArray[np.uint8] | None, int]:
-    if not largest:
-        return None, at
-    length = int.from_bytes(data[at : at + 4], "little")
-    if at + 4 + length > len(data):
-        raise ValueError(f"{length} bytes of levels are announced in a page of {len(data)}")
-    return _levels(data[at + 4 : at + 4 + length], largest, count), at + 4 + length
-
-
-def _levels(data: memoryview, largest: int, count: int) -> npt.NDArray[np.uint8] | None:
-    if not largest:
-        return None
-    levels = read_hybrid(data, largest.bit_length(), count)
-    if len(levels) and int(levels.max()) > largest:
-        raise ValueError(f"a level is {int(levels.max())}, where the largest is {largest}")
-    return levels.astype(np.uint8)
-
-
-def read_hybrid(data: memoryview, width: int, count: int) -> npt.NDArray[np.uint32]:
-    """Decode numbers of the hybrid of run lengths and bit-packing.
-
-    Args:
-        data: The bytes.
-        width: Bits of a number, 32 at most.
-        count: How many numbers to read.
-
-    Returns:
-        uint32[count].
-
-    Raises:
-        ValueError: The bytes hold fewer numbers.
-    """
-    out = np.zeros(count, np.uint32)
-    if not width:
-        return out
-    done = at = 0
-    size = -(-width // 8)
-    weights = np.left_shift(np.uint64(1), np.arange(width, dtype=np.uint64))
-    while done < count:
-        head, at = varint(data, at)
-        if head & 1:
-            groups = head >> 1
-            packed = np.frombuffer(data[at : at + groups * width], np.uint8)
-            bits = np.unpackbits(packed, bitorder="little")
-            taken = min(count - done, groups * 8, len(bits) // width)
-            numbers = bits[: taken * width].reshape(taken, width).astype(np.uint64) @ weights
-            out[done : done + taken] = numbers
-            at += groups * width
-        else:
-            taken = min(count - done, head >> 1)
-            out[done : done + taken] = int.from_bytes(data[at : at + size], "little") & 0xFFFFFFFF
-            at += size
-        if not taken and at >= len(data):
-            raise ValueError(f"{count} levels or indices are announced, and {done} are there")
-        done += taken
-    return out
-
-
-def values_at(values: memoryview, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return offset and length of the byte arrays of a section of PLAIN values.
-
-    Args:
-        values: The section: for each value its length, 4 bytes, and its bytes.
-        count: Number of values.
-
-    Returns:
-        Two arrays int64[count]; offsets are from the start of the section.
-
-    Raises:
-        ValueError: The section ends inside a value.
-    """
-    return scan_byte_arrays(values, count)
-
-
-def indices(values: memoryview, count: int, entries: int) -> npt.NDArray[Any]:
+def indices(values: memoryview, count: int, entries: int) -> U32:
     """Return uint32[count], the numbers of entries of a dictionary.
 
     Raises:

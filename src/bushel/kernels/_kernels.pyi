@@ -176,9 +176,6 @@ from bushel.kernels._lines import (
 from bushel.kernels._lines import (
     csv_record as csv_record,
 )
-from bushel.kernels._lines import (
-    scan_byte_arrays as scan_byte_arrays,
-)
 from bushel.kernels._numbers import (
     NumberForms as NumberForms,
 )
@@ -223,6 +220,24 @@ from bushel.kernels._order import (
 )
 from bushel.kernels._order import (
     window_sums as window_sums,
+)
+from bushel.kernels._parquet import (
+    decode_deltas as decode_deltas,
+)
+from bushel.kernels._parquet import (
+    join_prefixed as join_prefixed,
+)
+from bushel.kernels._parquet import (
+    present_elements as present_elements,
+)
+from bushel.kernels._parquet import (
+    present_values as present_values,
+)
+from bushel.kernels._parquet import (
+    read_hybrid as read_hybrid,
+)
+from bushel.kernels._parquet import (
+    scan_byte_arrays as scan_byte_arrays,
 )
 from bushel.kernels._png import (
     colour_png as colour_png,

@@ -150,18 +150,3 @@ def csv_record(
     Raises:
         ValueError: Quotes are damaged, or there are too many cells.
     """
-
-def scan_byte_arrays(data: _Bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where values lie that follow each other, each after its length in 4 bytes, little-endian.
-
-    Args:
-        data: The bytes.
-        count: Number of values.
-
-    Returns:
-        offset: int64[count], bytes from the start of ``data``.
-        length: int64[count], bytes.
-
-    Raises:
-        ValueError: The bytes end inside a value.
-    """

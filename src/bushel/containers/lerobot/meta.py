@@ -13,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import F64, I64
-from bushel.containers.parquet.footer import Footer, Node, read_footer
-from bushel.containers.parquet.leaves import OtherEncoding, places_of, scalars_of
+from bushel.containers.parquet.byte_arrays import places_of
+from bushel.containers.parquet.footer import Footer, read_footer
+from bushel.containers.parquet.numbers import scalars_of
+from bushel.containers.parquet.pages import OtherEncoding
+from bushel.containers.parquet.schema import Node
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, gather, open_file

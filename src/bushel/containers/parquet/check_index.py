@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bushel.containers.parquet.footer import Chunk, Footer, Node, RowGroup
+from bushel.containers.parquet.footer import Chunk, Footer, RowGroup
 from bushel.containers.parquet.page_index import PageStarts, has_index, read_starts
+from bushel.containers.parquet.schema import Node
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.filters.parquet_pages import pages_of

@@ -19,8 +19,9 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.key_field import with_keys
 from bushel.containers.parquet.check_index import index_faults
 from bushel.containers.parquet.features import Feature, features_of
-from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
+from bushel.containers.parquet.footer import TAIL, Footer, read_footer
 from bushel.containers.parquet.groups import Groups, narrowed, sections_of
+from bushel.containers.parquet.schema import Node
 from bushel.containers.parquet.table import Table, check_pyarrow
 from bushel.containers.parquet.types import field_of
 from bushel.containers.references import with_references
@@ -127,6 +128,7 @@ def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
     for node, field in zip(footer.fields, fields, strict=True):
         with _naming(node, file, footer):
             made.add(node, field)
+    made.finish()
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     index = ShardIndex(
         footer.rows,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Chunk, Footer, RowGroup
-from bushel.containers.parquet.leaves import dtype_of
 from bushel.containers.parquet.page_index import PageStarts, cut, has_index, read_starts
-from bushel.containers.parquet.types import BYTE_ARRAYS, element_of
+from bushel.containers.parquet.schema import BYTE_ARRAYS, dtype_of, element_of
 from bushel.containers.sections import Section
 from bushel.spec import Field
 from bushel.storage import File

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel.containers.by_pyarrow import as_json
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.parquet.byte_arrays import scan_places
 from bushel.containers.parquet.features import Feature
-from bushel.containers.parquet.footer import Footer, Node
-from bushel.containers.parquet.leaves import OtherEncoding, dtype_of, lists_of, places_of, scalars_of
-from bushel.containers.parquet.types import BYTE_ARRAYS, UNSIGNED, element_of
+from bushel.containers.parquet.footer import Footer
+from bushel.containers.parquet.numbers import scalars_of, scan_lists
+from bushel.containers.parquet.pages import OtherEncoding
+from bushel.containers.parquet.schema import BYTE_ARRAYS, UNSIGNED, Node, dtype_of, element_of
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
@@ -18,13 +23,15 @@ from bushel.storage import File, Seekable
 
 
 class Table(RowTable):
-    """The table of a file, or of some of its row groups."""
+    """The table of a file, or of some of its row groups. Its columns are complete after `finish`."""
 
-    __slots__ = ("features", "file", "first", "footer")
+    __slots__ = ("_arrays", "_scanned", "features", "file", "first", "footer")
 
     def __init__(self, file: File, footer: Footer, features: Mapping[str, Feature], first: int = 0) -> None:
         super().__init__()
         self.file, self.footer, self.features, self.first = file, footer, features, first
+        self._arrays = GrowingArrays()
+        self._scanned: list[Callable[[Mapping[str, npt.NDArray[Any]]], None]] = []
 
     def add(self, node: Node, own: Field) -> None:
         """Add a field, whose type is known.
@@ -49,18 +56,29 @@ class Table(RowTable):
         except OtherEncoding:
             self._add_values(node.name)
 
+    def finish(self) -> None:
+        """Put the fields that were added in place, in the order of the schema."""
+        arrays = self._arrays.finish()
+        for put in self._scanned:
+            put(arrays)
+        self.fields = {node.name: self.fields[node.name] for node in self.footer.fields}
+
     def _add_bytes(self, own: Field, leaf: Node, group: Node | None) -> None:
-        places = places_of(self.file, self.footer, leaf, group)
-        number = 0
-        if places.blocks is not None:
-            number = self.add_blocks(places.blocks)
-        self.put(own, own.codec, number, places.offset, places.length, places.starts, places.absent)
+        found = scan_places(self.file, self.footer, leaf, group, self._arrays, own.name)
+        number = 0 if found.blocks is None else self.add_blocks(found.blocks)
+
+        def put(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+            places = found.within(arrays)
+            self.put(own, own.codec, number, places.offset, places.length, places.starts, places.absent)
+
+        self._scanned.append(put)
 
     def _add_lists(self, own: Field, leaf: Node, group: Node) -> None:
-        lists = lists_of(self.file, self.footer, leaf, group)
+        found = scan_lists(self.file, self.footer, leaf, group, self._arrays, own.name)
         dtype = np.dtype(dtype_of(leaf))
         name = f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name
-        self.put(own, f"array({name},-1)", self.add_blocks(lists.blocks), lists.offset, lists.length)
+        number = self.add_blocks(found.blocks)
+        self._scanned.append(lambda arrays: self.put(own, f"array({name},-1)", number, *found.within(arrays)))
 
     def _add_scalars(self, own: Field, leaf: Node) -> None:
         values, null = scalars_of(self.file, self.footer, leaf)

@@ -6,20 +6,16 @@ from collections.abc import Mapping
 
 from bushel.containers.first_bytes import codec_by_magic
 from bushel.containers.parquet.features import Feature
-from bushel.containers.parquet.footer import Footer, Node
-from bushel.containers.parquet.leaves import dtype_of
-from bushel.filters.parquet_encodings import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT, delta_numbers
+from bushel.containers.parquet.footer import Footer
+from bushel.containers.parquet.schema import BOOLEAN, BYTE_ARRAY, BYTE_ARRAYS, UNSIGNED, Node, dtype_of, element_of
+from bushel.filters.parquet_encodings import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
+from bushel.kernels import decode_deltas
 from bushel.spec import Field
 from bushel.storage import File
 
-BYTE_ARRAYS = (6, 7)
-"""The physical types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY."""
-UNSIGNED = (11, 12, 13, 14)
-"""Converted types UINT_8 to UINT_64."""
-_BYTE_ARRAY, _BOOLEAN = 6, 0
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM
-_STRING_TYPE, _LIST_TYPE, _ENUM_TYPE = 1, 3, 4
+_STRING_TYPE, _ENUM_TYPE = 1, 4
 _DECIMAL = 5
 """The converted type DECIMAL, and the logical one."""
 _KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4, DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT))
@@ -56,7 +52,7 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
 def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
     if _DECIMAL in (leaf.converted, leaf.logical):  # their bytes alone mean nothing
         return False
-    if leaf.physical not in BYTE_ARRAYS and dtype_of(leaf) is None and (group is not None or leaf.physical != _BOOLEAN):
+    if leaf.physical not in BYTE_ARRAYS and dtype_of(leaf) is None and (group is not None or leaf.physical != BOOLEAN):
         return False
     return all(_KNOWN.issuperset(each.chunks[leaf.leaf].encodings) for each in footer.groups)
 
@@ -64,7 +60,7 @@ def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
 def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     """Return the first bytes of the first byte array; none if that takes too many bytes."""
     group = next((each for each in footer.groups if each.rows), None)
-    if group is None or leaf.physical != _BYTE_ARRAY:
+    if group is None or leaf.physical != BYTE_ARRAY:
         return b""
     chunk = group.chunks[leaf.leaf]
     head = file.read(chunk.offset, min(chunk.length, _HEAD))
@@ -80,13 +76,12 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
         start = page.offset - chunk.offset
         values = _after_levels(memoryview(head)[start : start + page.length], page, leaf)
     elif page.length <= _EXPANDED and page.size <= 4 * _EXPANDED:
-        payload = payload_of(page, read(page.offset, page.length), Leaf(chunk.codec, leaf.definition, leaf.repeats))
-        values = payload.values
+        values = payload_of(page, read, Leaf(chunk.codec, leaf.definition, leaf.repeats)).values()
     else:
         return b""
     if page.encoding == PLAIN:
         return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
-    lengths, start = delta_numbers(values)
+    lengths, start = decode_deltas(values)
     return bytes(values[start : start + min(16, int(lengths[0]))]) if len(lengths) else b""
 
 
@@ -100,29 +95,3 @@ def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:
         if largest:
             data = data[4 + int.from_bytes(data[:4], "little") :]
     return data
-
-
-def element_of(node: Node) -> tuple[Node | None, Node | None]:
-    """Return the leaf with the values of a field, and the list that it is the element of, if any.
-
-    The leaf of a struct of bytes and path is the leaf of the bytes. None stands for other nested values.
-    """
-    if (leaf := _value_of(node)) is not None:
-        return leaf, None
-    is_list = node.converted == _LIST_TYPE or node.logical == _LIST_TYPE
-    if is_list and len(node.children) == 1 and node.children[0].repeats == 1 and node.repeats == 0:
-        repeated = node.children[0]
-        element = repeated.children[0] if len(repeated.children) == 1 else repeated
-        return _value_of(element, repeats=1), node
-    return None, None
-
-
-def _value_of(node: Node, repeats: int = 0) -> Node | None:
-    if node.repeats != repeats:
-        return None
-    if node.physical is not None:
-        return node
-    names = {child.name: child for child in node.children}
-    if names.keys() == {"bytes", "path"} and names["bytes"].physical == 6 and names["bytes"].repeats == repeats:
-        return names["bytes"]
-    return None

@@ -87,6 +87,7 @@ NB_MODULE(_kernels, module) {
     bushel::bind_scans(module);
     bushel::bind_tfrecord(module);
     bushel::bind_lines(module);
+    bushel::bind_parquet(module);
     bushel::bind_riegeli(module);
     bushel::bind_keys(module);
     bushel::bind_numbers(module);

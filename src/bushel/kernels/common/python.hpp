@@ -128,6 +128,7 @@ void bind_crops(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_tfrecord(nb::module_ &module);
 void bind_lines(nb::module_ &module);
+void bind_parquet(nb::module_ &module);
 void bind_riegeli(nb::module_ &module);
 void bind_keys(nb::module_ &module);
 void bind_numbers(nb::module_ &module);

@@ -70,4 +70,15 @@ private:
     std::vector<std::uint8_t> window_;
 };
 
+// Return `need` bytes at `offset`, after bytes that begin `stride` bytes before. If strides are small, a large window is
+// read, up to `end`; otherwise single pieces, which take less time than copying what lies between them. This is in
+// memory before the pieces are read, unless strides are so large that each piece is better read alone.
+template <typename Source>
+const std::uint8_t *next_view(Source &source, std::int64_t offset, std::int64_t need, std::int64_t stride,
+                              std::int64_t end) {
+    constexpr std::int64_t dense = 3 * 1024, near = 64 * 1024, window = 256 * 1024;
+    if (stride >= dense && stride < near) source.read_ahead(offset);
+    return source.view(offset, need, stride < dense ? std::max(need, std::min(window, end - offset)) : need);
+}
+
 }  // namespace bushel

@@ -1,4 +1,4 @@
-// Python bindings: scans of lines of JSON and records of CSV, and of values that follow each other with their lengths.
+// Python bindings: scans of lines of JSON and records of CSV.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/python.hpp"
-#include "scans/byte_arrays.hpp"
 #include "scans/line_blocks.hpp"
 #include "scans/line_rows.hpp"
 #include "scans/lines.hpp"
@@ -209,16 +208,6 @@ nb::object csv_record(nb::handle data, std::uint8_t delimiter, bool last, std::i
     return nb::make_tuple(copy_of(record.offset), copy_of(record.length), copy_of(record.kind), record.end);
 }
 
-nb::object scan_byte_arrays(nb::handle data, std::int64_t count) {
-    const BufferArgument buffer(data);
-    ByteArrays found;
-    {
-        const nb::gil_scoped_release unlocked;
-        found = find_byte_arrays(buffer.data(), buffer.size(), count);
-    }
-    return nb::make_tuple(copy_of(found.offset), copy_of(found.length));
-}
-
 }  // namespace
 
 void bind_lines(nb::module_ &module) {
@@ -247,7 +236,6 @@ void bind_lines(nb::module_ &module) {
         .def("extents", &LineColumn::extents, nb::arg("rows"))
         .def("item", &LineColumn::item, nb::arg("row"));
     module.def("csv_record", &csv_record, nb::arg("data"), nb::arg("delimiter"), nb::arg("last"), nb::arg("most"));
-    module.def("scan_byte_arrays", &scan_byte_arrays, nb::arg("data"), nb::arg("count"));
 }
 
 }  // namespace bushel

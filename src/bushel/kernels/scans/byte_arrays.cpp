@@ -5,8 +5,14 @@
 
 namespace bushel {
 
-ByteArrays find_byte_arrays(const std::uint8_t *data, std::size_t size, std::int64_t count) {
-    if (count < 0 || static_cast<std::uint64_t>(count) > size / 4) {
+namespace {
+
+template <typename Source>
+ByteArrays find(Source &source, std::int64_t start, std::int64_t size, std::int64_t count) {
+    if (start < 0 || size < 0 || start > source.size() || size > source.size() - start) {
+        throw std::invalid_argument("the values do not lie inside the bytes");
+    }
+    if (count < 0 || count > size / 4) {
         throw std::invalid_argument(std::to_string(count) + " values are announced in " + std::to_string(size) +
                                     " bytes");
     }
@@ -14,23 +20,36 @@ ByteArrays find_byte_arrays(const std::uint8_t *data, std::size_t size, std::int
     const auto values = static_cast<std::size_t>(count);
     found.offset.resize(values);
     found.length.resize(values);
-    std::size_t at = 0;
+    const std::int64_t end = start + size;
+    std::int64_t at = start, stride = 0;
     for (std::size_t i = 0; i < values; ++i) {
-        if (size - at < 4) {
+        if (end - at < 4) {
             throw std::invalid_argument("the bytes end before the length of value " + std::to_string(i));
         }
-        const std::uint32_t length = data[at] | std::uint32_t{data[at + 1]} << 8 | std::uint32_t{data[at + 2]} << 16 |
-                                     std::uint32_t{data[at + 3]} << 24;
+        const std::uint8_t *const data = next_view(source, at, 4, stride, end);
+        const std::int64_t length = data[0] | std::int64_t{data[1]} << 8 | std::int64_t{data[2]} << 16 |
+                                    std::int64_t{data[3]} << 24;
         at += 4;
-        if (length > size - at) {
+        if (length > end - at) {
             throw std::invalid_argument("value " + std::to_string(i) + " of a page has " + std::to_string(length) +
-                                        " bytes, but only " + std::to_string(size - at) + " are left");
+                                        " bytes, but only " + std::to_string(end - at) + " are left");
         }
-        found.offset[i] = static_cast<std::int64_t>(at);
+        found.offset[i] = at;
         found.length[i] = length;
         at += length;
+        stride = length + 4;
     }
     return found;
+}
+
+}  // namespace
+
+ByteArrays find_byte_arrays(FileByteSource &source, std::int64_t start, std::int64_t size, std::int64_t count) {
+    return find(source, start, size, count);
+}
+
+ByteArrays find_byte_arrays(BufferByteSource &source, std::int64_t start, std::int64_t size, std::int64_t count) {
+    return find(source, start, size, count);
 }
 
 }  // namespace bushel

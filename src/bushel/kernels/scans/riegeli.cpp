@@ -13,11 +13,6 @@ constexpr std::int64_t chunk_header = 40;
 constexpr std::int64_t read_together = chunk_header + 11;  // a header, the compression and a number
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max() / 4;
 
-// If chunks are closer than `dense_stride`, large windows are read, otherwise single headers, which take less time than
-// copying the records between them. These are in memory before the headers are read, if chunks are closer than
-// `near_stride`.
-constexpr std::int64_t dense_stride = 3 * 1024, near_stride = 64 * 1024, large_window = 256 * 1024;
-
 std::int64_t place_of(std::int64_t position) { return position / room * block + block_header + position % room; }
 
 std::int64_t position_of(std::int64_t offset) {
@@ -57,8 +52,7 @@ RiegeliChunks scan_riegeli(ByteSource &source, std::int64_t position, std::int64
         if (size - position <= chunk_header) break;
         const std::int64_t start = position + chunk_header, count = std::min(read_together, size - position);
         const std::int64_t offset = place_of(position), need = place_of(position + count - 1) + 1 - offset;
-        if (stride >= dense_stride && stride < near_stride) source.read_ahead(offset);
-        const std::uint8_t *const data = source.view(offset, need, stride < dense_stride ? large_window : need);
+        const std::uint8_t *const data = next_view(source, offset, need, stride, source.size());
         std::uint8_t head[read_together];
         const std::int64_t before = std::min(count, block - offset % block);  // the bytes up to the next header
         std::memcpy(head, data, static_cast<std::size_t>(before));

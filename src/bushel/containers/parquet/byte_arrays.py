@@ -1,0 +1,208 @@
+"""Where the byte arrays of a leaf lie: in the file, or in a block file of its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.arrays import I64, Bools, offsets_of
+from bushel.containers.block_list import BlockList
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.parquet.footer import Footer
+from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
+from bushel.containers.parquet.schema import FIXED, Node
+from bushel.filters.parquet import values_side
+from bushel.filters.parquet_encodings import (
+    DELTA_LENGTHS,
+    DELTA_PREFIXES,
+    SPLIT,
+    delta_byte_arrays,
+    prefixed_byte_arrays,
+)
+from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Page, Payload, codec_of, indices
+from bushel.kernels import MappedFile, scan_byte_arrays, scan_snappy
+from bushel.storage import Blocks, File
+
+_DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that do not lie in a page
+_SNAPPY_PART = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the byte arrays of a leaf lie."""
+
+    offset: I64  # int64[rows or elements], where each lies: in the file, or in `blocks`
+    length: I64  # int64[rows or elements], bytes; -1 for a null
+    starts: I64 | None  # int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat
+    absent: Bools | None  # bool[rows], the rows without a list; None if the leaf does not repeat
+    blocks: Blocks | None  # the block file; None if the bytes lie in the file as they are
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedPlaces:
+    """The places of a leaf in arrays that grow."""
+
+    key: str  # with which the names of its arrays begin
+    kept: slice  # the rows that are wanted
+    blocks: Blocks | None
+
+    def within(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Places:
+        """Return the places, given the finished arrays."""
+        offset, length = (arrays[f"{self.key} {name}"] for name in ("offset", "length"))
+        starts = arrays.get(f"{self.key} starts")
+        if starts is None:
+            return Places(offset[self.kept], length[self.kept], None, None, self.blocks)
+        absent = arrays[f"{self.key} absent"][self.kept]
+        if self.kept != slice(None):
+            starts = starts[self.kept.start : self.kept.stop + 1]
+            elements = slice(int(starts[0]), int(starts[-1]))
+            offset, length, starts = offset[elements], length[elements], starts - starts[0]
+        return Places(offset, length, starts, absent, self.blocks)
+
+
+def places_of(file: File, footer: Footer, node: Node) -> Places:
+    """Return where the byte arrays of a leaf that does not repeat lie: see `scan_places`."""
+    arrays = GrowingArrays()
+    return scan_places(file, footer, node, None, arrays, "").within(arrays.finish())
+
+
+def scan_places(
+    file: File, footer: Footer, node: Node, group: Node | None, arrays: GrowingArrays, key: str
+) -> ScannedPlaces:
+    """Find where the byte arrays of a leaf lie.
+
+    Args:
+        file: The file.
+        footer: Its footer.
+        node: The leaf.
+        group: The list that the leaf is the element of, or None.
+        arrays: The arrays that are given the places.
+        key: The names of these arrays begin with it.
+
+    Raises:
+        OtherEncoding: The values have no extents.
+        FilterError, ThriftError, ValueError: A page is damaged.
+    """
+    chunks = list(chunks_of(file, footer, node))
+    made = None if all(map(_lies_plain, chunks)) else BlockList()
+    none, elements = np.zeros(0, np.int64), 0
+    for name, first in (("offset", none), ("length", none)):
+        arrays.append(f"{key} {name}", first)
+    if group is not None:
+        arrays.append(f"{key} starts", np.zeros(1, np.int64))
+        arrays.append(f"{key} absent", np.zeros(0, np.bool_))
+    for pages in chunks:
+        rows = None if group is None else ListRows(pages, group)
+        entries, values = (none, none), 0
+        for page, payload in pages:
+            if page.dictionary:
+                entries = _lying(pages, page, payload, made, page.values)
+                continue
+            size = page.values
+            if rows is None:
+                count, there = pages.present(page, payload)
+            else:
+                size, count, there = rows.add(page, payload)
+            places = _page(pages, page, payload, made, count, entries)
+            for name, found, missing in zip(("offset", "length"), places, (0, -1), strict=True):
+                arrays.append(f"{key} {name}", found if there is None else _spread(found, there, size, missing))
+            values += page.values
+        if rows is None:
+            pages.check(values)
+            continue
+        counts, absent = rows.finish()
+        starts = offsets_of(counts)[1:] + elements
+        elements = int(starts[-1]) if len(starts) else elements
+        arrays.append(f"{key} starts", starts)
+        arrays.append(f"{key} absent", absent)
+    kept = next((pages.kept for pages in chunks if pages.chunk.part is not None), slice(None))
+    return ScannedPlaces(key, kept, None if made is None else made.blocks())
+
+
+def _lies_plain(pages: ChunkPages) -> bool:
+    """Return whether the byte arrays of a chunk lie in the file as they are."""
+    return pages.chunk.codec == "stored" and not any(each in _DECODED for each in pages.chunk.encodings)
+
+
+def _spread(found: I64, there: Bools, size: int, missing: int) -> I64:
+    """Return the numbers of a page, with another one where values are missing."""
+    spread = np.full(size, missing, np.int64)
+    spread[there] = found
+    return spread
+
+
+def _page(
+    pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int, entries: tuple[I64, I64]
+) -> tuple[I64, I64]:
+    """Return where the byte arrays of a page lie, without nulls."""
+    if page.encoding == DICTIONARY:
+        numbers = indices(payload.values(), count, len(entries[0]))
+        return entries[0][numbers], entries[1][numbers]
+    return (_decoded if page.encoding in _DECODED else _lying)(pages, page, payload, made, count)
+
+
+def _lying(pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int) -> tuple[I64, I64]:
+    """Return where the byte arrays of a page lie, as they are in its payload: in the file, or in the block file."""
+    node, file = pages.node, pages.file
+    before = page.offset + sum(page.before or (0,)) + payload.start
+    if page.encoding == PLAIN and node.physical != FIXED:
+        if made is None and isinstance(file, MappedFile):  # most of the page is not read
+            return scan_byte_arrays(file, count, before, page.next - before)
+        own, sizes = scan_byte_arrays(payload.values(), count)
+    elif page.encoding == PLAIN:
+        own, sizes = _fixed(pages, page, payload, count)
+    elif page.encoding == DELTA_LENGTHS and node.physical != FIXED:
+        own, sizes = delta_byte_arrays(payload.values(), count)
+    else:
+        raise OtherEncoding
+    return own + (before if made is None else _block(pages, page, made) + payload.start), sizes
+
+
+def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple[I64, I64]:
+    width, size = pages.node.width, len(payload.values())
+    if count * width > size:
+        raise ValueError(f"{count} values of {width} bytes are announced in {size} bytes")
+    return np.arange(count, dtype=np.int64) * width, np.full(count, width, np.int64)
+
+
+def _decoded(pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int) -> tuple[I64, I64]:
+    """Return where the byte arrays of a page lie in a block of the decoded values."""
+    if made is None:
+        raise OtherEncoding  # the footer does not list the encoding
+    if page.encoding == DELTA_PREFIXES:
+        sizes = prefixed_byte_arrays(payload.values(), count).sizes
+        own = offsets_of(sizes)
+    else:
+        own, sizes = _fixed(pages, page, payload, count)
+        own = offsets_of(sizes)
+    start, total, width = made.starts[-1], int(own[-1]), pages.node.width
+    if total:
+        offset, length, size, codec = _stored(pages, page)
+        side = values_side(codec, size, payload.start, page.encoding, width)
+        start = made.add(offset, length, total, "parquet-values", side)
+    return own[:-1] + start, sizes
+
+
+def _stored(pages: ChunkPages, page: Page) -> tuple[int, int, int, str]:
+    """Return where the part of a page lies that may be compressed, its bytes, those it expands to, and its filter."""
+    before = sum(page.before or (0,))
+    return page.offset + before, page.length - before, page.size - before, codec_of(page, pages.chunk.codec)
+
+
+def _block(pages: ChunkPages, page: Page, made: BlockList) -> int:
+    """Add the payload of a page to the block file, and return where it begins there."""
+    offset, length, size, codec = _stored(pages, page)
+    if codec != "snappy":
+        return made.add(offset, length, size, codec)
+    first = made.starts[-1]  # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
+    starts, offsets, lengths, literal = scan_snappy(pages.file.read(offset, length), _SNAPPY_PART)
+    if int(starts[-1]) != size:
+        raise ValueError(f"a page expands to {int(starts[-1])} bytes, where its header says {size}")
+    sizes = np.diff(starts).tolist()
+    for own, stored, part, plain in zip(offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True):
+        made.add(offset + own, stored, part, "stored" if plain else "snappy-tags")
+    return first

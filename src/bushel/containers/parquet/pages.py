@@ -1,0 +1,108 @@
+"""The pages of a leaf in the row groups that are read, chunk by chunk, and the rows that its levels make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bushel._runtime.arrays import I64, U8, Bools
+from bushel.containers.parquet.footer import Chunk, Footer
+from bushel.containers.parquet.schema import Node
+from bushel.filters.parquet_pages import Leaf, Page, Payload, pages_of, payload_of, present
+from bushel.kernels import present_elements
+from bushel.storage import File
+
+
+class OtherEncoding(Exception):
+    """The values of a leaf have no extents: pyarrow has to decode them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPages:
+    """The pages of a leaf in one row group."""
+
+    file: File
+    node: Node
+    chunk: Chunk
+    rows: int  # rows of the pages that are read
+    kept: slice  # those of these rows that are wanted
+
+    @property
+    def leaf(self) -> Leaf:
+        """The properties of the leaf that its pages need."""
+        return Leaf(self.chunk.codec, self.node.definition, self.node.repeats)
+
+    def __iter__(self) -> Iterator[tuple[Page, Payload]]:
+        for start, stop in self.chunk.spans:
+            for page in pages_of(self.file.read, start, stop - start):
+                yield page, payload_of(page, self.file.read, self.leaf)
+
+    def present(self, page: Page, payload: Payload) -> tuple[int, Bools | None]:
+        """Return the number of values of a page that are there, and which these are; None for all."""
+        return present(page, payload, self.leaf)
+
+    def check(self, values: int) -> None:
+        """Raise ValueError if a leaf that does not repeat has another number of values than rows."""
+        if values != self.rows:
+            raise ValueError(f"column {self.name!r} has {values} values in a row group of {self.rows} rows")
+
+    @property
+    def name(self) -> str:
+        """The name of the leaf."""
+        return ".".join(self.node.path)
+
+
+def chunks_of(file: File, footer: Footer, node: Node) -> Iterator[ChunkPages]:
+    """Yield the chunks of a leaf."""
+    for group in footer.groups:
+        chunk = group.chunks[node.leaf]
+        rows, kept = group.rows, slice(None)
+        if chunk.part is not None:
+            rows, first = chunk.part.rows, group.first - chunk.part.first
+            kept = slice(first, first + group.rows)
+        yield ChunkPages(file, node, chunk, rows, kept)
+
+
+@dataclass(slots=True)
+class ListRows:
+    """The rows of a chunk of a leaf that repeats once, which its pages fill."""
+
+    pages: ChunkPages
+    group: Node  # the list
+    counts: I64 = field(init=False)  # int64[rows], elements of each
+    absent: U8 = field(init=False)  # uint8[rows], 1 for a null
+    begun: int = 0  # rows that have begun
+
+    def __post_init__(self) -> None:
+        self.counts, self.absent = np.empty(self.pages.rows, np.int64), np.empty(self.pages.rows, np.uint8)
+
+    def add(self, page: Page, payload: Payload) -> tuple[int, int, Bools | None]:
+        """Add the rows of a page.
+
+        Returns:
+            The number of elements of the page, the number of those that are there, and which these are; None for all.
+
+        Raises:
+            ValueError: The levels are damaged.
+        """
+        if payload.repetition is None or payload.definition is None:
+            raise ValueError("a list has no levels")
+        largest, own = self.pages.node.definition, self.group.definition
+        self.begun, *found = present_elements(
+            payload.repetition, payload.definition, largest, own, page.values, self.begun, self.counts, self.absent
+        )
+        elements, count, there = found
+        return elements, count, there
+
+    def finish(self) -> tuple[I64, Bools]:
+        """Return int64[rows], the elements of each row, and bool[rows], the nulls, when all pages were added.
+
+        Raises:
+            ValueError: The pages have another number of rows.
+        """
+        if self.begun != self.pages.rows:
+            name, rows = self.pages.name, self.pages.rows
+            raise ValueError(f"column {name!r} has {self.begun} rows in a row group of {rows}")
+        return self.counts, self.absent.view(np.bool_)

@@ -1,0 +1,113 @@
+// Python bindings: pages of Parquet.
+#include <utility>
+
+#include "common/python.hpp"
+#include "scans/byte_arrays.hpp"
+#include "scans/deltas.hpp"
+#include "scans/hybrid.hpp"
+#include "scans/levels.hpp"
+
+namespace bushel {
+
+namespace {
+
+nb::object find_values(nb::handle input, std::int64_t count, std::int64_t start, std::int64_t length) {
+    ByteArrays found;
+    const auto scan = [&](auto source) {
+        const std::int64_t size = length < 0 ? source.size() - start : length;
+        const nb::gil_scoped_release unlocked;
+        found = find_byte_arrays(source, start, size, count);
+    };
+    if (nb::isinstance<MappedFile>(input)) {
+        scan(FileByteSource(*nb::inst_ptr<MappedFile>(input)));
+    } else {
+        const BufferArgument buffer(input);
+        scan(BufferByteSource(buffer.data(), static_cast<std::int64_t>(buffer.size())));
+    }
+    return nb::make_tuple(array_of(std::move(found.offset)), array_of(std::move(found.length)));
+}
+
+nb::object hybrid_of(nb::handle data, unsigned width, std::int64_t count) {
+    const BufferArgument buffer(data);
+    std::vector<std::uint32_t> found;
+    {
+        const nb::gil_scoped_release unlocked;
+        found = read_hybrid(buffer.data(), buffer.size(), width, count);
+    }
+    return array_of(std::move(found));
+}
+
+nb::object there(Present &&found) {
+    return found.there.empty() ? nb::none() : nb::object(array_of(std::move(found.there)).attr("view")("bool"));
+}
+
+void check_levels(std::int64_t largest, std::int64_t values) {
+    if (largest < 0 || largest > 255 || values < 0) throw nb::value_error("levels are numbers up to 255");
+}
+
+nb::object present_values(nb::handle definition, std::int64_t largest, std::int64_t values) {
+    check_levels(largest, values);
+    const BufferArgument buffer(definition);
+    Present found;
+    {
+        const nb::gil_scoped_release unlocked;
+        found = find_present({buffer.data(), buffer.size()}, static_cast<unsigned>(largest), values);
+    }
+    const std::int64_t count = found.count;
+    return nb::make_tuple(count, there(std::move(found)));
+}
+
+nb::object present_elements(nb::handle repetition, nb::handle definition, std::int64_t largest, std::int64_t list,
+                            std::int64_t values, std::int64_t rows, nb::handle counts, nb::handle absent) {
+    check_levels(largest, values);
+    check_levels(list, rows);
+    const BufferArgument repeated(repetition), defined(definition);
+    const auto own = array_argument<std::int64_t>(counts, "counts");
+    const auto nulls = array_argument<std::uint8_t>(absent, "absent");
+    if (own.size() != nulls.size()) throw nb::value_error("counts and absent must have the same length");
+    Present found;
+    {
+        const nb::gil_scoped_release unlocked;
+        const ListRows lists{own.data(), nulls.data(), static_cast<std::int64_t>(own.size()), rows};
+        found = find_elements({repeated.data(), repeated.size()}, {defined.data(), defined.size()},
+                              static_cast<unsigned>(largest), static_cast<unsigned>(list), values, lists);
+    }
+    const std::int64_t count = found.count, begun = found.rows, elements = found.values;
+    return nb::make_tuple(begun, elements, count, there(std::move(found)));
+}
+
+nb::object deltas_of(nb::handle data, std::int64_t count) {
+    const BufferArgument buffer(data);
+    Deltas found;
+    {
+        const nb::gil_scoped_release unlocked;
+        found = decode_deltas(buffer.data(), buffer.size(), count);
+    }
+    return nb::make_tuple(array_of(std::move(found.numbers)), found.used);
+}
+
+std::size_t join_values(nb::handle data, nb::handle prefix, nb::handle length, nb::handle out) {
+    const BufferArgument buffer(data);
+    const auto shared = array_argument<const std::int64_t>(prefix, "prefix");
+    const auto own = array_argument<const std::int64_t>(length, "length");
+    const auto target = array_argument<std::uint8_t>(out, "out");
+    if (own.size() != shared.size()) throw nb::value_error("prefix and length must have the same length");
+    const nb::gil_scoped_release unlocked;
+    return join_prefixed(buffer.data(), buffer.size(), shared.data(), own.data(), own.size(), target.data(),
+                         target.size());
+}
+
+}  // namespace
+
+void bind_parquet(nb::module_ &module) {
+    module.def("scan_byte_arrays", &find_values, nb::arg("data"), nb::arg("count"), nb::arg("start") = 0,
+               nb::arg("size") = -1);
+    module.def("read_hybrid", &hybrid_of, nb::arg("data"), nb::arg("width"), nb::arg("count"));
+    module.def("present_values", &present_values, nb::arg("definition"), nb::arg("largest"), nb::arg("values"));
+    module.def("present_elements", &present_elements, nb::arg("repetition"), nb::arg("definition"), nb::arg("largest"),
+               nb::arg("list"), nb::arg("values"), nb::arg("rows"), nb::arg("counts"), nb::arg("absent"));
+    module.def("decode_deltas", &deltas_of, nb::arg("data"), nb::arg("count") = -1);
+    module.def("join_prefixed", &join_values, nb::arg("data"), nb::arg("prefix"), nb::arg("length"), nb::arg("out"));
+}
+
+}  // namespace bushel
