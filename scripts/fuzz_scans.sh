@@ -26,8 +26,9 @@ runtime=$("$compiler" -print-file-name="libclang_rt.fuzzer-$(uname -m).a")
 [ -f /usr/include/zlib.h ] || install zlib1g-dev
 
 mkdir -p "$build"
-sources="scans/byte_arrays scans/csv_lines scans/fast_lines scans/fast_records scans/image_headers scans/inflate scans/line_values scans/lines
-    scans/member_groups scans/recordio scans/riegeli scans/snappy scans/tar scans/tfrecord scans/zip jpeg/header jpeg/orientation files/crc32 files/crc32c
+sources="scans/byte_arrays scans/csv_lines scans/deltas scans/fast_lines scans/fast_records scans/hybrid scans/image_headers scans/inflate
+    scans/levels scans/line_values scans/lines scans/member_groups scans/recordio scans/riegeli scans/snappy scans/tar scans/tfrecord scans/zip
+    jpeg/header jpeg/orientation files/crc32 files/crc32c
     files/mapped_file files/direct_read"
 flags="-std=c++17 -O1 -g -Wall -Wextra -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -I$kernels"
 objects=
@@ -37,7 +38,7 @@ for source in $sources; do
     objects="$objects $object"
 done
 
-[ $# -gt 0 ] || set -- snappy tar recordio riegeli tfrecord inflate byte_arrays json_lines csv_lines image_headers zip
+[ $# -gt 0 ] || set -- snappy tar recordio riegeli tfrecord inflate byte_arrays parquet_levels parquet_deltas json_lines csv_lines image_headers zip
 for scan in "$@"; do
     "$compiler" $flags -Wno-unused-function -DBUSHEL_SCAN="$scan" tests/fuzz/scan_target.cpp $objects -o "$build/$scan" \
         -fsanitize=fuzzer,address,undefined -lz

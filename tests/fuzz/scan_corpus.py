@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cramjam
+from tests.filters.parquet_deltas import prefixed
 from tests.kernels.jpegs import all_kinds
 from tests.kernels.zip_directories import archive_of, directory_of, entry
 from tests.paths import GOLDEN
@@ -58,6 +59,16 @@ def _inputs() -> Iterator[tuple[str, bytes]]:
     for start in range(0, 30_000, 1500):
         yield "json_lines", (GOLDEN / "foreign/jsonl/rows.jsonl").read_bytes()[start : start + 1500]
         yield "csv_lines", (GOLDEN / "foreign/csv/rows.csv").read_bytes()[start : start + 1500]
+    for values in ([b"", b"apple", b"applet", b"ap"], [b"path/to/%d" % number for number in range(200)]):
+        yield "parquet_deltas", prefixed(values)
+    runs = [
+        b"\x90\x03\x01",
+        b"\x03\xf0",
+        b"\x0d" + bytes(range(6)),
+        b"\x80\x01\x00",
+    ]  # 200 ones, packed numbers, 64 zeros
+    for first in range(len(runs)):
+        yield "parquet_levels", b"".join(runs[first:] + runs[:first]) * 20
     for data in all_kinds().values():
         yield "image_headers", data[:_LARGEST]
     for names in (

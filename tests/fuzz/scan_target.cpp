@@ -2,6 +2,7 @@
 // gives the bytes whole and in parts, which must find the same, and checks that all that is found lies in the bytes.
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,8 +15,11 @@
 #include "files/byte_source.hpp"
 #include "files/crc32c.hpp"
 #include "scans/byte_arrays.hpp"
+#include "scans/deltas.hpp"
+#include "scans/hybrid.hpp"
 #include "scans/image_headers.hpp"
 #include "scans/inflate.hpp"
+#include "scans/levels.hpp"
 #include "scans/lines.hpp"
 #include "scans/member_groups.hpp"
 #include "scans/recordio.hpp"
@@ -209,10 +213,84 @@ void inflate(const Bytes &data) {
 void byte_arrays(const Bytes &data) {
     for (const std::int64_t count : {std::int64_t{0}, static_cast<std::int64_t>(choice(data, 50)), std::int64_t{1} << 62}) {
         try {
-            const ByteArrays found = find_byte_arrays(data.data(), data.size(), count);
+            const auto size = static_cast<std::int64_t>(data.size()), start = static_cast<std::int64_t>(choice(data, 9));
+            BufferByteSource source(data.data(), size);
+            const ByteArrays found = find_byte_arrays(source, start, size - start, count);
             inside(found.offset, found.length, data.size());
+            for (const std::int64_t offset : found.offset) require(offset >= start + 4, "a value before the start");
         } catch (const std::invalid_argument &) {
         }
+    }
+}
+
+// Return the numbers of a section, or none if it is damaged.
+std::vector<std::uint32_t> numbers_of(const Bytes &data, unsigned width, std::int64_t count, bool &damaged) {
+    try {
+        const std::vector<std::uint32_t> found = read_hybrid(data.data(), data.size(), width, count);
+        require(found.size() == static_cast<std::size_t>(count), "another number of numbers");
+        const unsigned bits = (width + 7) / 8 * 8;  // of a run, whose number has whole bytes
+        for (const std::uint32_t each : found) require(bits == 32 || each >> bits == 0, "a number of too many bits");
+        return found;
+    } catch (const std::invalid_argument &) {
+        damaged = true;
+        return {};
+    }
+}
+
+// Levels that are read run by run give what levels one by one give.
+void parquet_levels(const Bytes &data) {
+    const auto count = static_cast<std::int64_t>(choice(data, 3000));
+    bool damaged = false;
+    for (const unsigned width : {0u, 1u, 7u, 8u, 31u, 32u}) numbers_of(data, width, count, damaged);
+    const unsigned largest = 1 + static_cast<unsigned>(choice(data, 6)), list = largest > 1 ? largest - 2 : 0;
+    const std::size_t middle = choice(data, data.size() + 1);
+    const Bytes first(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(middle));
+    const Bytes second(data.begin() + static_cast<std::ptrdiff_t>(middle), data.end());
+    damaged = false;
+    const std::vector<std::uint32_t> repetition = numbers_of(first, 1, count, damaged);
+    const std::vector<std::uint32_t> definition = numbers_of(second, largest == 1 ? 1 : largest < 4 ? 2 : 3, count, damaged);
+    std::vector<std::int64_t> counts(choice(data, 100)), own(counts.size());
+    std::vector<std::uint8_t> absent(counts.size()), nulls(counts.size()), there;
+    try {
+        const Present found = find_elements({first.data(), first.size()}, {second.data(), second.size()}, largest, list, count,
+                                            {counts.data(), absent.data(), static_cast<std::int64_t>(counts.size()), 0});
+        require(!damaged, "damaged levels are read");
+        std::size_t rows = 0;
+        for (std::size_t i = 0; i < repetition.size(); ++i) {
+            require(repetition[i] <= 1 && definition[i] <= largest, "a level is too large");
+            if (!repetition[i] && ++rows <= own.size()) own[rows - 1] = 0, nulls[rows - 1] = definition[i] < list;
+            if (definition[i] <= list) continue;
+            there.push_back(definition[i] == largest);
+            if (rows <= own.size()) ++own[rows - 1];
+        }
+        require(found.rows == static_cast<std::int64_t>(rows) && counts == own && absent == nulls, "other rows");
+        const std::int64_t present = std::count(there.begin(), there.end(), 1);
+        require(found.values == static_cast<std::int64_t>(there.size()) && found.count == present, "other elements");
+        require(found.there.empty() ? found.count == found.values : found.there == there, "other nulls");
+    } catch (const std::invalid_argument &) {
+    }
+    try {
+        const Present found = find_present({second.data(), second.size()}, largest, count);
+        require(found.values == count && found.count <= count, "another number of values");
+        require(found.there.empty() || found.there.size() == static_cast<std::size_t>(count), "another number of nulls");
+    } catch (const std::invalid_argument &) {
+    }
+}
+
+void parquet_deltas(const Bytes &data) {
+    try {
+        const Deltas prefix = decode_deltas(data.data(), data.size(), -1);
+        require(prefix.used <= data.size(), "more bytes than there are");
+        const Bytes rest(data.begin() + static_cast<std::ptrdiff_t>(prefix.used), data.end());
+        const Deltas length = decode_deltas(rest.data(), rest.size(), static_cast<std::int64_t>(prefix.numbers.size()));
+        const Bytes ends(rest.begin() + static_cast<std::ptrdiff_t>(length.used), rest.end());
+        Bytes out(choice(data, 5000));
+        const std::size_t written = join_prefixed(ends.data(), ends.size(), prefix.numbers.data(), length.numbers.data(),
+                                                  length.numbers.size(), out.data(), out.size());
+        std::int64_t sum = 0;
+        for (std::size_t i = 0; i < length.numbers.size(); ++i) sum += prefix.numbers[i] + length.numbers[i];
+        require(written <= out.size() && static_cast<std::int64_t>(written) == sum, "another number of bytes");
+    } catch (const std::invalid_argument &) {
     }
 }
 

@@ -165,21 +165,27 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
         values = partial(_after_levels, page, read, codec_of(page, leaf.codec))
         return Payload(levels[:first] if leaf.repetition else None, definition, 0, values)
     if leaf.codec == "stored":
-        size, take = page.length, lambda at, length: read(page.offset + at, length)
+        size = page.length
+
+        def take(at: int, length: int) -> Buffer:
+            return read(page.offset + at, length)
     else:
         whole = expanded(memoryview(read(page.offset, page.length)), leaf.codec, page.size)
-        size, take = len(whole), lambda at, length: whole[at : at + length]
-    at, found = 0, list["Buffer | None"]()
-    for largest in (leaf.repetition, leaf.definition):
-        if not largest or page.dictionary:
-            found.append(None)
-            continue
-        length = int.from_bytes(take(at, min(4, size - at)), "little")
-        if length > size - at - 4:
-            raise ValueError(f"{length} bytes of levels are announced in a page of {size}")
-        found.append(take(at + 4, length))
-        at += 4 + length
-    return Payload(*found, at, lambda: memoryview(take(at, size - at)))
+        size = len(whole)
+
+        def take(at: int, length: int) -> Buffer:
+            return whole[at : at + length]
+
+    found: list[Buffer | None] = [None, None]
+    at = 0
+    for which, largest in enumerate((leaf.repetition, leaf.definition)):
+        if largest and not page.dictionary:
+            length = int.from_bytes(bytes(take(at, min(4, size - at))), "little")
+            if length > size - at - 4:
+                raise ValueError(f"{length} bytes of levels are announced in a page of {size}")
+            found[which] = take(at + 4, length)
+            at += 4 + length
+    return Payload(found[0], found[1], at, lambda: memoryview(take(at, size - at)))
 
 
 def codec_of(page: Page, codec: str) -> str:

@@ -38,7 +38,7 @@ def read_hybrid(data: _Bytes, width: int, count: int) -> NDArray[np.uint32]:
         count: How many numbers to read.
 
     Returns:
-        uint32[count].
+        uint32[count]. A number of a run may have more bits, up to whole bytes.
 
     Raises:
         ValueError: The bytes hold fewer numbers.

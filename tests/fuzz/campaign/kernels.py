@@ -132,6 +132,14 @@ def _scan_pages(data: bytes, rng: random.Random) -> None:
             _inside(offset, length, len(data) - at, "scan_byte_arrays")
         with suppress(ValueError):
             kernels.scan_snappy(data[at:], rng.choice([1 << 16, 100]))
+        counts, absent = np.zeros(20, np.int64), np.zeros(20, np.uint8)
+        with suppress(ValueError):
+            kernels.present_elements(data[at:], data[at + 9 :], 3, rng.randrange(3), 500, 0, counts, absent)
+        with suppress(ValueError):
+            kernels.read_hybrid(data[at:], rng.randrange(33), 500)
+        with suppress(ValueError):
+            numbers, used = kernels.decode_deltas(data[at:])
+            kernels.join_prefixed(data[at + used :], numbers, numbers, np.zeros(1000, np.uint8))
 
 
 def _inside(offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], size: int, what: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools, offsets_of
-from bushel.containers.block_list import BlockList
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.parquet.footer import Footer
 from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
@@ -26,6 +25,7 @@ from bushel.filters.parquet_encodings import (
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Page, Payload, codec_of, indices
 from bushel.kernels import MappedFile, scan_byte_arrays, scan_snappy
 from bushel.storage import Blocks, File
+from bushel.storage.block_list import BlockList
 
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that do not lie in a page
 _SNAPPY_PART = 1 << 16

@@ -17,10 +17,10 @@ from bushel._index.table import FileStamp, ShardIndex
 from bushel._runtime.log import log_warning
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.key_field import with_keys
-from bushel.containers.parquet.check_index import index_faults
 from bushel.containers.parquet.features import Feature, features_of
 from bushel.containers.parquet.footer import TAIL, Footer, read_footer
 from bushel.containers.parquet.groups import Groups, narrowed, sections_of
+from bushel.containers.parquet.page_index import index_faults
 from bushel.containers.parquet.schema import Node
 from bushel.containers.parquet.table import Table, check_pyarrow
 from bushel.containers.parquet.types import field_of

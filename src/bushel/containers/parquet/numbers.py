@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools
-from bushel.containers.block_list import BlockList
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.parquet.footer import Footer
 from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
@@ -20,6 +19,7 @@ from bushel.filters.parquet_encodings import NUMBERS, number_bytes
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, codec_of, indices
 from bushel.kernels import read_hybrid
 from bushel.storage import Blocks, File
+from bushel.storage.block_list import BlockList
 
 _RLE = 3
 

@@ -90,10 +90,9 @@ class ListRows:
         if payload.repetition is None or payload.definition is None:
             raise ValueError("a list has no levels")
         largest, own = self.pages.node.definition, self.group.definition
-        self.begun, *found = present_elements(
+        self.begun, elements, count, there = present_elements(
             payload.repetition, payload.definition, largest, own, page.values, self.begun, self.counts, self.absent
         )
-        elements, count, there = found
         return elements, count, there
 
     def finish(self) -> tuple[I64, Bools]:

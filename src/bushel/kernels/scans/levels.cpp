@@ -25,7 +25,7 @@ void check_level(std::uint32_t level, unsigned largest) {
 
 }  // namespace
 
-Present find_present(Bytes definition, unsigned largest, std::int64_t values) {
+Present find_present(Section definition, unsigned largest, std::int64_t values) {
     HybridRuns levels(definition.data, definition.size, bits_of(largest), values);
     Present found;
     while (!levels.done()) {
@@ -39,14 +39,14 @@ Present find_present(Bytes definition, unsigned largest, std::int64_t values) {
     return found;
 }
 
-Present find_elements(Bytes repetition, Bytes definition, unsigned largest, unsigned list, std::int64_t values,
+Present find_elements(Section repetition, Section definition, unsigned largest, unsigned list, std::int64_t values,
                       ListRows rows) {
     HybridRuns repeated(repetition.data, repetition.size, 1, values);
     HybridRuns defined(definition.data, definition.size, bits_of(largest), values);
     Present found;
     std::int64_t row = rows.rows;  // the rows that have begun
-    const auto add = [&](std::int64_t number, bool repeats, std::uint32_t level) {
-        check_level(level, largest);
+    const auto add = [&](std::int64_t number, std::uint32_t repeats, std::uint32_t level) {
+        check_level(repeats, 1), check_level(level, largest);
         const bool element = level > list;
         if (element) found.add(number, level == largest);
         if (repeats && !row) throw std::invalid_argument("the first level of a column chunk continues a list");

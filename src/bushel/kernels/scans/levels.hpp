@@ -7,7 +7,7 @@
 
 namespace bushel {
 
-struct Bytes {
+struct Section {
     const std::uint8_t *data;
     std::size_t size;
 };
@@ -28,7 +28,7 @@ struct Present {
 };
 
 // Find the values with the largest definition level among `values` levels.
-Present find_present(Bytes definition, unsigned largest, std::int64_t values);
+Present find_present(Section definition, unsigned largest, std::int64_t values);
 
 // The rows of a chunk, which its pages fill.
 struct ListRows {
@@ -40,7 +40,7 @@ struct ListRows {
 
 // Count the elements of each row on a page with `values` levels. A list is there at the definition level `list`, and has
 // an element, perhaps a null, above it.
-Present find_elements(Bytes repetition, Bytes definition, unsigned largest, unsigned list, std::int64_t values,
+Present find_elements(Section repetition, Section definition, unsigned largest, unsigned list, std::int64_t values,
                       ListRows rows);
 
 }  // namespace bushel
