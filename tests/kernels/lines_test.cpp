@@ -15,7 +15,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "scans/byte_arrays.hpp"
 #include "scans/line_blocks.hpp"
 #include "scans/line_rows.hpp"
 #include "scans/lines.hpp"
@@ -290,10 +289,6 @@ int main(int count, char **arguments) {
                 const auto copy = exact(text.data(), text.size());
                 try {
                     bushel::first_csv_record(copy.get(), text.size(), ',', below(2), 20);
-                } catch (const std::invalid_argument &) {
-                }
-                try {
-                    bushel::find_byte_arrays(copy.get(), text.size(), static_cast<std::int64_t>(below(50)));
                 } catch (const std::invalid_argument &) {
                 }
             }

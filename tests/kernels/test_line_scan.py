@@ -1,4 +1,4 @@
-"""LineScanner, csv_record and scan_byte_arrays: any chunks give the same values, and numbers are exact."""
+"""LineScanner and csv_record: any chunks give the same values, and numbers are exact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.kernels.some_lines import CELLS, LINES
 from tests.paths import GOLDEN, ROOT
 
-from bushel.kernels import LineBlocks, LineColumn, LineScanner, csv_record, scan_byte_arrays
+from bushel.kernels import LineBlocks, LineColumn, LineScanner, csv_record
 
 PARTS = ("offset", "length", "kind", "number")
 
@@ -166,23 +166,6 @@ def test_the_first_record_of_csv() -> None:
         csv_record(b"a,b,c\n", ord(","), True, 2)
 
 
-@given(st.lists(st.binary(max_size=20), max_size=20))
-def test_byte_arrays(found: list[bytes]) -> None:
-    data = b"".join(struct.pack("<I", len(each)) + each for each in found)
-    offset, length = scan_byte_arrays(data, len(found))
-    assert [data[a : a + n] for a, n in zip(offset.tolist(), length.tolist(), strict=True)] == found
-    for cut in range(len(data)):
-        with pytest.raises(ValueError, match="announced|before the length|are left"):
-            scan_byte_arrays(data[:cut], len(found))
-
-
-def test_announced_numbers_take_no_memory() -> None:
-    for count in (1 << 40, -1, 2):
-        with pytest.raises(ValueError, match="announced"):
-            scan_byte_arrays(bytes(4), count)
-    assert scan_byte_arrays(np.zeros(4, np.uint8), 1)[0].tolist() == [4]
-
-
 def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
@@ -196,7 +179,6 @@ def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
         "line_blocks",
         "line_rows",
         "line_values",
-        "byte_arrays",
     )
     sources = [kernels / f"scans/{name}.cpp" for name in names]
     flags = ["-std=c++17", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", f"-I{kernels}"]

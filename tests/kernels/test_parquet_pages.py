@@ -147,6 +147,23 @@ def test_damaged_levels() -> None:
     assert counts.tolist() == [1, 1]
 
 
+@given(st.lists(st.binary(max_size=20), max_size=20))
+def test_byte_arrays(found: list[bytes]) -> None:
+    data = b"".join(len(each).to_bytes(4, "little") + each for each in found)
+    offset, length = scan_byte_arrays(data, len(found))
+    assert [data[a : a + n] for a, n in zip(offset.tolist(), length.tolist(), strict=True)] == found
+    for cut in range(len(data)):
+        with pytest.raises(ValueError, match="announced|before the length|are left"):
+            scan_byte_arrays(data[:cut], len(found))
+
+
+def test_announced_byte_arrays_take_no_memory() -> None:
+    for count in (1 << 40, -1, 2):
+        with pytest.raises(ValueError, match="announced"):
+            scan_byte_arrays(bytes(4), count)
+    assert scan_byte_arrays(np.zeros(4, np.uint8), 1)[0].tolist() == [4]
+
+
 @pytest.mark.parametrize("size", [0, 10, 3000, 5000, 70_000])
 def test_byte_arrays_of_a_file(tmp_path: Path, size: int) -> None:
     rng = random.Random(size)

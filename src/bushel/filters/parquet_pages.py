@@ -73,7 +73,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The contents of a page, of which the values are read or expanded when they are asked for."""
+    """The contents of a page. Its values are read or expanded when they are asked for."""
 
     repetition: Buffer | None  # encoded repetition levels; None if the leaf does not repeat
     definition: Buffer | None  # encoded definition levels; None if no value can be missing

@@ -27,7 +27,7 @@ class ChunkPages:
     node: Node
     chunk: Chunk
     rows: int  # rows of the pages that are read
-    kept: slice  # those of these rows that are wanted
+    kept: slice  # the wanted ones among these rows
 
     @property
     def leaf(self) -> Leaf:

@@ -8,7 +8,7 @@
 
 namespace bushel {
 
-// Read a number of 7 bits a byte at a position, which moves behind it. `end` is the end of the bytes.
+// Read a number of 7 bits a byte at a position, and move the position after it. `end` is the end of the bytes.
 std::uint64_t read_varint(const std::uint8_t *&at, const std::uint8_t *end);
 
 // The numbers of a section, run by run.
