@@ -36,7 +36,7 @@ def nested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nested_columns_of_parquet(nested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel.containers.parquet.table.places_of", lambda *_: pytest.fail("a column was read"))
+    monkeypatch.setattr("bushel.containers.parquet.table.scan_places", lambda *_: pytest.fail("a column was read"))
     with pytest.raises(MissingPackageError, match=r"x\.parquet: column 'nested'.* pip install 'bushel\[arrow\]'"):
         bushel.open(nested, index="memory")
     for command in ("info", "index", "verify"):
