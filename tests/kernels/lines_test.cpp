@@ -100,18 +100,20 @@ void append_value(std::string &line, int depth) {
     }
 }
 
+// Lines of JSON. Half of the texts have the same names in most lines, usually in the same order.
 std::string made_up() {
     static const char *const names[] = {"id", "text", "a", "b\\u00e9", "a name of more than sixty-four bytes ...............", ""};
     std::string text;
-    for (std::size_t lines = 1 + below(12); lines; --lines) {
-        text += below(9) ? "{" : " { ";
-        for (std::size_t i = 0, fields = below(6); i < fields; ++i) {
-            const std::size_t which = below(7) ? i : below(6);  // mostly in the same order
-            text += (i ? ", \"" : "\"") + std::string(names[which]) + (below(9) ? "\": " : "\" :");
+    const std::size_t same_fields = below(2) ? 1 + below(4) : 0, rarely = same_fields ? 99 : 9;
+    for (std::size_t lines = 1 + below(same_fields ? 40 : 12); lines; --lines) {
+        text += below(rarely) ? "{" : " { ";
+        for (std::size_t i = 0, fields = same_fields && below(9) ? same_fields : below(6); i < fields; ++i) {
+            const std::size_t which = below(same_fields ? 40 : 7) ? i : below(6);
+            text += (i ? ", \"" : "\"") + std::string(names[which]) + (below(rarely) ? "\": " : "\" :");
             append_value(text, 0);
         }
-        text += below(9) ? "}" : " } ";
-        text += below(9) ? "\n" : below(2) ? "\r\n" : "\n\n";
+        text += below(rarely) ? "}" : " } ";
+        text += below(rarely) ? "\n" : below(2) ? "\r\n" : "\n\n";
     }
     return text;
 }

@@ -1,5 +1,6 @@
 // Lines with vectors. Bytes are looked at in blocks of 64; masks say where quotes, backslashes and others are. A
 // line that is not as lines usually are is left to the code that goes byte by byte: names with escapes, and all mistakes.
+#include <algorithm>
 #include <cstring>
 
 #include "common/vectors.hpp"
@@ -104,15 +105,31 @@ inline const std::uint8_t *skip_spaces(const std::uint8_t *at) {  // a line end 
 
 }  // namespace
 
+// Lines usually have the same names in the same order as the line before. In a run of such lines, what names a field is
+// compared, and its value goes to memory that is there. The values of other lines are added one by one.
 struct FastLines {
     using Lead = LineScan::Lead;
 
+    static constexpr std::size_t few_alike = 3, most_alike = 64;
+    static constexpr std::int32_t short_run = 8;
+
     LineScan &scan;
+    std::size_t alike = 0;   // lines in a row with the same names in the same order
+    std::size_t places = 0;  // names of the last one
+    std::size_t enough_alike = few_alike;  // before a run begins: more after short runs, which do not gain time
+
+    // A value with its quotes. One that is null begins with its line, and has the length -1.
+    struct Found {
+        const std::uint8_t *begin;
+        std::int64_t length, number;
+        ValueKind kind;
+    };
 
     // Return whether a lead is at `at`.
-    BUSHEL_VECTORS_INLINE static bool is_at(const Lead &lead, const std::uint8_t *at) {
+    BUSHEL_VECTORS_INLINE static bool is_at(const Lead &lead, const std::uint8_t *at, const std::uint8_t *end) {
         using namespace vectors;
-        if (!lead.size || ~mask_of(equal_8(load(at), load(lead.bytes))) & lead.mask & 0xFFFFFFFF) return false;
+        if (end - at < static_cast<std::ptrdiff_t>(Lead::longest)) return false;
+        if (~mask_of(equal_8(load(at), load(lead.bytes))) & static_cast<std::uint32_t>(lead.mask)) return false;
         return lead.size <= 32 || !(~mask_of(equal_8(load(at + 32), load(lead.bytes + 32))) & lead.mask >> 32);
     }
 
@@ -136,74 +153,155 @@ struct FastLines {
         return at;
     }
 
-    // Scan a value, and return the byte after it; nullptr if it is unusual.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *value(const std::uint8_t *at, const std::uint8_t *end, std::int64_t field) {
+    // Scan a value of a line, and return the byte after it; nullptr if it is unusual.
+    BUSHEL_VECTORS_INLINE const std::uint8_t *value(const std::uint8_t *line, const std::uint8_t *at,
+                                                    const std::uint8_t *end, Found &found) const {
         const std::uint8_t first = *at;
+        found.begin = at;
+        found.number = 0;
         if (first == '"') {
             bool escaped = false;
-            const std::uint8_t *const last = end_of_string(at + 1, end, escaped);
-            if (!last) return nullptr;
-            if (field >= 0) scan.put(field, at + 1, last - at - 1, escaped ? ValueKind::escaped : ValueKind::quoted, 0);
-            return last + 1;
+            at = end_of_string(at + 1, end, escaped);
+            if (!at) return nullptr;
+            ++at;
+            found.kind = escaped ? ValueKind::escaped : ValueKind::quoted;
+        } else if (first <= '9') {
+            NumberFound number;
+            if (!fast_number(scan.data_, at, end, number)) return nullptr;
+            at += number.size;
+            found.kind = number.kind;
+            found.number = number.bits;
+        } else if (first == '{' || first == '[') {
+            at = end_of_value(at, end);
+            if (!at) return nullptr;
+            found.kind = ValueKind::nested;
+        } else {
+            return word(line, at, end, found);
         }
-        if (first == '{' || first == '[') {
-            const std::uint8_t *const next = end_of_value(at, end);
-            if (next && field >= 0) scan.put(field, at, next - at, ValueKind::nested, 0);
-            return next;
-        }
-        if (first == 't' || first == 'f' || first == 'n') {
-            const char *const text = first == 't' ? "true" : first == 'f' ? "false" : "null";
-            const std::ptrdiff_t size = first == 'f' ? 5 : 4;
-            if (end - at < size || std::memcmp(at, text, static_cast<std::size_t>(size))) return nullptr;
-            const ValueKind kind = first == 't' ? ValueKind::yes : first == 'f' ? ValueKind::no : ValueKind::null;
-            if (field >= 0) scan.put(field, at, size, kind, first == 't');
-            return at + size;
-        }
-        NumberFound number;
-        if (!fast_number(scan.data_, at, end, number)) return nullptr;
-        if (field >= 0) scan.put(field, at, number.size, number.kind, number.bits);
-        return at + number.size;
+        found.length = at - found.begin;
+        return at;
     }
 
-    // Scan a line of JSON, and return the byte after it; nullptr if it is unusual.
-    BUSHEL_VECTORS_INLINE const std::uint8_t *line(const std::uint8_t *at, const std::uint8_t *end) {
-        scan.begin_line(at);
-        at = skip_spaces(at);
-        if (*at == '\n') return at + 1;
-        if (*at != '{') return nullptr;
-        const Lead *leads = scan.leads_.data();
-        std::size_t known = scan.leads_.size();
-        for (std::size_t place = 0;; ++place) {
+    // The same of a value that is a word.
+    static const std::uint8_t *word(const std::uint8_t *line, const std::uint8_t *at, const std::uint8_t *end, Found &found) {
+        const auto is = [&](const char *text, std::ptrdiff_t size) {
+            return end - at >= size && !std::memcmp(at, text, static_cast<std::size_t>(size));
+        };
+        if (is("null", 4)) {
+            found = {line, -1, 0, ValueKind::null};
+            return at + 4;
+        }
+        if (is("true", 4)) {
+            found = {at, 4, 1, ValueKind::yes};
+        } else if (is("false", 5)) {
+            found = {at, 5, 0, ValueKind::no};
+        } else {
+            const ParsedNumber number = parse_number(at, end);
+            if (!number.size) return nullptr;
+            found = {at, static_cast<std::int64_t>(number.size), number.bits, number.kind};
+        }
+        return at + found.length;
+    }
+
+    // Scan the rest of a line, which is after the value before a place, and return the byte after the line; nullptr if it
+    // is unusual.
+    BUSHEL_VECTORS_INLINE const std::uint8_t *rest(const std::uint8_t *at, const std::uint8_t *end, std::size_t place) {
+        bool same = true;
+        for (;; ++place) {
+            if (place && *at != ',') {
+                at = skip_spaces(at);
+                if (*at == '}') break;
+                if (*at != ',') return nullptr;
+            }
             std::int64_t field;
-            const Lead *const lead = leads + place;
-            if (place < known && end - at >= static_cast<std::ptrdiff_t>(Lead::longest) && is_at(*lead, at)) {
-                field = lead->field;
-                at += lead->size;
+            if (place < scan.leads_.size() && is_at(scan.leads_[place], at, end)) {
+                field = scan.leads_[place].field;
+                at += scan.leads_[place].size;
             } else {
+                same = false;
                 at = name(at, end, place, field);
                 if (!at) return nullptr;
-                leads = scan.leads_.data();
-                known = scan.leads_.size();
             }
-            at = value(at, end, field);
+            Found found;
+            at = value(scan.line_, at, end, found);
             if (!at) return nullptr;
-            if (*at == ',') continue;
-            at = skip_spaces(at);
-            if (*at == '}') break;
-            if (*at != ',') return nullptr;
+            if (field >= 0) scan.put(field, found.begin, found.length, found.kind, found.number);
         }
         at = skip_spaces(at + 1);
         if (*at != '\n') return nullptr;
+        alike = same && place == places ? alike + 1 : 0;
+        places = place;
         ++scan.row_;
         return at + 1;
     }
 
+    // The values that are at a place in lines which are alike.
+    FieldValues &values_at(std::size_t place) const {
+        const std::int64_t field = scan.leads_[place].field;
+        return field < 0 ? scan.unwanted_ : scan.values_[static_cast<std::size_t>(field)];
+    }
+
+    // Scan lines that are alike. Return where the first line that differs does so, and the number of places before that.
+    BUSHEL_VECTORS __attribute__((noinline)) const std::uint8_t *run(const std::uint8_t *at, const std::uint8_t *end,
+                                                                     std::size_t &place) {
+        const std::size_t most = scan.rows_left(), count = places, before = static_cast<std::size_t>(scan.row_);
+        scan.slots_.clear();
+        for (place = 0; place < count; ++place) scan.slots_.push_back(values_at(place).slots(scan.row_, most));
+        if (scan.starts_.size() < before + most) scan.starts_.resize(before + most);
+        const FieldValues::Slots *const slots = scan.slots_.data();
+        const Lead *const leads = scan.leads_.data();
+        std::int64_t *const starts = scan.starts_.data() + before;
+        std::size_t rows = 0;
+        const std::uint8_t *line = at;
+        for (place = 0; rows < most && at < end; ++rows, place = 0) {
+            line = at;
+            starts[rows] = line - scan.data_ + scan.start_;
+            for (; place < count && is_at(leads[place], at, end); ++place) {
+                Found found;
+                const std::uint8_t *const next = value(line, at + leads[place].size, end, found);
+                if (!next) break;
+                slots[place].set(rows, found.begin - line, found.length, found.kind, found.number);
+                at = next;
+            }
+            if (place < count) break;
+            const std::uint8_t *next = skip_spaces(at);
+            if (*next != '}' || *(next = skip_spaces(next + 1)) != '\n') break;
+            at = next + 1;
+        }
+        for (std::size_t i = 0; i < count; ++i) keep(i, before + rows);
+        for (std::size_t i = 0; i < place; ++i) keep(i, before + rows + 1);
+        scan.line_ = line;
+        scan.row_ += static_cast<std::int32_t>(rows);
+        scan.lines_ += static_cast<std::int64_t>(rows);
+        return at;
+    }
+
+    void keep(std::size_t place, std::size_t rows) const {
+        if (scan.leads_[place].field >= 0) values_at(place).resize(static_cast<std::int32_t>(rows));
+    }
+
     BUSHEL_VECTORS const std::uint8_t *lines(const std::uint8_t *at, const std::uint8_t *end) {
         while (at < end && !scan.full()) {
-            const std::uint8_t *const next = line(at, end);
-            if (!next) break;
+            std::size_t place = 0;
+            if (alike >= enough_alike) {
+                const std::int32_t before = scan.row_;
+                at = run(at, end, place);
+                enough_alike = scan.row_ - before < short_run ? std::min(2 * enough_alike, most_alike) : few_alike;
+                alike = 0;
+                if (!place) continue;
+            } else {
+                scan.begin_line(at);
+                at = skip_spaces(at);
+                if (*at == '\n') {
+                    ++scan.lines_;
+                    ++at;
+                    continue;
+                }
+                if (*at != '{') return scan.line_;
+            }
+            at = rest(at, end, place);
+            if (!at) return scan.line_;
             ++scan.lines_;
-            at = next;
         }
         return at;
     }
@@ -211,8 +309,9 @@ struct FastLines {
 
 void LineScan::Lead::set(const std::uint8_t *begin, std::size_t count, std::int64_t number) {
     size = count <= longest ? count : 0;
-    mask = size ? ~std::uint64_t{0} >> (longest - size) : 0;
+    mask = size ? ~std::uint64_t{0} >> (longest - size) : 1;  // no name begins with the byte 0
     field = number;
+    bytes[0] = 0;
     std::memcpy(bytes, begin, size);
 }
 

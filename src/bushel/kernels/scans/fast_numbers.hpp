@@ -107,24 +107,26 @@ BUSHEL_VECTORS_INLINE std::uint64_t last_digits(const std::uint8_t *last, std::i
     return joined_digits(bits_and(bits_or(before, after), load(digit_bits.of + count)));
 }
 
-inline double power_of_two(int exponent) {
-    const std::uint64_t bits = static_cast<std::uint64_t>(1023 + exponent) << 52;
-    double power;
-    std::memcpy(&power, &bits, sizeof power);
-    return power;
+inline std::uint64_t bits_of(double real) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &real, sizeof bits);
+    return bits;
 }
 
-// Find the real number that is nearest to value / 10^digits, where `value` is not 0; false if that takes more than one
-// multiplication with the reciprocal, as the quotient may lie in the middle between two real numbers.
-inline bool nearest_quotient(std::uint64_t value, int digits, double &nearest) {
+// Find the bits of the real number that is nearest to value / 10^digits, where `value` is not 0; false if that takes more
+// than one multiplication with the reciprocal, as the quotient may lie in the middle between two real numbers.
+inline bool nearest_quotient(std::uint64_t value, std::int64_t digits, std::uint64_t &nearest) {
     __extension__ using Wide = unsigned __int128;
     const PowerOfTen &power = powers.of[digits];
     const int zeros = __builtin_clzll(value);
     const std::uint64_t dividend = value << zeros;
-    const Wide product = static_cast<Wide>(dividend) * power.high + (static_cast<Wide>(dividend) * power.low >> 64);
-    if (static_cast<std::uint64_t>(product) + 2 < 4) return false;  // the reciprocal is too small by less than its last bit
-    const auto first = static_cast<std::int64_t>(static_cast<std::uint64_t>(product >> 64) >> 1 | 1);  // others follow
-    nearest = static_cast<double>(first) * power_of_two(2 - zeros - power.bits);  // the conversion rounds, once
+    const Wide product = static_cast<Wide>(dividend) * power.high;
+    const auto more = static_cast<std::uint64_t>(static_cast<Wide>(dividend) * power.low >> 64);
+    const std::uint64_t low = static_cast<std::uint64_t>(product) + more;
+    const std::uint64_t high = static_cast<std::uint64_t>(product >> 64) + (low < more);
+    if (low + 2 < 4) return false;  // the reciprocal is too small by less than its last bit
+    const double first = static_cast<double>(static_cast<std::int64_t>(high >> 1 | 1));  // others follow; rounds once
+    nearest = bits_of(first) + (static_cast<std::uint64_t>(2 - zeros - power.bits) << 52);  // times a power of two
     return true;
 }
 
@@ -133,13 +135,8 @@ inline bool nearest_quotient(std::uint64_t value, int digits, double &nearest) {
 BUSHEL_VECTORS_INLINE bool real_of(const std::uint8_t *last, std::int64_t count, std::int64_t decimals,
                                    std::uint64_t &bits) {
     const std::uint64_t value = last_digits(last, count, decimals);
-    double real;
-    if (count <= 15) {  // both numbers are real numbers exactly, so the division rounds once
-        real = static_cast<double>(value) / static_cast<double>(powers.of[decimals].value);
-    } else if (!value || !nearest_quotient(value, static_cast<int>(decimals), real)) {
-        return false;
-    }
-    std::memcpy(&bits, &real, sizeof bits);
+    if (count > 15) return value && nearest_quotient(value, decimals, bits);
+    bits = bits_of(static_cast<double>(value) / static_cast<double>(powers.of[decimals].value));  // exact numbers: one rounding
     return true;
 }
 
@@ -223,8 +220,13 @@ BUSHEL_VECTORS_INLINE bool long_integer(const std::uint8_t *last, std::int64_t s
     return true;
 }
 
+// An integer of at most 18 digits.
+BUSHEL_VECTORS_INLINE bool usual_integer(const std::uint8_t *last, std::int64_t size, std::int64_t &value) {
+    return short_integer(last, size, value) || long_integer(last, size, value);
+}
+
 // A real number with at most 19 digits, without an exponent.
-BUSHEL_VECTORS_INLINE bool usual_real(const std::uint8_t *last, std::int64_t size, std::uint64_t &bits) {
+BUSHEL_VECTORS_INLINE bool usual_real(const std::uint8_t *last, std::int64_t size, std::int64_t &number) {
     using namespace fast_numbers;
     const std::int64_t negative = last[-size] == '-', count = size - negative;
     if (count < 3 || count > most_digits + 1) return false;
@@ -232,8 +234,9 @@ BUSHEL_VECTORS_INLINE bool usual_real(const std::uint8_t *last, std::int64_t siz
     if (!others || (others & (others - 1))) return false;
     const std::int64_t whole = __builtin_ctz(others), decimals = count - whole - 1;
     if (!whole || !decimals || last[-decimals - 1] != '.' || (whole > 1 && last[-count] == '0')) return false;
+    std::uint64_t bits;
     if (!real_of(last, count - 1, decimals, bits)) return false;
-    bits |= static_cast<std::uint64_t>(negative) << 63;
+    number = static_cast<std::int64_t>(bits | static_cast<std::uint64_t>(negative) << 63);
     return true;
 }
 

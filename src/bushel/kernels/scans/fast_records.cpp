@@ -86,7 +86,7 @@ struct ColumnCells {
     }
     // Set where a cell lies in its record.
     void set_extent(std::size_t i, const CellFound &cell) const {
-        slots.place[i] = ends[i * columns - 1] - records[i * columns];
+        slots.place[i] = (ends + i * columns)[-1] - records[i * columns];
         slots.length[i] = static_cast<std::uint32_t>(cell.size()) + 1;
     }
     void set(std::size_t i, const CellFound &cell, std::int64_t number) const {
@@ -111,28 +111,16 @@ BUSHEL_VECTORS __attribute__((noinline)) std::size_t quoted_cells(const ColumnCe
     return i;
 }
 
-BUSHEL_VECTORS __attribute__((noinline)) std::size_t integers(const ColumnCells cells, const std::size_t first) {
+template <ValueKind Kind, bool Parse(const std::uint8_t *last, std::int64_t size, std::int64_t &number)>
+BUSHEL_VECTORS __attribute__((noinline)) std::size_t numbers(const ColumnCells cells, const std::size_t first) {
     std::size_t i = first;
     for (; i < cells.count; ++i) {
         const CellFound cell = cells.at(i);
         std::int64_t number;
-        if (!cell.ends) break;
-        if (!short_integer(cell.last, cell.size(), number) && !long_integer(cell.last, cell.size(), number)) break;
+        if (!cell.ends || !Parse(cell.last, cell.size(), number)) break;
         cells.set(i, cell, number);
     }
-    cells.slots.set_kinds(first, i, ValueKind::integer);
-    return i;
-}
-
-BUSHEL_VECTORS __attribute__((noinline)) std::size_t usual_reals(const ColumnCells cells, const std::size_t first) {
-    std::size_t i = first;
-    for (; i < cells.count; ++i) {
-        const CellFound cell = cells.at(i);
-        std::uint64_t bits;
-        if (!cell.ends || !usual_real(cell.last, cell.size(), bits)) break;
-        cells.set(i, cell, static_cast<std::int64_t>(bits));
-    }
-    cells.slots.set_kinds(first, i, ValueKind::real);
+    cells.slots.set_kinds(first, i, Kind);
     return i;
 }
 
@@ -246,12 +234,15 @@ struct FastRecords {
                                 records,
                                 column + 1 == columns ? std::uint8_t{'\n'} : scan.delimiter_,
                                 values.slots(scan.row_, records)};
-        const bool numbers = can_read_before();
+        const bool usual = can_read_before();
         std::size_t done = 0;
         while (done < records) {
             const std::size_t before = done;
             done = quoted_cells(cells, done);
-            if (numbers) done = usual_reals(cells, integers(cells, done));
+            if (usual) {
+                done = numbers<ValueKind::integer, usual_integer>(cells, done);
+                done = numbers<ValueKind::real, usual_real>(cells, done);
+            }
             if (done == before && !other_cell(cells, done++)) return before;
         }
         return records;

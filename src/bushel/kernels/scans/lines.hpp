@@ -37,16 +37,12 @@ public:
     const std::uint8_t *kind() const { return kind_.get(); }
     const std::int64_t *number() const { return number_.get(); }  // truth values, integers, bits of real numbers; else 0
 
-    // Set the value of a sample that is the last one so far, or comes after it.
+    // Set the value of a sample that is the last one so far, or comes after it. The length of one that is null is -1.
     void set(std::int32_t row, std::int64_t place, std::int64_t length, ValueKind kind, std::int64_t number) {
-        if (kind == ValueKind::quoted || kind == ValueKind::escaped) {
-            place -= 1;
-            length += 2;
-        }
         std::size_t at = static_cast<std::size_t>(row - first_);
         if (at != size_ || at >= room_) at = make_room(row);
-        place_[at] = kind == ValueKind::null ? 0 : static_cast<std::uint32_t>(place);
-        length_[at] = kind == ValueKind::null ? 0 : static_cast<std::uint32_t>(length + 1);
+        place_[at] = static_cast<std::uint32_t>(place);
+        length_[at] = static_cast<std::uint32_t>(length + 1);
         kind_[at] = static_cast<std::uint8_t>(kind);
         number_[at] = number;
         size_ = at + 1;
@@ -58,6 +54,12 @@ public:
         std::int64_t *number;
         std::uint8_t *kind;
 
+        void set(std::size_t i, std::int64_t value_place, std::int64_t bytes, ValueKind value_kind, std::int64_t value) const {
+            place[i] = static_cast<std::uint32_t>(value_place);
+            length[i] = static_cast<std::uint32_t>(bytes + 1);
+            number[i] = value;
+            kind[i] = static_cast<std::uint8_t>(value_kind);
+        }
         void set_kinds(std::size_t begin, std::size_t end, ValueKind value_kind) const {
             std::fill(kind + begin, kind + end, static_cast<std::uint8_t>(value_kind));
         }
@@ -197,7 +199,11 @@ private:
     const std::uint8_t *fast_records(const std::uint8_t *at, const std::uint8_t *end);
     std::int64_t field_of(const std::uint8_t *name, std::size_t size, std::size_t place);
     bool escaped_name(const std::uint8_t *begin, const std::uint8_t *end);
-    void put(std::int64_t field, const Value &value) { put(field, value.begin, value.length, value.kind, value.number); }
+    void put(std::int64_t field, const Value &value) {
+        if (value.kind == ValueKind::null) return put(field, line_, -1, value.kind, 0);
+        const std::int64_t quote = value.kind == ValueKind::quoted || value.kind == ValueKind::escaped;
+        put(field, value.begin - quote, value.length + 2 * quote, value.kind, value.number);
+    }
     void put(std::int64_t field, const std::uint8_t *begin, std::int64_t length, ValueKind kind, std::int64_t number) {
         values_[static_cast<std::size_t>(field)].set(row_, begin - line_, length, kind, number);
     }
@@ -219,6 +225,7 @@ private:
     std::vector<std::uint8_t> block_;
     std::vector<std::int64_t> order_;  // the fields of the line before: the next line usually has the same
     std::vector<Lead> leads_;          // the same with what names them
+    std::vector<FieldValues::Slots> slots_;  // memory of fast_lines
     std::vector<std::uint32_t> ends_;  // of cells, and other bytes in cells: memory of fast_records
     std::vector<InnerByte> inner_;
     FieldValues unwanted_;
