@@ -90,6 +90,10 @@ def test_names_are_those_of_zipfile(names: list[bytes], utf8: int) -> None:
     assert (found, problem) == (expected, None)
 
 
+def test_the_system_of_the_writer_is_not_part_of_the_version() -> None:
+    assert scanned(entry(b"a", version=3 << 8 | 63))[0][0][0] == "a"
+
+
 def test_every_character_of_code_page_437() -> None:
     name = bytes(range(1, 256))
     assert scanned(entry(name))[0][0][0] == name.decode("cp437")

@@ -12,7 +12,8 @@ namespace bushel {
 namespace {
 
 constexpr std::size_t entry_size = 46, header_size = 30;
-constexpr std::uint16_t newest_version = 63, utf8_flag = 0x800, zip64_extra = 1, unicode_path_extra = 0x7075;
+constexpr std::uint8_t newest_version = 63;
+constexpr std::uint16_t utf8_flag = 0x800, zip64_extra = 1, unicode_path_extra = 0x7075;
 constexpr std::uint32_t elsewhere = 0xFFFFFFFF;  // a number is in the zip64 extra field
 
 // Characters of code page 437 from 128 on.
@@ -124,8 +125,8 @@ void ZipDirectory::read_entry(const std::uint8_t *data) {
     const std::uint16_t flags = u16(data + 8);
     const std::size_t stored_length = u16(data + 28);
     const std::uint8_t *const stored_name = data + entry_size, *extra = stored_name + stored_length;
-    if (u16(data + 6) > newest_version) {
-        problem = "an entry needs version " + std::to_string(u16(data + 6)) + " of the format; " + std::to_string(newest_version) + " is known";
+    if (data[6] > newest_version) {  // the next byte is the system of the writer
+        problem = "an entry needs version " + std::to_string(data[6]) + " of the format; " + std::to_string(newest_version) + " is known";
         return;
     }
     Numbers numbers{u32(data + 24), u32(data + 20), u32(data + 42)};
