@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -40,5 +41,12 @@ def test_a_full_disk_is_an_error_before_anything_is_written(monkeypatch: pytest.
 
 
 def test_a_system_that_cannot_reserve_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.platform", "linux")
+        patched.setattr(os, "posix_fallocate", unsupported, raising=False)
+        assert not known_arrays(SIZES, 0)["a"].any()
     monkeypatch.setattr("sys.platform", "other")
     assert not known_arrays(SIZES, 0)["a"].any()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import IO, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 _IN_MEMORY = 4 << 20  # bytes that are kept in memory
 _ALIGNMENT = 64
 _ZEROS = 1 << 20
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)  # by a file system; glibc writes zeros itself then, musl does not
 
 
 def known_arrays(
@@ -51,8 +52,12 @@ def known_arrays(
 def _reserve(file: IO[bytes], size: int) -> None:
     """Make a file of zeros whose room is reserved: writing to its map must not fail on a full disk."""
     if sys.platform == "linux":
-        with suppress(NotImplementedError):
+        try:
             os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+        else:
             return
     for start in range(0, size, _ZEROS):
         file.write(bytes(min(_ZEROS, size - start)))
