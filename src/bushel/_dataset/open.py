@@ -414,7 +414,7 @@ def _open_one(
     if policy != "require" and is_object(shard.root):
         from bushel._reader.sections import has_sections, open_sections
 
-        if has_sections(container, shard, options):
+        if has_sections(container, options):
             return open_sections(container, shard, options)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
         raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)

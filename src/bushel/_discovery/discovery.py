@@ -92,7 +92,7 @@ def lacks_index(source: object) -> bool:
         paths = expand_paths(source)
     except FileNotFoundError:
         return True
-    return not all(Shard(path.parent, path.name, (path.name,)).sidecar.exists() for path in paths)
+    return not all(Shard.of(path).sidecar.exists() for path in paths)
 
 
 def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:

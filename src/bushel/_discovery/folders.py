@@ -116,9 +116,7 @@ def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
     inner = sorted(name for name in names if (path / name / FOLDER).is_dir())
     if not inner:
         return None
-    shown = ", ".join(str(path / name) for name in inner[:_SHOWN])
-    more = f" and {len(inner) - _SHOWN} more" if len(inner) > _SHOWN else ""
-    return f"its sub-folders are datasets: {shown}{more}. Name one of them"
+    return f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. Name one of them"
 
 
 def nested_datasets(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:

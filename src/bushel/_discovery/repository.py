@@ -21,6 +21,7 @@ from bushel._runtime.log import log_warning
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named
+from bushel.containers.folder_metadata import METADATA
 from bushel.containers.parquet.features import Feature
 from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
@@ -28,7 +29,6 @@ from bushel.storage.objects.hub import HubPath
 
 _INFO = "dataset_info.json"
 _MOST_NAMES = 100_000  # files of a folder that is looked through for a hint
-_METADATA = frozenset(("metadata.csv", "metadata.jsonl", "metadata.parquet"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
 
 def _kind(name: str) -> str:
     own = name.rpartition("/")[2]
-    if own in _METADATA:
+    if own in METADATA:
         return ""
     if is_data_file(own):
         return own[own.find(".") if own.endswith((".gz", ".zst")) else own.rfind(".") :]

@@ -78,6 +78,11 @@ class Shard(Struct, frozen=True):
     index: AnyPath | None = None
     urls: bool = False
 
+    @classmethod
+    def of(cls, path: AnyPath) -> Shard:
+        """Return the shard that consists of one file."""
+        return cls(path.parent, path.name, (path.name,))
+
     def path(self, number: int) -> AnyPath:
         """Return the path of one of its files."""
         name = self.files[number]

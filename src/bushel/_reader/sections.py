@@ -16,7 +16,7 @@ from bushel.containers.base import ReadOptions
 from bushel.containers.sections import HasSections
 
 
-def has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
+def has_sections(container: str, options: ReadOptions) -> bool:
     """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
     files = any(field.names_file for field in (options.spec or {}).values())
     return isinstance(get_container(container), HasSections) and not files

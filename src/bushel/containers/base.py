@@ -36,6 +36,7 @@ __all__ = [
     "WritableContainer",
     "WriteOptions",
     "WritesColumns",
+    "file_shards",
     "next_name",
 ]
 
@@ -268,6 +269,24 @@ class WritableContainer(Container, Protocol):
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start a shard, or continue one whose files are in `staging` and whose rows are in `builder`."""
         ...
+
+
+def file_shards(
+    path: AnyPath, owns: Callable[[str], object], beside: Callable[[str], object] = lambda _: True
+) -> list[Shard] | None:
+    """Return the shard of a file, or a shard for each file of a folder, sorted by name; None without any.
+
+    Args:
+        path: The file or folder.
+        owns: Returns whether a file of this name is one of the container.
+        beside: Returns whether another file of this name may lie in the folder. Hidden files may.
+    """
+    if not path.is_dir():
+        return [Shard.of(path)] if owns(path.name) else None
+    names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
+    own = [name for name in names if owns(name)]
+    strange = (name for name in names if not owns(name) and not beside(name))
+    return [Shard(path, name, (name,)) for name in own] if own and next(strange, None) is None else None
 
 
 _NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"

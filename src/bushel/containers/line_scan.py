@@ -13,7 +13,7 @@ from bushel._index.line_arrays import Lines
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
-from bushel.containers.base import ReadOptions, Report
+from bushel.containers.base import ReadOptions, Report, file_shards
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.key_field import with_keys
 from bushel.containers.line_values import LineField
@@ -72,17 +72,6 @@ class LineFile:
     def number(self) -> int:
         """Number of the file that has the lines, in the table."""
         return len(self.blocks)
-
-
-def _line_shards(path: AnyPath, suffixes: tuple[str, ...], alone: tuple[str, ...]) -> list[Shard] | None:
-    """Return the shard of one file, or the shards of a folder of such files and pages about them, sorted by name."""
-    if not path.is_dir():
-        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith((*suffixes, *alone)) else None
-    names = sorted(each.name for each in path.iterdir() if not each.name.startswith("."))
-    own = [name for name in names if name.endswith(suffixes)]
-    if not own or not all(name in own or name in _ABOUT or name.endswith(_ABOUT) for name in names):
-        return None  # the tables of another dataset
-    return [Shard(path, name, (name,)) for name in own]
 
 
 def open_lines(shard: Shard) -> LineFile:
@@ -378,8 +367,9 @@ class LineContainer:
     stores_text: Literal[True] = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or a shard for each file of a folder, sorted by name."""
-        return _line_shards(path, self.suffixes, self.alone)
+        """Return the shard of one file, or a shard for each file of a folder of such files and pages about them."""
+        ends = self.suffixes if path.is_dir() else (*self.suffixes, *self.alone)
+        return file_shards(path, lambda name: name.endswith(ends), beside=lambda name: name.endswith(_ABOUT))
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file."""

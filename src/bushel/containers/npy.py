@@ -13,7 +13,7 @@ import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
-from bushel.containers.base import ReadOptions, Report
+from bushel.containers.base import ReadOptions, Report, file_shards
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.zip.directory import ENCRYPTED, STORED, data_of, directory_of
 from bushel.errors import CodecError, FormatError, SpecError
@@ -34,12 +34,7 @@ class _Npy:
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or the shards of a folder that holds only arrays."""
-        if not path.is_dir():
-            return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
-        names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-        if not names or not all(name.endswith(self.suffixes) for name in names):
-            return None
-        return [Shard(path, name, (name,)) for name in names]
+        return file_shards(path, lambda name: name.endswith(self.suffixes), beside=lambda _: False)
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: the header implies the positions of the rows."""

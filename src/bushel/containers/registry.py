@@ -108,7 +108,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         ...     name, suffixes = "lines", (".lines",)
         ...     def shards(self, path):
         ...         own = path.name.endswith(self.suffixes)
-        ...         return [bushel.containers.Shard(path.parent, path.name, (path.name,))] if own else None
+        ...         return [bushel.containers.Shard.of(path)] if own else None
         ...     def index(self, shard, options):
         ...         ends = [at for at, byte in enumerate(shard.path(0).read_bytes()) if byte == 10]
         ...         starts = [0, *(end + 1 for end in ends[:-1])]

@@ -10,7 +10,6 @@ import numpy as np
 
 from bushel._index.matching import Comparison, compare_values
 from bushel._index.table import MISSING, FileStamp, ShardIndex
-from bushel.containers import Container
 from bushel.containers.base import Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
@@ -22,7 +21,6 @@ _FORCE = "restore the file, or accept it with `bushel index --force`"
 
 
 def check_changed(
-    container: Container,
     shard: Shard,
     known: ShardIndex,
     built: ShardIndex,
@@ -33,7 +31,6 @@ def check_changed(
     """Compare the values of a shard with the checksums in a table that does not fit its files.
 
     Args:
-        container: The container.
         shard: The shard.
         known: The table on record, checked.
         built: The table made from the files.

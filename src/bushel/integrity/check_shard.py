@@ -105,10 +105,10 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         if isinstance(container, ChecksStored):
             for error in container.check_stored(shard, checks.tick):
                 found.add_error(error, "checksum")
-        checked, complete = _check_crcs(container, shard, index, files, checks.tick, found)
+        checked, complete = _check_crcs(shard, index, files, checks.tick, found)
     if known is not None and built is not None:
         opened = files if checks.checksums else None
-        more, complete = check_changed(container, shard, known, built, opened, checks.tick, found)
+        more, complete = check_changed(shard, known, built, opened, checks.tick, found)
         checked += more
     digests = 0
     if checks.checksums and kept is not None:
@@ -203,7 +203,6 @@ def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
 
 
 def _check_crcs(
-    container: Container,
     shard: Shard,
     index: ShardIndex,
     files: list[File],
@@ -218,12 +217,12 @@ def _check_crcs(
     known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
     complete = len(known) == len(index.fields)
     try:
-        now = _recompute(container, index, known, files, tick)
+        now = _recompute(index, known, files, tick)
     except FormatError:  # repeat it field by field, to find those that cannot be read
         now = {}
         for name, column in known.items():
             try:
-                now |= _recompute(container, index, {name: column}, files, tick)
+                now |= _recompute(index, {name: column}, files, tick)
             except FormatError as error:
                 found.add_error(error, "checksum")
                 complete = False
@@ -235,7 +234,6 @@ def _check_crcs(
 
 
 def _recompute(
-    container: Container,
     index: ShardIndex,
     columns: dict[str, FieldExtents],
     files: list[File],

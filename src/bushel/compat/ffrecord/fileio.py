@@ -66,7 +66,7 @@ def new_writer(path: Path, spec: Mapping[str, str], **options: Any) -> Writer:
 def drop_index(path: Path) -> None:
     """Delete the sidecar of a finished file: the file has its own index, and programs list and remove folders."""
     path = Path(os.path.realpath(path))
-    sidecar = Path(str(Shard(path.parent, path.name, (path.name,)).sidecar))
+    sidecar = Path(str(Shard.of(path).sidecar))
     sidecar.unlink(missing_ok=True)
     with suppress(OSError):  # not empty
         sidecar.parent.rmdir()
@@ -157,7 +157,7 @@ class FileReader:
         paths = _files(fname)
         self.fnames = [str(path) for path in paths]
         self.check_data = check_data
-        self._shards = [Shard(path.parent, path.name, (path.name,)) for path in paths]
+        self._shards = [Shard.of(path) for path in paths]
         with as_runtime_errors():
             tables = [(shard, index_all_records(shard)) for shard in self._shards]
         self._dataset = Dataset.from_tables("ffrecord", tables, verify=check_data)

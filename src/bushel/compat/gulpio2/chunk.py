@@ -89,7 +89,7 @@ class GulpChunk:
     def _leave_out_removed(self) -> None:
         """Take the items that `bushel remove` removed out of `meta_dict`. They stay in the file when it is written."""
         path = Path(self.data_file_path)
-        removed = removed_in(Shard(path.parent, path.name, (path.name,))) if self.meta_dict else None
+        removed = removed_in(Shard.of(path)) if self.meta_dict else None
         if removed is None:
             return
         self._order = list(self.meta_dict)

@@ -54,7 +54,7 @@ def removed_places(path: Any) -> list[int]:
     """
     if not isinstance(path, Path):
         return []
-    removed = removed_in(Shard(path.parent, path.name, (path.name,)))
+    removed = removed_in(Shard.of(path))
     if removed is None:
         return []
     with bushel.open([path], container="recordio", damaged="raise") as dataset:

@@ -18,7 +18,7 @@ from typing import Any
 from bushel._index.table import Shard, ShardIndex
 from bushel.containers.arrayrecord.chunks import HINT, Reader, chunks_of
 from bushel.containers.arrayrecord.records import Records
-from bushel.containers.base import ReadOptions, Report
+from bushel.containers.base import ReadOptions, Report, file_shards
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.errors import FormatError, SpecError
@@ -37,10 +37,7 @@ class _ArrayRecord:
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a file, or the shards of a folder."""
-        if not path.is_dir():
-            return [Shard(path.parent, path.name, (path.name,))] if _NAME.fullmatch(path.name) else None
-        names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-        return [Shard(path, name, (name,)) for name in names if _NAME.fullmatch(name)] or None
+        return file_shards(path, _NAME.fullmatch)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the records of one file lie. The headers of all chunks are read."""

@@ -35,7 +35,7 @@ class _Arrow:
             FormatError: `state.json` of the folder is damaged.
         """
         if not path.is_dir():
-            return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
+            return [Shard.of(path)] if path.name.endswith(self.suffixes) else None
         names = {each.name for each in path.iterdir() if not each.name.startswith(".")}
         own = sorted(name for name in names if name.endswith(self.suffixes))
         if not own:

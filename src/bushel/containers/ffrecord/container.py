@@ -65,7 +65,7 @@ class FFRecord(Struct, frozen=True):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""
         if not path.is_dir():
-            return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffix) else None
+            return [Shard.of(path)] if path.name.endswith(self.suffix) else None
         return [Shard(path, name, (name,)) for name in _names(path)] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:

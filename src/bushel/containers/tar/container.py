@@ -55,7 +55,7 @@ class _Tar(Struct, frozen=True):
             from bushel.containers.tar.lists import wids_archives
 
             return [Shard(path.parent, name, (name,)) for name in wids_archives(path.parent, path.name) or ()] or None
-        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
+        return [Shard.of(path)] if path.name.endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bushel._index.table import Shard, ShardIndex
-from bushel.containers.base import ReadOptions, Report
+from bushel.containers.base import ReadOptions, Report, file_shards
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.tfrecord.features import FeatureTable, check_density, features_of
@@ -37,12 +37,7 @@ class _Tfrecord:
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a file, or the shards of a folder: files with a suffix, or else files numbered N-of-M."""
-        if not path.is_dir():
-            own = _NAME.fullmatch(path.name) or _NUMBERED.fullmatch(path.name)
-            return [Shard(path.parent, path.name, (path.name,))] if own else None
-        names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-        found = [name for name in names if _NAME.fullmatch(name)] or list(filter(_NUMBERED.fullmatch, names))
-        return [Shard(path, name, (name,)) for name in found] or None
+        return file_shards(path, _NAME.fullmatch) or file_shards(path, _NUMBERED.fullmatch)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the features of each Example lie, or the data of each record, from one pass over the file."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bushel._index.table import ShardIndex
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions, Shard, file_shards
 from bushel.containers.zip.members import members_of
 from bushel.containers.zip.samples import tabulate
 from bushel.storage import AnyPath, open_file
@@ -22,11 +22,7 @@ class _Zip:
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.zip` file, or a shard for each `.zip` file of a folder, sorted by name."""
-        if path.name.endswith(self.suffixes) and not path.is_dir():
-            return [Shard(path.parent, path.name, (path.name,))]
-        names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
-        own = [name for name in names if name.endswith(self.suffixes) and not name.startswith(".")]
-        return [Shard(path, name, (name,)) for name in own] or None
+        return file_shards(path, lambda name: name.endswith(self.suffixes))
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one archive, from its directory and the headers of its members."""
