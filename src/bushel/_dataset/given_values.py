@@ -88,7 +88,7 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
         rows = np.ma.getdata(array)
         gaps = np.asarray(np.ma.getmaskarray(array)).reshape(len(array), math.prod(array.shape[1:]))
         missing = np.asarray(gaps.any(axis=1))
-        [field] = parse_spec({name: _codec_of(name, rows)}).values()
+        [field] = parse_spec({name: _codec_of(rows)}).values()
         data, offsets = _stored(field, rows)
         if rows.ndim == 1 and rows.dtype.kind in _KINDS:
             column = numbers(_KINDS[rows.dtype.kind], rows, missing)
@@ -125,7 +125,7 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
     return array if array.ndim and array.dtype.kind in "biufc" else None
 
 
-def _codec_of(name: str, rows: npt.NDArray[Any]) -> str:
+def _codec_of(rows: npt.NDArray[Any]) -> str:
     dtype = rows.dtype
     if rows.ndim > 1 or dtype.kind == "c":
         return f"array({dtype.name},{','.join(map(str, rows.shape[1:]))})" if rows.ndim > 1 else f"array({dtype.name})"

@@ -124,7 +124,7 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
         found: D = own.where(header.where).fields(fields)
     else:
         if changed:
-            positions = _left(dataset, header, positions, keys)
+            positions = _left(dataset, header, keys)
         found = own._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
     if changed:
         message = (
@@ -134,7 +134,7 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
     return found
 
 
-def _left(dataset: Any, header: _Header, positions: I64, keys: Strings) -> I64:
+def _left(dataset: Any, header: _Header, keys: Strings) -> I64:
     """Return the samples of a stale view that still exist, by their keys."""
     if not len(keys) and header.samples:
         raise StateError("the view is stale, and its samples have no keys by which they could be found again")

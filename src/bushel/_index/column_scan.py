@@ -29,9 +29,8 @@ from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.text_lengths import lengths_of_texts
 from bushel._index.value_digests import digests_of
-from bushel._index.value_scan import chunks_of
+from bushel._index.value_scan import each_chunk, present_rows
 from bushel._runtime.arrays import I32, I64, U8, offsets_of
-from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, NumberLayout
@@ -40,7 +39,6 @@ from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers,
 from bushel.spec import Spec
 from bushel.storage import Extents, File, gather, read_many
 
-_CHUNK_ROWS = 4096  # number of values that one thread reads and decodes at once
 _HEAD = 1 << 16  # bytes of a remote image that are read first
 _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
 _USUAL_TEXT = 32  # writers record texts that have at most this many bytes on average: names, not captions
@@ -231,11 +229,8 @@ class _Scan:
             return lengths_of_texts(*gather([self._file], Extents(0, column.offset[rows], column.length[rows])))
 
         found = np.full(column.rows, MISSING, np.int64)
-        rows = np.flatnonzero(column.length != MISSING)
-        chunks = list(chunks_of(rows, column.length, _CHUNK_ROWS))
-        lengths = parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan")
-        for own, of_own in zip(chunks, lengths, strict=True):
-            found[own] = of_own
+        for rows, lengths in each_chunk(column, present_rows(column), of_chunk, workers):
+            found[rows] = lengths
         return found
 
     # Arrays
@@ -305,7 +300,7 @@ class _Scan:
 
     def _decoded(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
         read = _reader_of(self._column, wanted)
-        rows = np.flatnonzero(self._column.length != MISSING)
+        rows = present_rows(self._column)
         found: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
         for row, values in zip(rows.tolist(), self._each(rows, read, workers), strict=True):
             for own, value in zip(found, values or (), strict=False):
@@ -322,8 +317,7 @@ class _Scan:
                 found[at] = None if data is None else read(data)
             return found
 
-        chunks = list(chunks_of(rows, self._column.length, _CHUNK_ROWS))
-        for found in parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan"):
+        for _, found in each_chunk(self._column, rows, of_chunk, workers):
             yield from found
 
     def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:

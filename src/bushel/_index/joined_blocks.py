@@ -92,7 +92,4 @@ def _joined(arrays: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDAr
 
 def _whole_file(number: int, size: int) -> Blocks:
     """Return a file of a shard as a block file of one block."""
-    zero, one = np.zeros(1, np.int64), np.array([size], np.int64)
-    return Blocks(
-        np.array([0, size], np.int64), np.array([number], np.int32), zero, one, np.zeros(1, np.uint8), (STORED,)
-    )
+    return Blocks.of(np.zeros(1, np.int64), np.array([size], np.int64), file=np.array([number], np.int32))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bushel._index.clip_frames import ClipFrames, joined
 from bushel._index.jpeg_tables import SeekTables, Segments
 from bushel._index.table import FieldExtents
-from bushel._index.value_scan import ValueScan, chunks_of, present_rows
+from bushel._index.value_scan import ValueScan, each_chunk, present_rows
 from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel.codecs import holds_clip, holds_image
@@ -61,12 +61,10 @@ def _scan(
         return [_array(data, array_of) for data in datas if data is not None]
 
     found = []
-    chunks = list(chunks_of(present_rows(column, done), column.length, _CHUNK_ROWS))
-    for chunk, arrays in zip(chunks, parallel_map(arrays_of, chunks, workers=workers, name="bushel-scan"), strict=True):
+    for chunk, arrays in each_chunk(column, present_rows(column, done), arrays_of, workers, _CHUNK_ROWS):
         sizes[chunk] = [len(array) for array in arrays]
         found += [array for array in arrays if len(array)]
-    starts = offsets_of(sizes)
-    return starts, found
+    return offsets_of(sizes), found
 
 
 def _array(data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:

@@ -10,12 +10,10 @@ import numpy as np
 
 from bushel._index.columns import Column, of_texts
 from bushel._index.table import MISSING, FieldExtents
-from bushel._index.value_scan import chunks_of
+from bushel._index.value_scan import each_chunk, present_rows
 from bushel._runtime.arrays import I64, U8, Bools, offsets_of
-from bushel._runtime.parallel import parallel_map
 from bushel.storage import Extents, File, read_many
 
-_CHUNK_ROWS = 4096  # number of values that one thread reads at once
 _BYTES = 32
 _SIGNS = np.frombuffer(b"0123456789abcdef", np.uint8)
 
@@ -35,8 +33,7 @@ def digests_of(column: FieldExtents, file: File, workers: int) -> Column:
         each = b"".join(sha256(value or b"").digest() for value in values)
         return np.frombuffer(each, np.uint8).reshape(len(rows), _BYTES)
 
-    chunks = list(chunks_of(np.flatnonzero(column.length != MISSING), column.length, _CHUNK_ROWS))
-    for rows, digests in zip(chunks, parallel_map(of_chunk, chunks, workers=workers, name="bushel-scan"), strict=True):
+    for rows, digests in each_chunk(column, present_rows(column), of_chunk, workers):
         found[rows] = digests
     if column.starts is None:
         return _column(found, column.length == MISSING)

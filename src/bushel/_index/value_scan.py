@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64
+from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.storage import File
 
 _CHUNK_BYTES = 4 << 20
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 Scanned = Literal["segments", "frames", "seek"]
 """The attribute of `FieldExtents` that a scan fills."""
@@ -71,21 +73,23 @@ def scanned_in(index: ShardIndex) -> frozenset[Scanned]:
     )
 
 
-def present_rows(column: FieldExtents, first: int) -> npt.NDArray[np.int64]:
+def present_rows(column: FieldExtents, first: int = 0) -> I64:
     """Return the rows from `first` on that have a value."""
     return np.flatnonzero(column.length[first:] != MISSING) + first
 
 
-def chunks_of(
-    rows: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], most: int
-) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield rows in groups that one thread reads at a time: of 4 MiB, and of `most` rows, at most.
+def each_chunk(
+    column: FieldExtents, rows: I64, read: Callable[[I64], U], workers: int, most: int = 4096
+) -> Iterator[tuple[I64, U]]:
+    """Yield some rows in chunks with the results of a function, which threads call with each chunk.
 
-    Args:
-        rows: int64[n].
-        lengths: int64[rows of the column], in bytes.
-        most: Number of rows.
+    A chunk has 4 MiB of values and `most` rows at most.
     """
+    chunks = list(_chunks(rows, column.length, most))
+    yield from zip(chunks, parallel_map(read, chunks, workers=workers, name="bushel-scan"), strict=True)
+
+
+def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:
     first = size = 0
     for at, length in enumerate(lengths[rows].tolist()):
         if at > first and (size + length > _CHUNK_BYTES or at - first >= most):

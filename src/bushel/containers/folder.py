@@ -19,7 +19,7 @@ import numpy as np
 from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.log import log_warning
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.containers.base import ReadOptions
@@ -300,6 +300,5 @@ def _numbered(classes: I64, labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]
     """Return where the stored number of each sample's class lies in the bytes of all numbers, and these bytes."""
     encode = get_codec("int").encode
     stored = [bytes(encode(number)) for number in range(len(labels))]
-    lengths = np.array([len(each) for each in stored], np.int64)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)[:-1]])
-    return (starts[classes], lengths[classes]), np.frombuffer(b"".join(stored), np.uint8)
+    data, ends = joined(stored)
+    return (ends[classes], np.diff(ends)[classes]), data

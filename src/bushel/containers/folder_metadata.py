@@ -19,7 +19,7 @@ import numpy as np
 from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, joined
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
 from bushel.storage import AnyPath, below, leads_out, read_whole
@@ -165,8 +165,7 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
         stored = [b"" if value is None else bytes(encode(value)) for value in found]
     except (ValueError, TypeError, OverflowError) as error:
         raise FormatError(f"column {name!r} of the metadata: {error}", file=path) from error
-    length = np.array([len(each) for each in stored], np.int64)
-    offset = np.cumsum(length) - length
-    length[[value is None for value in found]] = MISSING
+    data, ends = joined(stored)
+    length = np.where([value is None for value in found], MISSING, np.diff(ends))
     column = None if codec == "json" and kinds != {bool} else of_objects(found)
-    return Values(codec, offset, length, np.frombuffer(b"".join(stored), np.uint8), column)
+    return Values(codec, ends[:-1], length, data, column)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path, below, open_file
+from bushel._index.table import Shard
+from bushel.codecs import get_codec
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field, parse_spec
+from bushel.storage import AnyPath, File, as_path, below, open_file
 
 INDEX = "index.json"
+AS_BYTES = "spec={%r: 'bytes'} reads its stored bytes"
 
 _MOST_FOLDERS = 32
 
@@ -80,6 +84,34 @@ def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:
 @lru_cache(maxsize=8)
 def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
     return parse(open_file(as_path(path)).read(0, size), path)
+
+
+def listed_shards(folder: AnyPath, files: Mapping[str, str | None], what: str, hint: str) -> list[Shard]:
+    """Return the shards that an index.json lists, given the file of each and, or None, the one that may replace it.
+
+    Raises:
+        FormatError: A shard is missing. The message calls it `what`.
+    """
+    there, shards = Listing(folder), []
+    for name, other in files.items():
+        file = name if there.has(name) else other
+        if file is None or not there.has(file):
+            message = f"it lists the {what} {name!r}, which does not exist"
+            raise FormatError(message, file=str(folder / INDEX), hint=hint)
+        shards.append(Shard(folder, name, (file, INDEX)))
+    return shards
+
+
+def described_field(what: str, name: str, codec: str, file: File) -> Field:
+    """Return the field of a column or leaf (`what`) with this codec, or raise a `FormatError`."""
+    try:
+        field = parse_spec({name: codec})[name]
+        get_codec(field.codec)
+    except SpecError as error:
+        raise FormatError(
+            f"{what} {name!r} cannot be a field: {error}", file=file.path, hint=AS_BYTES % name
+        ) from error
+    return field
 
 
 class Listing:

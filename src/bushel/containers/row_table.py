@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from bushel._index.class_names import Labels
 from bushel._index.columns import Column
-from bushel._index.table import FieldExtents
+from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.arrays import joined
 from bushel.spec import Field
 from bushel.storage import Blocks
 
@@ -67,10 +68,9 @@ class RowTable:
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""
-        length = np.array([-1 if value is None else len(value) for value in values], np.int64)
-        ends = np.cumsum(np.maximum(length, 0))
-        offset = self.hold(b"".join(value or b"" for value in values)) + ends - np.maximum(length, 0)
-        self.put(Field(name, "json"), "json", 1, offset, length)
+        data, ends = joined([value or b"" for value in values])
+        length = np.where([value is None for value in values], MISSING, np.diff(ends))
+        self.put(Field(name, "json"), "json", 1, self.hold(data.tobytes()) + ends[:-1], length)
 
     def hold(self, data: bytes) -> int:
         """Keep bytes in the table, and return their position."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from bushel._index.table import FieldExtents, Shard, ShardIndex
+from bushel._runtime.arrays import Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.lerobot.camera import Regions
 from bushel.containers.lerobot.meta import HINT, INFO, Meta, load_meta
@@ -24,10 +25,12 @@ _LONGEST = 220  # characters of the longest file name whose sidecar has a valid 
 _DRIFT = 1e-4  # seconds between a row and its frame that LeRobot allows
 
 
-class _LeRobot:
+class Frames:
+    """Datasets with a frame as a sample. With an episode as a sample, `shards` and `table` differ (`episodes`)."""
+
     name = "lerobot"
     suffixes = ()
-    file_names = ("meta",)
+    file_names: tuple[str, ...] = ("meta",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, in the order of episodes."""
@@ -44,18 +47,22 @@ class _LeRobot:
         rows = rows_of(shard, options)
         if rows.errors:
             raise rows.errors[0]
-        return _table(rows)
+        return self.table(rows)[0]
+
+    def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
+        """Return the table of some rows, and bool[samples], which samples have all of their frames."""
+        return _table(rows), ~rows.lost
 
     def index_reads(self, shard: Shard) -> tuple[int, ...]:
         """Return the numbers of the files that are read whole to make the table."""
         return tuple(number for number, name in enumerate(shard.files) if name.endswith(".parquet"))
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
-        """Return a table in which frames that the videos lack are missing."""
+        """Return a table in which frames that the videos lack are missing: of an episode, all frames of the camera."""
         rows = rows_of(shard, options)
         for error in rows.errors:
             fault(error)
-        return Recovered(_table(rows), ~rows.lost)
+        return Recovered(*self.table(rows))
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return errors for episodes of another length than listed, and for times that drift."""
@@ -63,7 +70,7 @@ class _LeRobot:
         return [*_miscounted(rows), *_drifting(rows)]
 
 
-CONTAINER = _LeRobot()
+CONTAINER = Frames()
 
 
 def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:

@@ -15,12 +15,10 @@ from bushel._index.table import FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
-from bushel.containers.base import ReadOptions
 from bushel.containers.lerobot.camera import Regions
-from bushel.containers.lerobot.container import CONTAINER as FRAMES
+from bushel.containers.lerobot.container import Frames
 from bushel.containers.lerobot.meta import HINT, load_meta
-from bushel.containers.lerobot.rows import Rows, rows_of
-from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.lerobot.rows import Rows
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
@@ -29,33 +27,18 @@ _ONCE = ("episode_index", "task")  # fields that have one value for an episode: 
 _KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}
 
 
-class _Episodes:
+class _Episodes(Frames):
     name = "lerobot-episodes"
-    suffixes = ()
     file_names = ("meta/info.json",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, with an index of its own."""
-        found = FRAMES.shards(path)
+        found = super().shards(path)
         return None if found is None else [replace(shard, name=f"episodes/{shard.name}") for shard in found]
 
-    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the table of the episodes in one file with rows. Only the tables of packets are read of videos."""
-        rows = rows_of(shard, options)
-        if rows.errors:
-            raise rows.errors[0]
-        return _table(rows)[0]
-
-    def index_reads(self, shard: Shard) -> tuple[int, ...]:
-        """Return the numbers of the files that are read whole to make the table."""
-        return FRAMES.index_reads(shard)
-
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
-        """Return a table in which the frames of cameras are missing where a video lacks one of an episode."""
-        rows = rows_of(shard, options)
-        for error in rows.errors:
-            fault(error)
-        return Recovered(*_table(rows))
+    def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
+        """Return the table of the episodes in some rows, and which of them have all of their frames."""
+        return _table(rows)
 
     def rate(self, shard: Shard) -> float:
         """Return the frames in a second. Raise FormatError if the metadata are missing or damaged."""
@@ -63,10 +46,6 @@ class _Episodes:
         if meta is None:
             raise FormatError("the metadata are gone", file=str(shard.path(0)), hint=HINT)
         return meta.fps
-
-    def faults(self, shard: Shard) -> list[FormatError]:
-        """Return errors for episodes of another length than listed, and for times that drift."""
-        return FRAMES.faults(shard)
 
 
 CONTAINER = _Episodes()

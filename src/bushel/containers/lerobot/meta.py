@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -40,7 +41,6 @@ class _Info(msgspec.Struct):
     features: dict[str, _Feature]
     data_path: str = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
     video_path: str | None = None
-    total_frames: int | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Info)
@@ -160,15 +160,22 @@ def number_column(file: File, footer: Footer, name: str) -> npt.NDArray[Any]:
         FormatError: It has no such column, or it is damaged, or numbers are missing.
     """
     node = _node(file, footer, name)
-    try:
+    with _column(file, name, "numbers"):
         values, null = scalars_of(file, footer, node)
-    except OtherEncoding as error:
-        raise FormatError(f"column {name!r} does not hold plain numbers", file=file.path, hint=HINT) from error
-    except (FilterError, ValueError) as error:
-        raise FormatError(f"column {name!r}: {error}", file=file.path, hint=HINT) from error
     if null.any():
         raise FormatError(f"column {name!r}: row {int(null.argmax())} has no value", file=file.path, hint=HINT)
     return values
+
+
+@contextmanager
+def _column(file: File, name: str, values: str) -> Iterator[None]:
+    """Name the column in errors of reading it; `values` is what it should hold."""
+    try:
+        yield
+    except OtherEncoding as error:
+        raise FormatError(f"column {name!r} does not hold plain {values}", file=file.path, hint=HINT) from error
+    except (FilterError, ValueError) as error:
+        raise FormatError(f"column {name!r}: {error}", file=file.path, hint=HINT) from error
 
 
 def _node(file: File, footer: Footer, name: str) -> Node:
@@ -185,12 +192,9 @@ def _tasks(file: File) -> dict[int, bytes]:
     texts = [each.name for each in footer.fields if each.physical == 6]
     if len(texts) != 1:
         raise FormatError(f"a column holds the texts of tasks, found {len(texts)}", file=file.path, hint=HINT)
-    try:
-        places = places_of(file, footer, _node(file, footer, texts[0]))
-    except OtherEncoding as error:
-        raise FormatError(f"column {texts[0]!r} does not hold plain texts", file=file.path, hint=HINT) from error
-    except (FilterError, ValueError) as error:
-        raise FormatError(f"column {texts[0]!r}: {error}", file=file.path, hint=HINT) from error
+    node = _node(file, footer, texts[0])
+    with _column(file, node.name, "texts"):
+        places = places_of(file, footer, node)
     own = file if places.blocks is None else BlockFile.over(file, places.blocks)
     data, ends = gather([own], Extents(0, places.offset, places.length))
     parts = [data[start:end].tobytes() for start, end in zip(ends[:-1], ends[1:], strict=True)]

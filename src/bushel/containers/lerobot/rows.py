@@ -127,8 +127,8 @@ def _shots(
     found = map_all(lambda name: _video(shard, name), names, workers=_READERS)
     errors += [each for each in found if isinstance(each, FormatError)]
     usable = [each for each in found if isinstance(each, Video)]
-    number_of = np.cumsum([isinstance(each, Video) for each in found]) - 1
-    number_of[[not isinstance(each, Video) for each in found]] = -1
+    there = np.array([isinstance(each, Video) for each in found], np.bool_)
+    number_of = np.where(there, np.cumsum(there) - 1, -1)
     video = which.reshape(-1)[episode]
     at = episodes.begin[camera][episode] + seconds
     shots = shots_of(usable, number_of[video], at, 0.5 / meta.fps)

@@ -14,15 +14,15 @@ import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
-from bushel.codecs import codec_of_extension, get_codec
+from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.containers.base import ReadOptions
-from bushel.containers.json_index import INDEX, Listing, load_index
+from bushel.containers.json_index import AS_BYTES, INDEX, described_field, listed_shards, load_index
 from bushel.containers.litdata.described import HINT, TOKENS, Description, parsed
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import check_ends, elements_of, offset_table, values_of
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, parse_spec
+from bushel.errors import FormatError
+from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
 from bushel.storage.packed import packed_blocks
 
@@ -69,14 +69,7 @@ class _Litdata:
         found = load_index(folder, parsed)
         if found is None:
             return None
-        there, shards = Listing(folder), []
-        for name in found.chunks:
-            file = name if there.has(name) else _expanded(name)
-            if file is None or not there.has(file):
-                message = f"it lists the chunk {name!r}, which does not exist"
-                raise FormatError(message, file=str(folder / INDEX), hint=HINT)
-            shards.append(Shard(folder, name, (file, INDEX)))
-        return shards
+        return listed_shards(folder, {name: _expanded(name) for name in found.chunks}, "chunk", HINT)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the leaves of the items of one chunk lie. A compressed chunk is expanded for that."""
@@ -172,12 +165,7 @@ def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:
         codec = "jpg[]"
     elif kind in _BY_EXTENSION and parameter:
         codec = codec_of_extension(parameter)
-    hint = f"spec={{{name!r}: 'bytes'}} reads its stored bytes"
     if codec is None:
-        raise FormatError(f"leaf {name!r} has the unknown format {format_!r}", file=file.path, hint=hint)
-    try:
-        field = parse_spec({name: _TYPES.get(codec, codec)})[name]
-        get_codec(field.codec)
-    except SpecError as error:
-        raise FormatError(f"leaf {name!r} cannot be a field: {error}", file=file.path, hint=hint) from error
-    return field, codec if codec in _TYPES else None
+        message = f"leaf {name!r} has the unknown format {format_!r}"
+        raise FormatError(message, file=file.path, hint=AS_BYTES % name)
+    return described_field("leaf", name, _TYPES.get(codec, codec), file), codec if codec in _TYPES else None

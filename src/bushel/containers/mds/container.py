@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bushel._index.table import Shard, ShardIndex
-from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, Report
-from bushel.containers.json_index import INDEX, Listing, load_index
+from bushel.containers.json_index import AS_BYTES, INDEX, described_field, listed_shards, load_index
 from bushel.containers.mds.described import HINT, Entry, compared, parse_entries
 from bushel.containers.mds.streams import certain_streams
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import elements_of, offset_table, values_of
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, parse_spec
+from bushel.errors import FormatError
+from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
 from bushel.storage.packed import packed_blocks
 
@@ -134,16 +133,8 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
     entries = load_index(folder, parse_entries)
     if entries is None:
         return None
-    there, shards = Listing(folder), []
-    for name, entry in entries.items():
-        file = name
-        if not there.has(name):
-            if entry.zip_data is None or not there.has(entry.zip_data.name):
-                message = f"it lists the shard {name!r}, which does not exist"
-                raise FormatError(message, file=str(folder / INDEX), hint=HINT)
-            file = entry.zip_data.name
-        shards.append(Shard(folder, name, (file, INDEX)))
-    return shards
+    files = {name: None if each.zip_data is None else each.zip_data.name for name, each in entries.items()}
+    return listed_shards(folder, files, "shard", HINT)
 
 
 def _entry(shard: Shard) -> Entry:
@@ -169,7 +160,6 @@ def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field
         FormatError: The encoding is unknown.
     """
     name, encoding = entry.column_names[column], entry.column_encodings[column]
-    hint = f"spec={{{name!r}: 'bytes'}} reads its stored bytes"
     if options.spec is not None and name in options.spec:
         return options.spec[name]
     kind, _, parameters = encoding.partition(":")
@@ -182,10 +172,5 @@ def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field
         codec = _CODECS[encoding][0]
     else:
         message = f"column {name!r} has the encoding {encoding!r}, which is unknown"
-        raise FormatError(message, file=file.path, hint=hint)
-    try:
-        field = parse_spec({name: codec})[name]
-        get_codec(field.codec)
-    except SpecError as error:
-        raise FormatError(f"column {name!r} cannot be a field: {error}", file=file.path, hint=hint) from error
-    return field
+        raise FormatError(message, file=file.path, hint=AS_BYTES % name)
+    return described_field("column", name, codec, file)
