@@ -23,7 +23,7 @@ from bushel._discovery.index_place import INDEX_FILE
 from bushel._discovery.tables import bind, stamps_of
 from bushel._index.class_names import check_labels, labels_of_fields
 from bushel._index.columns import NUMBERS, Column, Kind, numbers, of_texts
-from bushel._index.file_struct import rows_of_structs
+from bushel._index.file_struct import binaries_of, rows_of_structs
 from bushel._index.sidecar import FOLDER
 from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex
 from bushel._reader.each_shard import each_shard
@@ -258,10 +258,7 @@ def _index(exported: _Exported, number: int) -> ShardIndex:
 
 def _text(pa: Any, array: Any) -> tuple[U8, I64]:
     """Return texts as bytes and int64[rows + 1] offsets; nulls are empty."""
-    own = array.cast(pa.large_binary()).fill_null(b"")
-    offsets = np.frombuffer(own.buffers()[1], np.int64)[own.offset : own.offset + len(own) + 1]
-    data = own.buffers()[2]
-    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    text, offsets = binaries_of(array.cast(pa.large_binary()))
     return text[offsets[0] : offsets[-1]].copy(), offsets - offsets[0]
 
 

@@ -19,6 +19,7 @@ from bushel._reader.shards import OpenShard
 from bushel._reader.sides import Joined
 from bushel._runtime.arrays import I64, U8, Bools, joined
 from bushel.codecs import get_codec
+from bushel.codecs.base import fixed_rows
 from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import SpecError
 from bushel.kernels import crc32
@@ -136,8 +137,7 @@ def _stored(field: Field, rows: npt.NDArray[Any]) -> tuple[U8, I64]:
     """Return the bytes of the rows of an array, one after another, and their offsets. Nothing is copied if possible."""
     if field.codec.startswith("array("):
         plain = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
-        size = plain.nbytes // len(plain) if len(plain) else 0
-        return plain.reshape(-1).view(np.uint8), np.arange(len(plain) + 1, dtype=np.int64) * size
+        return fixed_rows(plain)
     encode = get_codec(field.codec).encode_column
     found = None if encode is None else encode(np.ascontiguousarray(rows))
     if found is not None:

@@ -202,10 +202,7 @@ def rows_of_structs(pa: Any, structs: Any, numbers: Mapping[str, int], sizes: Se
 def _in_blocks(inline: Any, held: Bools, own: tuple[Any, ...], lists: tuple[Any, Any]) -> StructRows:
     """Return extents of a block file with a block for each value: of a file, or held by the table."""
     number, offset, length, crc32 = own
-    values = inline.fill_null(b"")
-    ends = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
-    data = values.buffers()[2]
-    text: U8 = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    text, ends = binaries_of(inline)
     length = np.where(held, np.diff(ends), length)
     number = np.where(held, np.int32(IN_TABLE), number)
     offset = np.where(held, ends[:-1], offset)
@@ -215,6 +212,14 @@ def _in_blocks(inline: Any, held: Bools, own: tuple[Any, ...], lists: tuple[Any,
     places = np.zeros(len(length), np.int64)
     places[rows] = blocks.start[:-1]
     return StructRows(-1, places, length, crc32, *lists, blocks)
+
+
+def binaries_of(array: Any) -> tuple[U8, I64]:
+    """Return the bytes of an array of large binaries, and where each begins in them; nulls are empty."""
+    own = array.fill_null(b"")
+    ends = np.frombuffer(own.buffers()[1], np.int64)[own.offset : own.offset + len(own) + 1]
+    data = own.buffers()[2]
+    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8), ends
 
 
 def _numbers(uris: Any, numbers: Mapping[str, int]) -> I32:

@@ -30,7 +30,7 @@ class IndexFormat(Generic[T]):
     """One of the formats whose file is named index.json.
 
     Attributes:
-        name: Its name, for messages.
+        name: What its files are, for messages, such as `an index of MDS`.
         kind: The struct of its contents.
         keys: Names that every file of it has at the top.
         own: Finds names by which a damaged file is one of this format.
@@ -60,7 +60,7 @@ class IndexFormat(Generic[T]):
 
     def damaged(self, error: Exception, path: str) -> FormatError:
         """Return the error of a damaged file."""
-        return FormatError(f"not an index of {self.name}: {error}", file=path, hint=self.hint)
+        return FormatError(f"not {self.name}: {error}", file=path, hint=self.hint)
 
 
 def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:

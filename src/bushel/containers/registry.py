@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
 from typing import cast
@@ -374,11 +374,7 @@ def _loaded(name: str) -> Container:
 
 def _lacking(container: object) -> str | None:
     """Return the reason why an object is not a container, or None."""
-    missing = [name for name in _members() if not hasattr(container, name)]
+    missing = [name for name in ("name", "suffixes", "shards", "index") if not hasattr(container, name)]
     if missing:
         return f"{type(container).__name__} is not a container: it lacks {', '.join(missing)}"
     return None
-
-
-def _members() -> Iterator[str]:
-    yield from ("name", "suffixes", "shards", "index")

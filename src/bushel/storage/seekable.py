@@ -45,11 +45,11 @@ class Seekable(io.RawIOBase):
         """Move to a position, which may lie after the end.
 
         Raises:
-            OSError: The position is negative.
+            io.UnsupportedOperation: The position is negative. It is an OSError, and a ValueError.
         """
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
         if base + offset < 0:
-            raise OSError(f"position {base + offset} is before the start of the file")
+            raise io.UnsupportedOperation(f"position {base + offset} is before the start of the file")
         self._at = base + offset
         return self._at
 
@@ -62,10 +62,12 @@ class Seekable(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         count = max(0, min(len(view), self._file.size - self._at))
         if count:
-            try:
-                data = self._file.read(self._at, count)
-            except ExtentError as error:  # it has shrunk
-                raise OSError(str(error)) from error
-            view[:count] = memoryview(data)
+            view[:count] = memoryview(self._read(self._at, count))
             self._at += count
         return count
+
+    def _read(self, at: int, size: int) -> Buffer:
+        try:
+            return self._file.read(at, size)
+        except ExtentError as error:  # it has shrunk
+            raise OSError(str(error)) from error

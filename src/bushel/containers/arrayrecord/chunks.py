@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,17 +27,12 @@ _SIMPLE, _TRANSPOSED = ord("r"), ord("t")
 _TOGETHER = 1 << 15  # chunks that are handled together
 _LARGEST = 1 << 61
 
-
-def place_of(position: int) -> int:
-    """Return the offset of the byte at a position."""
-    block, inside = divmod(position, ROOM)
-    return block * BLOCK + HEADER + inside
+P = TypeVar("P", int, I64)
 
 
-def places_of(positions: I64) -> I64:
-    """Return the offsets of the bytes at these positions."""
-    blocks, inside = np.divmod(positions, ROOM)
-    return blocks * BLOCK + HEADER + inside
+def place_of(position: P) -> P:
+    """Return the offset of the byte at a position, or of each of some."""
+    return position // ROOM * BLOCK + HEADER + position % ROOM
 
 
 def position_of(offset: int) -> int:

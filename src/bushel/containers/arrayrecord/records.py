@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8
-from bushel.containers.arrayrecord.chunks import ROOM, Chunks, Reader, damaged, places_of
+from bushel.containers.arrayrecord.chunks import ROOM, Chunks, Reader, damaged, place_of
 from bushel.containers.growing import GrowingArrays
 from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import KINDS, SIDE, read_number, sides_of
@@ -49,8 +49,8 @@ class Records:
     def _add_blocks(self, begin: I64, end: I64, compression: U8, expanded: I64) -> None:
         """Add blocks that lie between these positions."""
         compressed = compression > 0
-        offset = places_of(begin)
-        stored = np.where(end > begin, places_of(end - 1) + 1 - offset, 0)
+        offset = place_of(begin)
+        stored = np.where(end > begin, place_of(end - 1) + 1 - offset, 0)
         ends = self._position + np.cumsum(np.where(compressed, expanded, stored))
         self._arrays.append("start", np.concatenate([[self._position], ends[:-1]]))
         self._position = int(ends[-1])

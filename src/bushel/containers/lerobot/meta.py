@@ -139,18 +139,13 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
     cameras = tuple(name for name, each in info.features.items() if each.dtype == "video")
     if not info.fps > 0 or (cameras and not info.video_path):
         raise FormatError(f"fps is {info.fps}, video_path is {info.video_path!r}", file=files[0].path, hint=HINT)
-    tasks = dict[int, bytes]()
-    episodes = []
-    for name, file in zip(names[1:], files[1:], strict=True):
-        if name == _TASKS:
-            tasks = _tasks(file)
-        else:
-            episodes.append(_episodes(file, cameras))
-    joined = _joined(episodes, cameras)
-    order = np.argsort(joined.index, kind="stable")
-    if (np.diff(joined.index[order]) <= 0).any():
+    listed = list(files[1:])
+    tasks = _tasks(listed.pop(0)) if _TASKS in names else {}
+    episodes = _episodes(listed, cameras)
+    order = np.argsort(episodes.index, kind="stable")
+    if (np.diff(episodes.index[order]) <= 0).any():
         raise FormatError("an episode is listed twice", file=files[-1].path, hint=HINT)
-    return Meta(info.fps, cameras, joined.take(order), tasks, tuple(names), info.data_path, info.video_path or "")
+    return Meta(info.fps, cameras, episodes.take(order), tasks, tuple(names), info.data_path, info.video_path or "")
 
 
 def number_column(file: File, footer: Footer, name: str) -> npt.NDArray[Any]:
@@ -201,32 +196,23 @@ def _tasks(file: File) -> dict[int, bytes]:
     return dict(zip(numbers.tolist(), parts, strict=True))
 
 
-def _episodes(file: File, cameras: Sequence[str]) -> Episodes:
-    footer = read_footer(file)
+def _episodes(files: Sequence[File], cameras: Sequence[str]) -> Episodes:
+    """Return the episodes that some files list."""
+    opened = [(file, read_footer(file)) for file in files]
+
+    def numbers(name: str, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
+        found = (number_column(file, footer, name).astype(dtype) for file, footer in opened)
+        return np.concatenate([np.zeros(0, dtype), *found])
 
     def pairs(before: str) -> I64:
-        both = [
-            number_column(file, footer, f"{before}/{each}").astype(np.int64) for each in ("chunk_index", "file_index")
-        ]
-        return np.stack(both, axis=1)
+        return np.stack([numbers(f"{before}/chunk_index"), numbers(f"{before}/file_index")], axis=1)
 
     return Episodes(
-        number_column(file, footer, "episode_index").astype(np.int64),
-        number_column(file, footer, "length").astype(np.int64),
+        numbers("episode_index"),
+        numbers("length"),
         pairs("data"),
         {name: pairs(f"videos/{name}") for name in cameras},
-        {name: number_column(file, footer, f"videos/{name}/from_timestamp").astype(np.float64) for name in cameras},
-    )
-
-
-def _joined(parts: Sequence[Episodes], cameras: Sequence[str]) -> Episodes:
-    none, pairs = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
-    return Episodes(
-        np.concatenate([none, *(each.index for each in parts)]),
-        np.concatenate([none, *(each.length for each in parts)]),
-        np.concatenate([pairs, *(each.data for each in parts)]),
-        {name: np.concatenate([pairs, *(each.videos[name] for each in parts)]) for name in cameras},
-        {name: np.concatenate([np.zeros(0), *(each.begin[name] for each in parts)]) for name in cameras},
+        {name: numbers(f"videos/{name}/from_timestamp", np.float64) for name in cameras},
     )
 
 

@@ -44,7 +44,7 @@ class _Index(msgspec.Struct):
 
 
 _OWN = re.compile(rb'"(?:chunk_(?:bytes|size)|data_(?:format|spec))"\s*:')
-_FORMAT = IndexFormat("LitData", _Index, frozenset({"chunks", "config"}), _OWN, HINT)
+_FORMAT = IndexFormat("an index of LitData", _Index, frozenset({"chunks", "config"}), _OWN, HINT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class _Index(msgspec.Struct):
 
 
 _OWN = re.compile(rb'"(?:column_(?:encodings|names|sizes)|raw_data|zip_data)"\s*:')
-_FORMAT = IndexFormat("MDS", _Index, frozenset({"shards"}), _OWN, HINT)
+_FORMAT = IndexFormat("an index of MDS", _Index, frozenset({"shards"}), _OWN, HINT)
 
 
 class _Hash(Protocol):

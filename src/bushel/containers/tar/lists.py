@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
 
 from bushel._runtime.log import log_warning
-from bushel.containers.json_index import Listing, load_index
+from bushel.containers.json_index import IndexFormat, Listing, load_index
 from bushel.containers.tar.names import LISTS, META
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, is_local, leads_out
@@ -31,6 +32,10 @@ class _Wids(msgspec.Struct):
 
 class _Info(msgspec.Struct):
     shard_counts: dict[str, _Count]
+
+
+_OWN, _HINT = re.compile(b'"wids_version"'), "run `bushel widsindex create`"
+_wids = IndexFormat("a list of wids", _Wids, frozenset({"wids_version"}), _OWN, _HINT).parse
 
 
 def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None:
@@ -75,17 +80,6 @@ def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
             message = f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
             raise FormatError(message, file=path, hint=hint)
     return [shard.url for shard in found.shardlist]
-
-
-def _wids(data: bytes, path: str) -> _Wids | None:
-    try:
-        if not isinstance(whole := msgspec.json.decode(data), dict) or "wids_version" not in whole:
-            return None
-        return msgspec.convert(whole, _Wids)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        if b'"wids_version"' not in data:
-            return None
-        raise FormatError(f"not a list of wids: {error}", file=path, hint="run `bushel widsindex create`") from error
 
 
 def energon_archives(folder: AnyPath) -> list[str] | None:

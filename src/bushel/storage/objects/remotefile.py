@@ -18,6 +18,7 @@ from bushel.storage.base import FROM_TAG, StoredObject, extent_error
 from bushel.storage.objects.client import library, store_of
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.retries import TruncatedError, persistently
+from bushel.storage.seekable import Seekable
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta
@@ -277,48 +278,24 @@ def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
     return (stat, data) if len(data) == min(length, stat.st_size) else None
 
 
-class _Handle(io.RawIOBase):
+class _Handle(Seekable):
     """Reads ranges; from a server that does not answer ranges, the whole object, from front to back."""
 
     def __init__(self, file: RemoteFile) -> None:
-        super().__init__()
-        self._file, self._position = file, 0
+        super().__init__(file)
+        self._object = file
         self._forward: _ForwardBytes | None = None
         self.name = file.path
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        position = offset + (0, self._position, self._file.size)[whence]
-        if position < 0:
-            raise ValueError(f"{self.name}: cannot seek to position {position}, which is negative")
-        self._position = position
-        return position
-
-    def tell(self) -> int:
-        return self._position
-
-    def readinto(self, buffer: Buffer) -> int:
-        view = memoryview(buffer).cast("B")
-        size = max(0, min(len(view), self._file.size - self._position))
-        if size:
-            view[:size] = self._read(size)
-        self._position += size
-        return size
-
-    def _read(self, size: int) -> Buffer:
+    def _read(self, at: int, size: int) -> Buffer:
         if self._forward is None:
             try:
-                return self._file.read(self._position, size)
+                return self._object.read(at, size)
             except UnsupportedError:
-                if self._position:  # something was read by a range before, or it is not read from the front
+                if at:  # something was read by a range before, or it is not read from the front
                     raise
-                self._forward = _ForwardBytes(self._file)
-        if self._forward.position != self._position:
+                self._forward = _ForwardBytes(self._object)
+        if self._forward.position != at:
             raise UnsupportedError(
                 f"{self.name}: the server does not support range requests, so the file can only be read from front to "
                 "back; copy it to a disk or object store"
