@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Sequence
 
 from bushel._discovery.completeness import Incomplete, are_parts, listed_names, manifest_and_names, manifest_path
+from bushel._discovery.folders import few
 from bushel._index.sidecar import Manifest, find_manifest
 from bushel.containers.base import Shard
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
 
-_SHOWN = 3
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
     "put the files back; or run `bushel index`, after which the dataset has the remaining samples; or open it with "
@@ -104,5 +104,4 @@ def _be(names: Sequence[str]) -> str:
 
 
 def _shown(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"{len(names):,} shard{'' if len(names) == 1 else 's'} ({', '.join(names[:_SHOWN])}{more})"
+    return f"{len(names):,} shard{'' if len(names) == 1 else 's'} ({few(names)})"

@@ -105,7 +105,7 @@ def of_several_kinds(path: AnyPath, names: Iterable[str], kinds: Mapping[str, Se
 
 def few(names: Sequence[str]) -> str:
     """Return the first of some names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 

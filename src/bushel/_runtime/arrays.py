@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,13 @@ def ranges(first: I64, counts: I64) -> I64:
     numbers = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
     numbers += np.repeat(first - (ends - counts), counts)
     return numbers
+
+
+def batches_of(lengths: I64, most: int) -> Iterator[slice]:
+    """Yield the rows of values that follow one another, about `most` bytes at a time."""
+    batch = np.cumsum(lengths) // most
+    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
+    yield from map(slice, borders, borders[1:])
 
 
 def joined(values: Sequence[bytes]) -> tuple[U8, I64]:

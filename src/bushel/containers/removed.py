@@ -29,16 +29,20 @@ def lists_of(shards: Iterable[Shard]) -> Lists:
     return {name: (path, removed) for name, (path, removed) in found.items() if removed is not None}
 
 
+def _entries(shard: Shard, lists: Lists) -> Iterator[tuple[AnyPath, RemovedRows, int]]:
+    """Yield the lists that have entries of a shard, with their paths, and the number of the shard in each."""
+    for path, name in shard.removal_lists:
+        if (own := lists.get(str(path))) is not None and name in own[1].shards:
+            yield path, own[1], own[1].shards.index(name)
+
+
 def rows_of(shard: Shard, samples: int, lists: Lists) -> Iterator[tuple[str, I64]]:
     """Yield the entries of a shard in each list that has some: its path, and the numbers of the entries.
 
     Raises:
         FormatError: The shard has another number of samples than the list.
     """
-    for path, name in shard.removal_lists:
-        if (own := lists.get(str(path))) is None or name not in (removed := own[1]).shards:
-            continue
-        number = removed.shards.index(name)
+    for path, removed, number in _entries(shard, lists):
         if removed.samples[number] != samples:
             raise _changed(shard, int(removed.samples[number]), samples, path)
         yield str(path), np.arange(removed.starts[number], removed.starts[number + 1], dtype=np.int64)
@@ -88,10 +92,7 @@ def removed_in(shard: Shard, known: Lists | None = None) -> RemovedInShard | Non
     """
     found: RemovedInShard | None = None
     lists = lists_of([shard]) if known is None else known
-    for path, name in shard.removal_lists:
-        if (own := lists.get(str(path))) is None or name not in (removed := own[1]).shards:
-            continue
-        number = removed.shards.index(name)
+    for path, removed, number in _entries(shard, lists):
         rows = np.zeros(int(removed.samples[number]), np.bool_)
         rows[removed.rows[removed.starts[number] : removed.starts[number + 1]]] = True
         if found is not None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._runtime.arrays import I64, U32, offsets_of
+from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
 from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
@@ -263,10 +263,7 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
     Raises:
         CorruptError: A record does not match its CRC, and `options.damaged` is False.
     """
-    batch = np.cumsum(header.length) // _BATCH
-    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
-    for first, last in zip(borders[:-1], borders[1:], strict=True):
-        rows = slice(first, last)
+    for rows in batches_of(header.length, _BATCH):
         extents = Extents(0, header.offset[rows], header.length[rows], header.crc32[rows])
         try:
             payloads = read_many([file], extents)
@@ -274,9 +271,9 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
             if error.reason != "checksum":
                 raise
             if not options.damaged:
-                row = first + error.row
+                row = rows.start + error.row
                 raise _corrupt(file, int(header.offset[row]), f"record {row}", error.expected, error.found) from error
-            yield from _with_damage(file, header, range(first, last))
+            yield from _with_damage(file, header, range(rows.start, rows.stop))
             continue
         for payload, offset in zip(payloads, header.offset[rows].tolist(), strict=True):
             yield Record(payload or b"", offset)

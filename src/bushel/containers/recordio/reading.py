@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bushel._index.table import FieldExtents, Keys, ShardIndex, stamps
+from bushel._runtime.arrays import batches_of
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
@@ -82,10 +83,8 @@ def _image_fields(payloads: Payloads, images: Images, spec: Spec) -> dict[str, F
 
 def _read(payloads: Payloads, options: ReadOptions) -> Iterator[Record]:
     """Yield all records; a few MiB are read at a time."""
-    batch = np.cumsum(payloads.length) // _BATCH
-    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
-    for first, last in zip(borders[:-1], borders[1:], strict=True):
-        position, length = payloads.position[first:last], payloads.length[first:last]
+    for rows in batches_of(payloads.length, _BATCH):
+        position, length = payloads.position[rows], payloads.length[rows]
         for payload, start in zip(
             read_many([payloads.file], Extents(0, position, length)), position.tolist(), strict=True
         ):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U8, Bools
+from bushel._runtime.arrays import I64, U8, Bools, batches_of
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
@@ -87,11 +87,9 @@ def _words(file: File, records: Records) -> Iterator[int]:
     from bushel._index.split_records import length_words
 
     offset, size = records.offset[records.split], 8 + records.span[records.split]
-    batch = np.cumsum(size) // _WINDOW
-    borders = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
-    for first, last in zip(borders[:-1], borders[1:], strict=True):
-        whole = read_many([file], Extents(0, offset[first:last], size[first:last]))
-        for row, start, raw in zip(records.split[first:last].tolist(), offset[first:last].tolist(), whole, strict=True):
+    for rows in batches_of(size, _WINDOW):
+        whole = read_many([file], Extents(0, offset[rows], size[rows]))
+        for row, start, raw in zip(records.split[rows].tolist(), offset[rows].tolist(), whole, strict=True):
             try:
                 yield from (start + at for at in length_words(raw or b""))
             except FormatError as error:
