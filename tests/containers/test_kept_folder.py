@@ -50,7 +50,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def is_kept(folder: Path) -> bool:
-    return kept_folder.kept_names(folder) is not None
+    return kept_folder.names_below(folder).table is not None
 
 
 def test_the_second_opening_gives_the_same(photos: Path) -> None:

@@ -7,9 +7,8 @@ The table holds class numbers.
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,19 +23,11 @@ from bushel._runtime.log import log_warning
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder_metadata import METADATA, metadata_rows, values_of
-from bushel.containers.kept_folder import (
-    FolderNames,
-    Watched,
-    blocks_of,
-    keep_folder,
-    kept_names,
-    watched,
-)
+from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, leads_out, list_names
+from bushel.storage import AnyPath, Blocks, leads_out
 
-_NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _KINDS = (("image", holds_image, "image"), ("clip", holds_clip, None), ("audio", holds_sound, None))
 _LABEL = "label"
 
@@ -50,7 +41,7 @@ class _Folder:
         """Return the one shard of a folder with files of images, clips or sounds; None of any other folder or file."""
         if not path.is_dir():
             return None
-        names = (kept_names(path) if isinstance(path, Path) else None) or _listed(path)
+        names = names_below(path)
         media = any(_media(name) for name in names if not _is_metadata(name))
         return [Shard(path, "", names)] if media else None
 
@@ -151,51 +142,6 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
 
 def _is_metadata(name: str) -> bool:
     return name.endswith(METADATA) and name.rpartition("/")[2] in METADATA
-
-
-def _listed(path: AnyPath) -> FolderNames:
-    """Return the names of the files below a folder that may be samples or metadata, sorted by code point."""
-    started, folders = time.time_ns(), list[Watched]()
-    found = _walk(str(path), "", folders) if isinstance(path, Path) else list_names(path)
-    names = FolderNames(
-        sorted(
-            name
-            for name in found
-            if not name.startswith(".") and "/." not in name and name.rpartition("/")[2] not in _NO_SAMPLES
-        )
-    )
-    names.folders, names.listed_ns = folders, started
-    return names
-
-
-def _walk(root: str, folder: str, folders: list[Watched]) -> Iterator[str]:
-    """Yield the names of files below a local folder, and add each folder. A million names take a second."""
-    folders.append(watched(root, folder))
-    above = f"{folder}/" if folder else ""
-    with os.scandir(f"{root}/{folder}") as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if _is_folder(entry):
-                yield from _walk(root, above + entry.name, folders)
-            else:
-                yield above + entry.name
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder, perhaps through a symbolic link.
-
-    Raises:
-        FormatError: It is a link to a folder that contains it, so that the names below it never end.
-    """
-    if not entry.is_dir():
-        return False
-    if entry.is_symlink():
-        target, here = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
-        if f"{here}/".startswith(f"{target.rstrip('/')}/"):
-            hint = "remove the link, or open a folder below it"
-            raise FormatError("a symbolic link to a folder that contains it", file=entry.path, hint=hint)
-    return True
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -1,14 +1,15 @@
-"""The files below a local folder, and their table, kept in the user's cache of tables for the next opening.
+"""The files below a folder, and their table, kept in the user's cache of tables for the next opening.
 
-A folder changes its times when a file is added, removed or renamed in it, so a million files are known by the times of
-their folders. A file that was written in place is noticed when it is read; the kept data are removed then.
+A local folder changes its times when a file is added, removed or renamed in it, so a million files are known by the
+times of their folders. A file that was written in place is noticed when it is read; the kept data are removed then.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,13 +27,14 @@ from bushel._index.table_cache import cache_of_tables
 from bushel._runtime.arrays import U8
 from bushel._runtime.log import log_info
 from bushel.errors import FormatError
-from bushel.storage import Blocks
+from bushel.storage import AnyPath, Blocks, list_names
 
 _LAYOUT = 2  # version of the kept data; it changes when its rules, or the rules of the container `folder`, change
 _MANY = 10_000  # nothing is kept for fewer files: looking at them takes less than a tenth of a second
 _SETTLED_NS = 2_000_000_000
 """Age of a folder's time from which a later change is sure to have another time: file system clocks have steps."""
 
+_NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _LIST, _TABLE = 0, 1  # numbers of the two blocks in the cache: names, sizes and times of the files; the table
 _KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
 
@@ -64,8 +66,57 @@ def watched(root: str, name: str) -> Watched:
     return Watched(name, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
-def kept_names(root: Path) -> FolderNames | None:
-    """Return the names of the files below a folder with their table, if no folder has changed since both were kept."""
+def names_below(path: AnyPath) -> FolderNames:
+    """Return the names of the files below a folder that may be samples or metadata, sorted by code point.
+
+    They have the table of the files if that was kept, and no folder has changed since.
+    """
+    if isinstance(path, Path) and (kept := _kept_names(path)) is not None:
+        return kept
+    started, folders = time.time_ns(), list[Watched]()
+    found = _walk(str(path), "", folders) if isinstance(path, Path) else list_names(path)
+    names = FolderNames(
+        sorted(
+            name
+            for name in found
+            if not name.startswith(".") and "/." not in name and name.rpartition("/")[2] not in _NO_SAMPLES
+        )
+    )
+    names.folders, names.listed_ns = folders, started
+    return names
+
+
+def _walk(root: str, folder: str, folders: list[Watched]) -> Iterator[str]:
+    """Yield the names of files below a local folder, and add each folder. A million names take a second."""
+    folders.append(watched(root, folder))
+    above = f"{folder}/" if folder else ""
+    with os.scandir(f"{root}/{folder}") as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if _is_folder(entry):
+                yield from _walk(root, above + entry.name, folders)
+            else:
+                yield above + entry.name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder, perhaps through a symbolic link.
+
+    Raises:
+        FormatError: It is a link to a folder that contains it, so that the names below it never end.
+    """
+    if not entry.is_dir():
+        return False
+    if entry.is_symlink():
+        target, here = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
+        if f"{here}/".startswith(f"{target.rstrip('/')}/"):
+            hint = "remove the link, or open a folder below it"
+            raise FormatError("a symbolic link to a folder that contains it", file=entry.path, hint=hint)
+    return True
+
+
+def _kept_names(root: Path) -> FolderNames | None:
     cache, identity = cache_of_tables(), _identity(root)
     if cache is None or (data := cache.get(identity, _LIST)) is None:
         return None
