@@ -42,7 +42,7 @@ class Empty:
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file."""
-        return [Shard(path.parent, path.name, (path.name,))] if path.name.endswith(self.suffixes) else None
+        return [Shard.of(path)] if path.name.endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return a table without rows."""

@@ -59,7 +59,7 @@ class Broken:
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards."""
         if self.mistake == "all files" and not path.is_dir():
-            return [Shard(path.parent, path.name, (path.name,))]
+            return [Shard.of(path)]
         found: list[Shard] | None = self.inner.shards(path)
         return found
 

@@ -33,7 +33,7 @@ class Shelf:
         if not path.is_dir():
             if not path.name.endswith(".shelf"):
                 return None
-            return [Shard(path.parent, path.name, (path.name,))]
+            return [Shard.of(path)]
         names = sorted(entry.name for entry in path.iterdir())
         own = [name for name in names if name.endswith(".shelf")]
         return [Shard(path, name, (name,)) for name in own] or None
