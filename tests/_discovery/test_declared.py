@@ -6,7 +6,9 @@ import pickle
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.containers.read_in_place import FOREIGN, copy, expected
 from tests.containers.tar.archives import as_webdataset
 
 import bushel
@@ -68,3 +70,48 @@ def test_an_empty_dataset(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x.tar", {"label": "int"}, sync=False):
         pass
     assert len(bushel.open(tmp_path / "x.tar", spec={"other": "int"})) == 0
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in FOREIGN.glob("*/EXPECTED.json")))
+def test_an_index_that_is_made_again_reads_the_same_values(name: str, tmp_path: Path) -> None:
+    path = copy(name, tmp_path) / (expected(name).get("path") or "")
+    if bushel.open(path, index="memory").info.container in ("parquet", "arrow"):
+        pytest.importorskip("pyarrow")
+    fields = [each for each, kind in bushel.open(path, index="memory").spec.items() if kind not in ("frame", "video")]
+    before = [bytes(pickle.dumps(sample)) for sample in bushel.open(path, index="memory").read(range(12), fields)]
+    for force in (False, False, True):
+        bushel.index(path, force=force, columns=[f"{fields[0]}.bytes"] if force else [])
+        assert [bytes(pickle.dumps(sample)) for sample in bushel.open(path).read(range(12), fields)] == before
+
+
+def test_types_that_are_declared_as_they_are(tmp_path: Path) -> None:
+    path = copy("mds-plain", tmp_path)
+    own = bushel.open(path, index="memory")
+    assert bushel.open(path, index="memory", spec=own.spec)[3]["score"] == own[3]["score"]
+
+
+def test_types_follow_from_a_file_that_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(3))
+    bushel.index(path)
+    np.save(path, np.ones((3, 2), np.float32))
+    assert bushel.open(path)[1]["data"].tolist() == [1, 1]
+    bushel.index(path, force=True)
+    assert bushel.open(path).spec == {"data": "array(float32,2)"}
+
+
+def test_types_follow_from_lines_that_are_added(tmp_path: Path) -> None:
+    lines, table = tmp_path / "x.jsonl", tmp_path / "x.csv"
+    lines.write_text('{"a": 1, "id": "07", "none": null}\n')
+    table.write_text("a,id\n1,07\n")
+    for path in (lines, table):
+        bushel.index(path, spec={"id": "int"})
+    lines.write_text(lines.read_text() + '{"a": 1.5, "id": "08", "none": 3, "new": "x"}\n')
+    table.write_text(f"{table.read_text()}b,08\n")
+    for _ in range(2):
+        assert bushel.open(lines).spec == {"a": "float", "id": "int", "none": "int", "new": "utf8"}
+        assert bushel.open(lines)[1] == {"__key__": "1", "a": 1.5, "id": 8, "none": 3, "new": "x"}
+        assert [sample["a"] for sample in bushel.open(table)] == ["1", "b"]
+        assert [sample["id"] for sample in bushel.open(table)] == [7, 8]
+        for path in (lines, table):
+            bushel.index(path)

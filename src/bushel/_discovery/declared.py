@@ -9,11 +9,13 @@ import numpy as np
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.log import log_info
-from bushel.containers import get_container
+from bushel.containers import get_container, writable_containers
 from bushel.containers.abilities import StoresText
 from bushel.containers.base import ReadOptions, Shard
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Spec
+from bushel.spec import Field, Spec, wider
+
+_NUMBERS, _ARRAY = frozenset(("int", "uint", "float")), "array"
 
 
 def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
@@ -32,8 +34,17 @@ def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     )
 
 
-def read_structure(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
+def read_structure(
+    container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None, *, changed: bool = False
+) -> ShardIndex:
     """Read the structure of a shard, with the declared fields, and the names and types of a known table.
+
+    Args:
+        container: Name of the container.
+        shard: The shard.
+        options: The fields that the caller declares.
+        known: The known table; None without one.
+        changed: Whether the shard has changed since that was made.
 
     Raises:
         FormatError: The shard is damaged.
@@ -42,6 +53,10 @@ def read_structure(container: str, shard: Shard, options: ReadOptions, known: Sh
     if known is not None:
         declared = options.spec or {}
         others = {name: extents.field for name, extents in known.fields.items() if name not in declared}
+        if (index := _by_itself(container, shard, options, changed=changed)) is not None:
+            others = {name: own for name, own in others.items() if not _outdated(own, known, index)}
+            if all(index.fields[name].field == own for name, own in others.items()):
+                return index
         try:
             index = get_container(container).index(shard, replace(options, spec={**declared, **others}))
         except (FormatError, SpecError) as error:
@@ -53,6 +68,34 @@ def read_structure(container: str, shard: Shard, options: ReadOptions, known: Sh
             if index.fields.keys() >= others.keys():
                 return index
     return get_container(container).index(shard, options)
+
+
+def _by_itself(container: str, shard: Shard, options: ReadOptions, *, changed: bool) -> ShardIndex | None:
+    """Return the table that a shard has without a known one, if its types may be others than those; else None.
+
+    They follow from the values of files of text, and from files that have changed and that Bushel does not write.
+    """
+    own = get_container(container)
+    if not isinstance(own, StoresText) and (not changed or own in writable_containers()):
+        return None
+    try:
+        return own.index(shard, options)
+    except (FormatError, SpecError):  # the known names may be the only ones that can be read
+        return None
+
+
+def _outdated(own: Field, known: ShardIndex, index: ShardIndex) -> bool:
+    """Return whether a known type was not declared by a caller, and does not hold the values of today."""
+    if own.name not in index.fields or not has_values(known.fields[own.name]):
+        return True
+    now = index.fields[own.name].field
+    if isinstance(
+        get_container(index.container), StoresText
+    ):  # a type that was declared for other values has no column
+        return own.name in known.columns and wider(own, now) != own
+    both = [each.codec.partition("(")[0] for each in (own, now)]
+    numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in both)
+    return numeric and own.codec != now.codec and (both[1] not in _NUMBERS or both[0] in _NUMBERS)
 
 
 def _same(name: str, known: ShardIndex, index: ShardIndex) -> bool:

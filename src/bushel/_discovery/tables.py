@@ -139,7 +139,7 @@ def table_to_read(
     if is_object(shard.root) and (known_index := _kept(container, shard, options, look=keep and table is None)):
         return TableToRead(known_index)
     try:
-        index = build_table(container, shard, options, None if table is None else table.index)
+        index = build_table(container, shard, options, table)
     except FormatError as error:
         if not recover:
             raise
@@ -212,7 +212,7 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     )
 
 
-def build_table(container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None) -> ShardIndex:
+def build_table(container: str, shard: Shard, options: ReadOptions, table: StoredTable | None) -> ShardIndex:
     """Make the table of a shard from its data.
 
     A stale table may hold what the data do not: the names and types that were given to the writer, and the names of
@@ -224,7 +224,9 @@ def build_table(container: str, shard: Shard, options: ReadOptions, known: Shard
     """
     from bushel._discovery.declared import read_structure
 
-    index = CallerFields(options.spec or {}, options.pickle).table(read_structure(container, shard, options, known))
+    known, changed = (None, False) if table is None else (table.index, not table.fits)
+    structure = read_structure(container, shard, options, known, changed=changed)
+    index = CallerFields(options.spec or {}, options.pickle).table(structure)
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
 

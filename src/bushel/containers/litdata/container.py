@@ -141,13 +141,19 @@ def _fields(
     fields = {}
     for name, format_, (offset, length) in zip(dataset.leaves, dataset.config.data_format, found, strict=True):
         declared = (options.spec or {}).get(name)
-        field, stored = (declared, None) if declared else _field(name, format_, file)
+        field, stored = (declared, _stored(declared, format_)) if declared else _field(name, format_, file)
         place = PlainField(field.type, offset, length, file=number, codec=stored)
         if format_ == "jpeg_array" and field.sequence:
             starts, offset, length = elements_of(file, offset, length, 0, name)
             place = place._replace(offset=offset, length=length, starts=starts)
         fields[name] = place
     return fields
+
+
+def _stored(declared: Field, format_: str) -> str | None:
+    """Return the codec of the stored bytes of a leaf if the declared type is the type of its format, else None."""
+    codec = _CODECS.get(format_)
+    return codec if codec in _TYPES and _TYPES[codec] == declared.type else None
 
 
 def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:

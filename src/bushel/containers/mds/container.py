@@ -95,8 +95,8 @@ class _Mds:
             if encoding in _LISTS and field.sequence:
                 starts, offset, length = elements_of(file, offset, length, _LISTS[encoding][1], field.name)
                 place = place._replace(offset=offset, length=length, starts=starts)
-            elif options.spec is None or field.name not in options.spec:
-                place = place._replace(codec=_CODECS.get(encoding, (None, None))[1])
+            elif field.type == (known := _CODECS.get(encoding, (None, None)))[0]:  # not declared otherwise
+                place = place._replace(codec=known[1])
             fields[field.name] = place
         return fields
 
