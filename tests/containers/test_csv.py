@@ -150,7 +150,7 @@ def test_repair_keeps_the_types_on_record(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", "n,s\n1,a\n2,b\n3,c\n")
     bushel.index(path)
     path.write_bytes(path.read_bytes().replace(b"2,b", b"5.5,b"))
-    assert bushel.open(path, index="memory").spec["n"] == "int"
+    assert bushel.open(path, index="memory").spec["n"] == "float"
     assert bushel.repair(path, tmp_path / "out.rec", to="recordio").samples == 2
     found = [each["n"] for each in bushel.open(tmp_path / "out.rec")]
     assert [(number, type(number)) for number in found] == [(1, int), (3, int)]
