@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, SpecError
@@ -50,6 +51,15 @@ def test_raw_images(shape: tuple[int, ...]) -> None:
     assert codec.encode(np.ones((2, 3), np.float32))[12:13] == b"F"
 
 
+def test_raw_images_of_bits() -> None:
+    array = np.random.default_rng(0).integers(0, 2, (3, 11)).astype(np.bool_)
+    stored = get_codec("pil").encode(array)
+    assert stored == struct.pack("<III", 11, 3, 1) + b"1" + Image.fromarray(array).tobytes()
+    decoded = get_codec("pil").decode(stored)
+    assert decoded.dtype == np.bool_
+    assert np.array_equal(decoded, array)
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -67,7 +77,9 @@ def test_raw_images(shape: tuple[int, ...]) -> None:
         ("pil", b""),
         ("pil", struct.pack("<III", 1, 1, 1 << 31)),
         ("pil", struct.pack("<III", 1 << 31, 1 << 31, 3) + b"RGB"),
-        ("pil", struct.pack("<III", 1, 1, 1) + b"1" + b"\0"),
+        ("pil", struct.pack("<III", 9, 1, 1) + b"1" + b"\0"),
+        ("pil", struct.pack("<III", 1 << 31, 1 << 31, 1) + b"1" + b"\0"),
+        ("pil", struct.pack("<III", 1, 1, 1) + b"X" + b"\0"),
     ],
 )
 def test_bytes_that_do_not_decode(name: str, data: bytes) -> None:

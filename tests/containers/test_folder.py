@@ -254,6 +254,12 @@ class TestMetadata:
             ("metadata.jsonl", '{"file_name": "1.jpg"}\n{"file', "line 2 is not JSON"),
             ("metadata.jsonl", "[1]\n", "line 1 is not an object"),
             ("metadata.jsonl", '{"n": 1}\n', "row 0 has the file_name None"),
+            (
+                "metadata.jsonl",
+                '{"a_file_name": "1.jpg"}\n',
+                r"spec={'a_file_name': 'image\(path\)'}\) reads the files",
+            ),
+            ("metadata.csv", "file_names,n\n1.jpg,1\n", "move the table to another folder, and bushel.join it"),
             ("metadata.jsonl", "[" * 100000, "line 1 is not JSON"),
         ],
     )

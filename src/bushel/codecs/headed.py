@@ -59,6 +59,7 @@ _MODES = {
     "F": ("float32", 0),
 }
 """The dtype and the channels of the modes of Pillow whose pixels are elements of an array; 0: no axis of channels."""
+_BITS = "1"  # the mode of Pillow with eight pixels in a byte
 _MOST_AXES = 32
 
 
@@ -163,8 +164,12 @@ def _parse_pil(data: Buffer) -> _Parsed:
     view = memoryview(data)
     width, height, size = struct.unpack("<III", view[:12]) if len(view) >= 12 else (0, 0, len(view))
     mode = bytes(view[12 : 12 + size]).decode("latin-1") if 12 + size <= len(view) else ""
+    if mode == _BITS and len(view) == 12 + size + height * -(-width // 8):
+        bits = np.frombuffer(view[12 + size :], np.uint8).reshape(height, -(-width // 8))
+        pixels = np.unpackbits(bits, axis=1, count=width)
+        return _Parsed(np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()))
     if mode not in _MODES:
-        raise codec_error("pil", f"a raw image of a mode among {', '.join(_MODES)}", found_bytes(data))
+        raise codec_error("pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", found_bytes(data))
     dtype, channels = _MODES[mode]
     shape: Sequence[int] = (height, width, channels) if channels else (height, width)
     return _Parsed(_little(dtype), tuple(shape), view[12 + size :])
@@ -172,11 +177,14 @@ def _parse_pil(data: Buffer) -> _Parsed:
 
 def _encode_pil(value: Any) -> bytes:
     array = as_array("pil", value)
+    if array.dtype == np.bool_ and array.ndim == 2:
+        head = struct.pack("<III", array.shape[1], array.shape[0], len(_BITS)) + _BITS.encode()
+        return head + np.packbits(array, axis=1).tobytes()
     channels = array.shape[2] if array.ndim == 3 else 0
     mode = next((mode for mode, kind in _MODES.items() if kind == (array.dtype.name, channels)), None)
     if mode is None or array.ndim not in (2, 3):
         raise codec_error(
-            "pil", "an array H×W or H×W×2 to 4 of uint8, or H×W of uint16, int32, float32", describe(value)
+            "pil", "an array H×W or H×W×2 to 4 of uint8, or H×W of bool, uint16, int32, float32", describe(value)
         )
     head = struct.pack("<III", array.shape[1], array.shape[0], len(mode)) + mode.encode()
     return head + array.astype(_little(array.dtype.name)).tobytes()

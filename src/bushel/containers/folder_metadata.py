@@ -79,9 +79,21 @@ def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
         for number, found in enumerate(_READERS[own](data, path)):
             file = found.pop(FILE_NAME, None)
             if not isinstance(file, str) or leads_out(file):
-                raise FormatError(f"row {number} has the {FILE_NAME} {file!r}, not the name of a file", file=str(path))
+                message = f"row {number} has the {FILE_NAME} {file!r}, not the name of a file"
+                raise FormatError(
+                    message, file=str(path), hint=None if file is not None else _names_of_others(found, path)
+                )
             rows.append(Row(folder + slash + file, {key: each for key, each in found.items() if each is not None}))
     return rows
+
+
+def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
+    """Return how to read a table with several files in a row; None if a row has no column for them."""
+    if own := {name: "image(path)" for name in row if name.endswith(f"_{FILE_NAME}")}:
+        return f"bushel.open({str(path)!r}, spec={own}) reads the files of each row"
+    if any(name.endswith(f"{FILE_NAME}s") for name in row):
+        return "move the table to another folder, and bushel.join it with this one, which reads lists of files"
+    return None
 
 
 def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
@@ -92,7 +104,8 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
         raise FormatError(f"not a CSV file: {error}", file=str(path)) from error
     names = list(reader.fieldnames or ())
     if FILE_NAME not in names or len(set(names)) < len(names):
-        raise FormatError(f"its first line names the columns {names}: expected {FILE_NAME} and others", file=str(path))
+        message = f"its first line names the columns {names}: expected {FILE_NAME} and others"
+        raise FormatError(message, file=str(path), hint=_names_of_others(names, path))
     for number, row in enumerate(rows):
         if None in row or None in row.values():
             raise FormatError(f"row {number} does not have {len(names)} values", file=str(path))

@@ -148,11 +148,19 @@ def test_an_indexed_folder_on_a_server(tmp_path: Path, monkeypatch: pytest.Monke
         assert (ds[33][CAMERA] == local[33][CAMERA]).all()
 
 
-def test_other_versions_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "hint"),
+    [
+        ("v2.1", "convert it: python"),
+        ("v1.6", r"convert it to v2\.1 with LeRobot, and then"),
+        ("v4.0", "update Bushel"),
+    ],
+)
+def test_other_versions_are_refused(tmp_path: Path, version: str, hint: str) -> None:
     root = copy("lerobot", tmp_path, "robot")
     info = json.loads((root / "meta/info.json").read_text())
-    (root / "meta/info.json").write_text(json.dumps(info | {"codebase_version": "v2.1"}))
-    with pytest.raises(FormatError, match=r"info\.json: this is a LeRobot dataset of version v2\.1, and v3 is read"):
+    (root / "meta/info.json").write_text(json.dumps(info | {"codebase_version": version}))
+    with pytest.raises(FormatError, match=rf"dataset of version {version}, and v3 is read \({hint}"):
         bushel.open(root)
 
 

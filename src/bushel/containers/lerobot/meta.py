@@ -130,11 +130,15 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
         info = _DECODER.decode(files[0].read(0, files[0].size))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not the metadata of a LeRobot dataset: {error}", file=files[0].path, hint=HINT) from error
-    if not info.codebase_version.startswith("v3."):
+    if not (version := info.codebase_version).startswith("v3."):
+        convert = "python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME"
+        hint = f"convert it: {convert}"
+        if not version.startswith("v2."):
+            hint = f"convert it to v2.1 with LeRobot, and then: {convert}" if version < "v2" else "update Bushel"
         raise FormatError(
-            f"this is a LeRobot dataset of version {info.codebase_version}, and v3 is read",
+            f"this is a LeRobot dataset of version {version[:40]}, and v3 is read",
             file=files[0].path,
-            hint="convert it: python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME",
+            hint=hint,
         )
     cameras = tuple(name for name, each in info.features.items() if each.dtype == "video")
     if not info.fps > 0 or (cameras and not info.video_path):
