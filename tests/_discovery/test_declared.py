@@ -115,3 +115,21 @@ def test_types_follow_from_lines_that_are_added(tmp_path: Path) -> None:
         assert [sample["id"] for sample in bushel.open(table)] == [7, 8]
         for path in (lines, table):
             bushel.index(path)
+
+
+def test_nested_lists_as_arrays(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"map": [[[1.5, 2], [3, 4]], None, [[5, 6], [7, 8]]]}), path)
+    for declared in ({"map": "array(float32,2,2)"}, None):
+        found = bushel.open(path, spec=declared)
+        assert "map" not in found[1]
+        if declared:
+            assert (found[2]["map"].dtype.name, found[2]["map"].tolist()) == ("float32", [[5, 6], [7, 8]])
+            assert next(iter(bushel.Loader(found[::2], 2)))["map"].shape == (2, 2, 2)
+        bushel.index(path, spec=declared)
+    assert bushel.open(path).spec == {"map": "array(float32,2,2)"}
+    assert bushel.open(path)[0]["map"].tolist() == [[1.5, 2], [3, 4]]
+    bushel.convert(bushel.open(path)[::2], tmp_path / "bag", container="bag")
+    assert bushel.open(tmp_path / "bag")[1]["map"].tolist() == [[5, 6], [7, 8]]

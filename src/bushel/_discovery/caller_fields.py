@@ -74,6 +74,8 @@ class CallerFields(Struct, frozen=True):
                 codec = asked_for(extents.codec)
         else:  # a container that has the types of its fields does not look at the spec
             codec = extents.codec if shown == known else _stored_codec(container, shown)
+            if extents.codec == "json" and codec.startswith("array"):  # nested lists of numbers
+                codec = f"json-{codec}"
             if shown.sequence != known.sequence:
                 stored = "a sequence" if known.sequence else "not a sequence"
                 raise SpecError(f"field {shown.name!r} is stored as {known.type}, which is {stored}")
