@@ -42,7 +42,7 @@ def test_names_are_sorted_and_complete() -> None:
         "array avif bmp bytes cls csv-text f32 flac float float-text frame frames gif gzip heic i64 image int jpeg "
         "jpg json json-array jxl litdata-array litdata-json litdata-tensor mds-array mp3 mp4 msgpack npy npz ogg "
         "pbm pgm pickle pil png ppm recordio-label recordio-label-int stored tenbin tif tiff tree u64 uint utf8 "
-        "varints wav webm webp"
+        "varint varints wav webm webp"
     )
     assert codec_names() == tuple(expected.split())
 

@@ -268,6 +268,25 @@ def test_varints(value: npt.NDArray[np.int64]) -> None:
     assert_same(through("varints", value), value)
 
 
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+@FAST
+def test_varint(value: int) -> None:
+    assert through("varint", value) == value
+    assert get_codec("varint").encode(value) == get_codec("varints").encode([value])
+
+
+@pytest.mark.parametrize("data", [b"", b"\x80", b"\1\1", b"\x80\1\1", b"\xff" * 9 + b"\2", b"\x80" * 10 + b"\1"])
+def test_damaged_varint(data: bytes) -> None:
+    with pytest.raises(CodecError, match="expected one packed varint"):
+        get_codec("varint").decode(data)
+
+
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1, 0.5, "1"])
+def test_value_that_is_not_a_varint(value: Any) -> None:
+    with pytest.raises(CodecError, match="an integer"):
+        get_codec("varint").encode(value)
+
+
 def test_varints_bytes() -> None:
     assert get_codec("varints").encode([1, 300, -1]) == b"\x01\xac\x02" + b"\xff" * 9 + b"\x01"
 

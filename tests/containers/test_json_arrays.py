@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bushel
-from bushel.containers import array_lines, line_scan
+from bushel.containers import array_lines, read_forward
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('ab"\\{}[],: \n\té😀'), max_size=9),
@@ -42,7 +42,7 @@ def test_any_array_has_the_samples_of_its_lines(
     text = json.dumps(rows, indent=indent, ensure_ascii=not raw, separators=(space + ",", ": ") if space else None)
     (folder / "x.json").write_text(space + text + space, newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_scan, "_CHUNK", chunk)
+        patch.setattr(read_forward, "_CHUNK", chunk)
         found = read(folder / "x.json")
     assert found == read(folder / "x.jsonl")
 

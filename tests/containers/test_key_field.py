@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from tests.cli.running import run
+from tests.containers.tfrecords import bytes_list, example, framed, int_list
 
 import bushel
+from bushel.errors import FormatError
 
 KEYS = ["cat/1", 'ä "b"', "z"]
 
@@ -42,7 +44,17 @@ def _arrow(path: Path, keys: list[Any]) -> Path:
     return path / "rows.arrow"
 
 
-each_format = pytest.mark.parametrize("write", [_jsonl, _csv, _parquet, _arrow])
+def _tfrecord(path: Path, keys: list[Any]) -> Path:
+    path = path / "rows.tfrecord"
+    made = []
+    for number, key in enumerate(keys):
+        own = {} if key is None else {"__key__": int_list(key) if isinstance(key, int) else bytes_list(key.encode())}
+        made.append(example({"n": int_list(number), **own}))
+    path.write_bytes(framed(made))
+    return path
+
+
+each_format = pytest.mark.parametrize("write", [_jsonl, _csv, _parquet, _arrow, _tfrecord])
 
 
 @each_format
@@ -80,6 +92,29 @@ def test_other_values_are_left_out_and_reported(
 def test_half_a_surrogate_is_not_a_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert bushel.open(_jsonl(tmp_path, ["a", "\ud800"]), index="memory").keys[1] == "1"
     assert "not Unicode" in caplog.text
+
+
+@pytest.mark.parametrize("more", [b"", bytes_list(b"a", b"b")])
+def test_features_are_keys_whatever_other_features_are(more: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    key, label = {"__key__": bytes_list("ä".encode())}, {"n": int_list(1)}
+    path.write_bytes(
+        framed([example(key | label), example({"__key__": bytes_list(b"b")} | ({"m": more} if more else {}))])
+    )
+    assert list(bushel.open(path).keys) == ["ä", "b"]
+    path.write_bytes(
+        framed([example(key | label | ({"m": more} if more else {})), example({"__key__": bytes_list(b"\xff")})])
+    )
+    with pytest.raises(FormatError, match=r"sample 1, field '__key__': .*spec={'data': 'bytes'}"):
+        bushel.open(path, index="memory")
+    assert len(bushel.open(path, index="memory", spec={"data": "bytes"})) == 2
+
+
+def test_lists_of_texts_are_not_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(framed([example({"__key__": bytes_list(b"a", b"b"), "n": int_list(1)})]))
+    assert list(bushel.open(path)) == [{"__key__": "0", "n": 1}]
+    assert "has values of type bytes[], and keys are texts" in caplog.text
 
 
 def test_what_cat_prints_can_be_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

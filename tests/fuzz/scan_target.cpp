@@ -16,10 +16,12 @@
 #include "files/crc32c.hpp"
 #include "scans/byte_arrays.hpp"
 #include "scans/deltas.hpp"
+#include "scans/examples.hpp"
 #include "scans/hybrid.hpp"
 #include "scans/image_headers.hpp"
 #include "scans/inflate.hpp"
 #include "scans/levels.hpp"
+#include "scans/line_blocks.hpp"
 #include "scans/lines.hpp"
 #include "scans/member_groups.hpp"
 #include "scans/recordio.hpp"
@@ -115,21 +117,79 @@ void riegeli(const Bytes &data) {
     }
 }
 
+// The blocks of records that all are usual Examples; nothing if one is not.
+Bytes blocks_of_examples(ExampleScan &scan, const Bytes &file) {
+    const std::size_t used = scan.feed(file.data(), file.size(), 0);
+    require(used <= file.size() && (scan.unusual() || used == file.size() || scan.need() > file.size() - used), "a hang");
+    return scan.unusual() || used < file.size() ? Bytes{} : scan.take();
+}
+
+// Usual Examples have the extents that TfrecordScan finds, with vectors and without.
+void examples(const Bytes &file, const TfrecordScan &found) {
+    ExampleScan fast(true), slow(false);
+    const Bytes block = blocks_of_examples(fast, file);
+    require(block == blocks_of_examples(slow, file) && fast.unusual() == slow.unusual(), "vectors find others");
+    if (block.empty()) return;
+    require(found.other < 0 && found.problem.empty() && found.features.size() == fast.fields(), "no Examples");
+    const std::int64_t at[] = {0, static_cast<std::int64_t>(block.size())};
+    const std::int64_t first[] = {0, static_cast<std::int64_t>(found.offset.size())};
+    const LineBlocks blocks(block.data(), block.size(), at, first, 1);
+    for (std::size_t i = 0; i < found.features.size(); ++i) {
+        const ExampleFeature &own = found.features[i];
+        std::vector<std::int64_t> offset(found.offset.size()), length(found.offset.size());
+        blocks.read(i, LinePart::offset, false, 0, offset.size(), offset.data());
+        blocks.read(i, LinePart::length, false, 0, length.size(), length.data());
+        inside(offset, std::vector<std::int64_t>(length.size(), 0), file.size());
+        require(own.name == fast.name(i) && own.kind == fast.kind(i), "another feature");
+        std::size_t value = 0;
+        for (std::size_t row = 0; row < own.record.size(); ++row) {
+            const auto sample = static_cast<std::size_t>(own.record[row]);
+            if (own.kind != 1) {
+                require(offset[sample] == own.offset[row] && length[sample] == own.length[row], "other numbers");
+            } else if (own.count[row] == 0) {
+                require(length[sample] == -1, "a value");
+            } else {
+                require(offset[sample] == own.value_offset[value] && length[sample] == own.value_length[value], "other bytes");
+                ++value;
+            }
+        }
+    }
+}
+
+void append_with_checksum(Bytes &file, const std::uint8_t *from, std::size_t size) {
+    file.insert(file.end(), from, from + size);
+    const std::uint32_t crc = crc32c(from, size), masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
+    for (int shift = 0; shift < 32; shift += 8) file.push_back(static_cast<std::uint8_t>(masked >> shift));
+}
+
+void append_record(Bytes &file, const std::uint8_t *from, std::size_t size) {
+    std::uint8_t length[8];
+    for (int i = 0; i < 8; ++i) length[i] = static_cast<std::uint8_t>(std::uint64_t{size} >> 8 * i);
+    append_with_checksum(file, length, 8);
+    append_with_checksum(file, from, size);
+}
+
+// Records that are nearly the same, and empty ones, as vectors read on after a record.
+void similar_examples(Bytes data) {
+    Bytes file;
+    append_record(file, data.data(), data.size());
+    append_record(file, data.data(), data.size());
+    const std::size_t changed = choice(data, data.size() + 1);
+    if (changed < data.size()) data[changed] = data[data.size() / 2];
+    append_record(file, data.data(), data.size());
+    for (int i = 0; i < 8; ++i) append_record(file, data.data(), 0);
+    file.shrink_to_fit();
+    TfrecordScan found(true, false);
+    found.feed(file.data(), file.size());
+    examples(file, found);
+}
+
 // The fuzzer finds no checksums, so the bytes become the data of two records.
 void tfrecord(const Bytes &data) {
     Bytes file;
-    const auto append = [&file](const std::uint8_t *from, std::size_t size, bool with_bytes) {
-        if (with_bytes) file.insert(file.end(), from, from + size);
-        const std::uint32_t crc = crc32c(from, size), masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
-        for (int shift = 0; shift < 32; shift += 8) file.push_back(static_cast<std::uint8_t>(masked >> shift));
-    };
     const std::size_t middle = choice(data, data.size() + 1);
-    for (const auto &[first, size] : {std::pair{std::size_t{0}, middle}, std::pair{middle, data.size() - middle}}) {
-        std::uint8_t length[8];
-        for (int i = 0; i < 8; ++i) length[i] = static_cast<std::uint8_t>(std::uint64_t{size} >> 8 * i);
-        append(length, 8, true);
-        append(data.data() + first, size, true);
-    }
+    append_record(file, data.data(), middle);
+    append_record(file, data.data() + middle, data.size() - middle);
     if (choice(data, 3) == 1 && !data.empty()) file[choice(data, 16)] ^= data[0];  // damaged lengths and checksums
     file.shrink_to_fit();
     TfrecordScan whole(true, true), parts(true, true);
@@ -158,6 +218,8 @@ void tfrecord(const Bytes &data) {
             inside({held ? -1 - one.offset[row] : one.offset[row]}, {one.length[row]}, held ? whole.held.size() : file.size());
         }
     }
+    examples(file, whole);
+    similar_examples(data);
     try {
         decode_varints(data.data(), data.size());
     } catch (const std::invalid_argument &) {

@@ -20,7 +20,7 @@ from bushel.spec import KEY
 
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
-    **dict.fromkeys(("int", "uint", "i64", "u64", "cls", "recordio-label-int"), _WHOLE),
+    **dict.fromkeys(("int", "uint", "i64", "u64", "cls", "varint", "recordio-label-int"), _WHOLE),
     **dict.fromkeys(("float", "f32", "float-text", "recordio-label"), ("float",)),
     "utf8": ("text",),
 }

@@ -41,7 +41,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "video_frame": ("frame", "frames"),
     "audio": ("wav", "flac", "mp3", "ogg"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
-    "varints": ("varints",),
+    "varints": ("varint", "varints"),
     "litdata_json": ("litdata-json",),
     "headed": ("mds-array", "litdata-array", "litdata-tensor", "pil"),
 }

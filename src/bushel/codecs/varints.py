@@ -5,6 +5,7 @@ https://protobuf.dev/programming-guides/encoding
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,4 +37,30 @@ def _decode(data: Buffer) -> npt.NDArray[np.int64]:
         raise codec_error("varints", f"packed varints ({error})", found_bytes(data)) from error
 
 
-FACTORIES: Mapping[str, Factory] = {"varints": plain(_encode, _decode)}
+def _encode_one(value: Any) -> bytes:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise codec_error("varint", "an integer", describe(value)) from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise codec_error("varint", "an integer that fits int64", describe(value))
+    return _encode([number])
+
+
+def _decode_one(data: Buffer) -> int:
+    value = bits = 0
+    last = 0x80
+    for last in data:
+        value |= (last & 0x7F) << bits
+        bits += 7
+        if last < 0x80:
+            break
+    if last >= 0x80 or bits != 7 * len(data) or value >> 64:
+        raise codec_error("varint", "one packed varint", found_bytes(data))
+    return value - (value >> 63 << 64)
+
+
+FACTORIES: Mapping[str, Factory] = {
+    "varint": plain(_encode_one, _decode_one),
+    "varints": plain(_encode, _decode),
+}

@@ -17,11 +17,11 @@ from bushel.containers.base import ReadOptions, Report, file_shards
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.key_field import with_keys
 from bushel.containers.line_values import LineField
+from bushel.containers.read_forward import forward_reader
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.references import as_texts, with_references
 from bushel.errors import FormatError, SpecError
-from bushel.filters import FilterError
-from bushel.kernels import LineScanner, MappedFile
+from bushel.kernels import LineScanner
 from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
@@ -31,10 +31,6 @@ COMPRESSED = (".gz", ".zst")
 _ABOUT = ("README", "LICENSE", ".json", ".md", ".py", ".txt", ".yaml", ".yml")
 """Files that may lie beside the data, and their suffixes."""
 
-_CHUNK = 1 << 20
-"""Bytes of a local file that are scanned at a time: the scan finds them in the processor's cache."""
-
-_CHUNK_OF_REQUEST = 1 << 22
 _LONGEST_LINE = 128 << 20
 _SPACING = 256 << 10
 """Expanded bytes between restart points of gzip: values are short, and each that is read expands as many."""
@@ -107,60 +103,6 @@ def _line_end(data: memoryview, start: int) -> int:
     return 0
 
 
-class _Local:
-    """Reads a local file into memory that is used again, since new memory takes more time than reading."""
-
-    def __init__(self, file: MappedFile) -> None:
-        self._file, self._data = file, np.empty(0, np.uint8)
-
-    def read(self, at: int, length: int) -> memoryview:
-        """Return bytes, until the next call."""
-        if len(self._data) != length:
-            self._data = np.empty(length, np.uint8)
-        self._file.read_into(at, self._data)
-        return self._data.data
-
-
-class _Expanded:
-    """Reads a compressed file from front to back. Expanded blocks are not kept, unlike those that values lie in."""
-
-    def __init__(self, file: LineFile, blocks: BlockFile) -> None:
-        self._file, self._blocks, self._block = file, blocks, 0
-        self._held: list[tuple[int, memoryview]] = []  # where each expanded block begins, and its bytes
-
-    def read(self, at: int, length: int) -> bytes | memoryview:
-        """Return bytes that begin at or after the bytes of the last call: a large block is not copied for each call.
-
-        Raises:
-            FormatError: A block cannot be expanded.
-        """
-        self._held = [(start, data) for start, data in self._held if start + len(data) > at]
-        while not self._held or self._held[-1][0] + len(self._held[-1][1]) < at + length:
-            number, self._block = self._block, self._block + 1
-            start, data = int(self._blocks.blocks.start[number]), self._expanded(number)
-            if start + len(data) > at:
-                self._held.append((start, data))
-        parts = [data[max(at - start, 0) : at + length - start] for start, data in self._held]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _expanded(self, number: int) -> memoryview:
-        blocks, real = self._blocks.blocks, self._file.real
-        offset = int(blocks.offset[number])
-        try:
-            return self._blocks.expand(number, real.read(offset, int(blocks.length[number]))).data
-        except FilterError as error:
-            raise FormatError(str(error), file=real.path, offset=offset) from error
-
-
-def _reading(file: LineFile) -> tuple[Callable[[int, int], bytes | memoryview], int]:
-    """Return a reader of a file from front to back, and the number of bytes that are scanned at a time."""
-    if isinstance(file.lines, BlockFile):
-        return _Expanded(file, file.lines).read, _CHUNK_OF_REQUEST
-    if isinstance(file.lines, MappedFile):
-        return _Local(file.lines).read, _CHUNK
-    return file.lines.read, _CHUNK_OF_REQUEST
-
-
 @dataclass(slots=True)
 class LineTable:
     """The table of a file of lines under construction.
@@ -203,7 +145,7 @@ class LineTable:
     def _scan(self, scanner: LineScanner, start: int, lines_before: int) -> None:
         keep_freed_memory()
         lines = self.file.lines
-        read, chunk = _reading(self.file)
+        read, chunk = forward_reader(self.file.lines, self.file.real)
         array = ArrayLines(read, start) if self.file.array else None
         read = read if array is None else array.read
         at, window = start, chunk

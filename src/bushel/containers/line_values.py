@@ -147,9 +147,14 @@ class LineField:
         return None
 
     def _missing(self, lines: Lines) -> npt.NDArray[np.bool_] | None:
-        if not self._bits & _ABSENT:
-            return None
-        return _truths(LineArray(lines, self._number, "kind", quotes=False), lambda part: part <= Kind.NULL)
+        return missing_values(lines, self._number, self._bits)
+
+
+def missing_values(lines: Lines, number: int, kinds: int) -> npt.NDArray[np.bool_] | None:
+    """Return which samples lack a field, given its number and a bit for each kind of value; None if all have it."""
+    if not kinds & _ABSENT:
+        return None
+    return _truths(LineArray(lines, number, "kind", quotes=False), lambda part: part <= Kind.NULL)
 
 
 def _truths(array: Any, of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:

@@ -6,6 +6,7 @@ what these share.
 """
 
 from bushel.kernels._kernels import (
+    ExampleScanner,
     ExtentError,
     Inflater,
     JpegError,
@@ -109,6 +110,7 @@ from bushel.kernels._kernels import (
 )
 
 __all__ = [
+    "ExampleScanner",
     "ExtentError",
     "Inflater",
     "JpegError",

@@ -267,15 +267,6 @@ from bushel.kernels._scans import (
     TarScanner as TarScanner,
 )
 from bushel.kernels._scans import (
-    TfrecordScanner as TfrecordScanner,
-)
-from bushel.kernels._scans import (
-    crc32c as crc32c,
-)
-from bushel.kernels._scans import (
-    decode_varints as decode_varints,
-)
-from bushel.kernels._scans import (
     image_header as image_header,
 )
 from bushel.kernels._scans import (
@@ -298,6 +289,18 @@ from bushel.kernels._scans import (
 )
 from bushel.kernels._scans import (
     scan_tar as scan_tar,
+)
+from bushel.kernels._tfrecord import (
+    ExampleScanner as ExampleScanner,
+)
+from bushel.kernels._tfrecord import (
+    TfrecordScanner as TfrecordScanner,
+)
+from bushel.kernels._tfrecord import (
+    crc32c as crc32c,
+)
+from bushel.kernels._tfrecord import (
+    decode_varints as decode_varints,
 )
 from bushel.kernels._video import (
     yuv420_to_rgb as yuv420_to_rgb,

@@ -11,15 +11,17 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers.base import ReadOptions, Report, file_shards
 from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.key_field import with_keys
 from bushel.containers.plain_table import PlainField, table_of
-from bushel.containers.tfrecord.features import FeatureTable, check_density, features_of
+from bushel.containers.tfrecord.examples import usual_examples
+from bushel.containers.tfrecord.features import AS_THEY_ARE, FeatureTable, check_density, declared_type, field_name
 from bushel.containers.tfrecord.scan import ends_of_windows, scanned
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import TfrecordScanner, crc32c
-from bushel.spec import Field, Spec
+from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
 _NAME = re.compile(r".*\.tfrecords?(-[0-9]+-of-[0-9]+)?(\.gz)?", re.DOTALL)
@@ -41,35 +43,53 @@ class _Tfrecord:
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
-        file, blocks = _opened(shard)
+        real, file, blocks = _opened(shard)
+        spec = options.spec or {}
+        found = None if list(spec) == [_DATA] else usual_examples(file, real, spec, options.report)
+        if found is not None:
+            stamp, kept = FileStamp(shard.files[0], real.size, real.mtime_ns), () if blocks is None else (blocks,)
+            table = ShardIndex(found.samples, (stamp,), found.fields, self.name, columns=found.columns, blocks=kept)
+            if kept:  # else all extents are of bytes that were scanned
+                table.check(file.path)
+        else:
+            table = self._any_records(shard, options, file, blocks)
+        try:
+            return with_keys(table, shard)
+        except FormatError as error:
+            raise FormatError(error.message, file=error.file, offset=error.offset, hint=AS_THEY_ARE) from error
+
+    def _any_records(self, shard: Shard, options: ReadOptions, file: File, blocks: Blocks | None) -> ShardIndex:
+        """Return the table of Examples of any form, or of other records."""
         scanner = TfrecordScanner()
         records, spec = scanned(file, scanner, options.report), options.spec or {}
-        features, samples = features_of(records, file), len(records.offset)
+        features = {field_name(each.name, file): each for each in records.features}
+        samples = len(records.offset)
         first = 0 if blocks is None else 1
         made = FeatureTable(file, first, [] if blocks is None else [blocks], samples)
         if features and (list(spec) != [_DATA] or _DATA in features):
             check_density(features, samples, file)
             for name in sorted(features):
-                made.add(name, features[name], spec.get(name))
+                own = features[name]
+                made.add(name, own, None if own.most > 1 and name == KEY else declared_type(name, own.kind, spec))
         elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
                 f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. The records before it are",
                 file=file.path,
                 offset=_stored_offset(blocks, int(records.offset[scanner.other])),
-                hint=f"bushel.open(…, spec={{{_DATA!r}: 'bytes'}}) reads records as they are",
+                hint=AS_THEY_ARE,
             )
         else:
             field = _plain_field(spec, file)
             codec = field.codec if spec else codec_of_first_bytes(file, records.offset, records.length)
             made.fields[field.name] = PlainField(codec, records.offset, records.length, file=first)
-        found = made.finished(records.copied)
-        return table_of(self.name, shard, samples, made.fields, blocks=found, columns=made.columns)
+        kept = made.finished(records.copied)
+        return table_of(self.name, shard, samples, made.fields, blocks=kept, columns=made.columns)
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare length and data of each record with their CRC-32C."""
         scanner = TfrecordScanner(examples=False, checksums=True)
         try:
-            file, blocks = _opened(shard)
+            _, file, blocks = _opened(shard)
         except FormatError as error:
             yield error
             return
@@ -94,15 +114,15 @@ def _stored_offset(blocks: Blocks | None, position: int) -> int:
     return position if place is None else place[1]
 
 
-def _opened(shard: Shard) -> tuple[File, Blocks | None]:
-    """Return the file of the records, and its blocks if it is compressed.
+def _opened(shard: Shard) -> tuple[File, File, Blocks | None]:
+    """Return the file, the file of the records, which is the same unless it is compressed, and its blocks then.
 
     Raises:
         FormatError: The compressed data are damaged.
     """
     stored = open_file(shard.path(0))
     blocks = _compressed(stored)
-    return (stored if blocks is None else BlockFile.over(stored, blocks)), blocks
+    return stored, stored if blocks is None else BlockFile.over(stored, blocks), blocks
 
 
 def _compressed(file: File) -> Blocks | None:

@@ -16,30 +16,45 @@ from bushel._runtime.arrays import I64, U8
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
-from bushel.containers.tfrecord.scan import STEP, Feature, Records
+from bushel.containers.tfrecord.scan import STEP, Feature
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, parse_spec
+from bushel.spec import KEY, Field, parse_spec
 from bushel.storage import IN_TABLE, Blocks, File
 
-_BYTES, _FLOAT, _INT = 1, 2, 3
-_FLOATS, _INTS = "array(float32,-1)", "array(int64,-1)"
+BYTES, FLOATS, INTEGERS = 1, 2, 3
+"""The kinds of features."""
+
+LISTS = {FLOATS: "array(float32,-1)", INTEGERS: "array(int64,-1)"}
+"""The types of lists of numbers."""
+
+AS_THEY_ARE = "bushel.open(…, spec={'data': 'bytes'}) reads records as they are"
+"""The hint of errors about features."""
+
 _MOST_EMPTY = 1 << 24
 _SPARSE = 64
 _MOST_FEATURES = 10_000
 _NONE = np.empty(0, np.int64)
 
 
-def features_of(records: Records, file: File) -> dict[str, Feature]:
-    """Return the features of records by name. Raise FormatError if a name cannot be the name of a field."""
-    found = {}
-    for each in records.features:
-        try:
-            name = each.name.decode()
-            parse_spec({name: "bytes"})
-        except (UnicodeDecodeError, SpecError) as error:
-            raise FormatError(f"a feature cannot be a field: {error}", file=file.path) from error
-        found[name] = each
-    return found
+def field_name(name: bytes, file: File) -> str:
+    """Return the name of a feature as the name of a field. Raise FormatError if it cannot be one."""
+    try:
+        text = name.decode()
+        if text != KEY:
+            parse_spec({text: "bytes"})
+    except (UnicodeDecodeError, SpecError) as error:
+        raise FormatError(f"a feature cannot be a field: {error}", file=file.path, hint=AS_THEY_ARE) from error
+    return text
+
+
+def declared_type(name: str, kind: int, spec: Mapping[str, Field]) -> Field | None:
+    """Return the type that the caller declares for a feature, or that of keys; None for the usual type."""
+    return Field(KEY, "utf8") if name == KEY and kind == BYTES else spec.get(name)
+
+
+def is_sparse(features: int, samples: int, values: int) -> bool:
+    """Return whether nearly all records lack nearly all features, so that a table would be far larger than the file."""
+    return samples * features > _SPARSE * values + _MOST_EMPTY
 
 
 def check_density(features: Mapping[str, Feature], samples: int, file: File) -> None:
@@ -48,19 +63,14 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     Raises:
         FormatError: Nearly all records lack nearly all features.
     """
-    if len(features) > _MOST_FEATURES:
-        raise FormatError(
-            f"its records have {len(features)} different features, and Bushel reads {_MOST_FEATURES} at most",
-            file=file.path,
-            hint="bushel.open(…, spec={'data': 'bytes'}) reads records as they are",
-        )
     values = sum(each.rows for each in features.values())
-    if samples * len(features) > _SPARSE * values + _MOST_EMPTY:
-        raise FormatError(
-            f"{samples} records have {len(features)} features, but only {values} values: too few for a table",
-            file=file.path,
-            hint="bushel.open(…, spec={'data': 'bytes'}) reads records as they are",
-        )
+    if len(features) > _MOST_FEATURES:
+        what = f"its records have {len(features)} different features, and Bushel reads {_MOST_FEATURES} at most"
+    elif is_sparse(len(features), samples, values):
+        what = f"{samples} records have {len(features)} features, but only {values} values: too few for a table"
+    else:
+        return
+    raise FormatError(what, file=file.path, hint=AS_THEY_ARE)
 
 
 class _Step(NamedTuple):
@@ -114,7 +124,7 @@ class FeatureTable:
 
     def add(self, name: str, feature: Feature, declared: Field | None) -> None:
         """Add a feature. Raise SpecError if it cannot be read as the type that the caller declares."""
-        if feature.kind == _BYTES:
+        if feature.kind == BYTES:
             self._add_bytes(name, feature, declared)
         elif feature.most > 1 or (declared is not None and declared.codec not in ("int", "float", "f32")):
             self._add_lists(name, feature, declared)
@@ -156,10 +166,10 @@ class FeatureTable:
                 self._append("absent", name, step.spread(np.zeros(1, np.int64), 1).astype(np.bool_))
 
     def _add_lists(self, name: str, feature: Feature, declared: Field | None) -> None:
-        default, stored = (_FLOATS, None) if feature.kind == _FLOAT else (_INTS, "varints")
-        kind = default if declared is None else declared.type
-        if not kind.startswith("array(float32") if feature.kind == _FLOAT else kind != _INTS:
-            wanted = "array(float32,…)" if feature.kind == _FLOAT else f"{_INTS!r}"
+        stored = None if feature.kind == FLOATS else "varints"
+        kind = LISTS[feature.kind] if declared is None else declared.type
+        if not kind.startswith("array(float32") if feature.kind == FLOATS else kind != LISTS[INTEGERS]:
+            wanted = "array(float32,…)" if feature.kind == FLOATS else f"{LISTS[INTEGERS]!r}"
             what = f"it has up to {feature.most} numbers a record, so it is {wanted}"
             raise _unsuitable(name, declared, what)
         if feature.record is not None or feature.copied:
@@ -171,7 +181,7 @@ class FeatureTable:
         self.fields[name] = PlainField(kind, feature.offset, feature.length, file=self.number, codec=stored)
 
     def _add_scalars(self, name: str, feature: Feature, declared: Field | None) -> None:
-        integers = feature.kind == _INT
+        integers = feature.kind == INTEGERS
         if declared is not None and (declared.sequence or (declared.codec == "int") != integers):
             raise _unsuitable(name, declared, f"it is {'an int' if integers else 'a float'}")
         start, some = 8 * self.samples * len(self._integers), False

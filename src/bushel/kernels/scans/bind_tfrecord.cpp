@@ -6,6 +6,7 @@
 
 #include "common/python.hpp"
 #include "files/crc32c.hpp"
+#include "scans/examples.hpp"
 #include "scans/tfrecord.hpp"
 
 namespace bushel {
@@ -65,6 +66,39 @@ private:
     TfrecordScan scan_;
 };
 
+// ExampleScan, which threads may share.
+class ExampleScanner {
+public:
+    std::size_t feed(nb::handle data, std::int64_t start) {
+        const BufferArgument buffer(data);  // first, as it may run code of others
+        const nb::gil_scoped_release unlocked;
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return scan_.feed(buffer.data(), buffer.size(), start);
+    }
+
+    nb::object take() {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        return copy_of(scan_.take());
+    }
+
+    // Name and kind, and the bits of the kinds of values that were taken.
+    nb::list features() const {
+        nb::list found;
+        for (std::size_t i = 0; i < scan_.fields(); ++i) {
+            const std::string &name = scan_.name(i);
+            const std::uint32_t kinds = i < scan_.known_facts() ? scan_.facts(i).kinds : 0;
+            found.append(nb::make_tuple(nb::bytes(name.data(), name.size()), scan_.kind(i), kinds));
+        }
+        return found;
+    }
+
+    const ExampleScan &scan() const { return scan_; }
+
+private:
+    std::mutex mutex_;
+    ExampleScan scan_;
+};
+
 nb::object decode_varints_of(nb::handle data) {
     const BufferArgument buffer(data);
     return copy_of(decode_varints(buffer.data(), buffer.size()));
@@ -87,6 +121,16 @@ void bind_tfrecord(nb::module_ &module) {
         .def_prop_ro("rows", [](const TfrecordScanner &self) { return self.scan().rows; }, nb::lock_self())
         .def_prop_ro("features", &TfrecordScanner::features, nb::lock_self())
         .def("take", &TfrecordScanner::take, nb::lock_self());
+    nb::class_<ExampleScanner>(module, "ExampleScanner")
+        .def(nb::init<>())
+        .def("feed", &ExampleScanner::feed, nb::arg("data"), nb::arg("start"), nb::lock_self())
+        .def("take", &ExampleScanner::take, nb::lock_self())
+        .def_prop_ro("features", &ExampleScanner::features, nb::lock_self())
+        .def_prop_ro("full", [](const ExampleScanner &self) { return self.scan().full(); }, nb::lock_self())
+        .def_prop_ro("unusual", [](const ExampleScanner &self) { return self.scan().unusual(); }, nb::lock_self())
+        .def_prop_ro("need", [](const ExampleScanner &self) { return self.scan().need(); }, nb::lock_self())
+        .def_prop_ro("rows", [](const ExampleScanner &self) { return self.scan().rows(); }, nb::lock_self())
+        .def_prop_ro("values", [](const ExampleScanner &self) { return self.scan().values(); }, nb::lock_self());
     module.def("decode_varints", &decode_varints_of, nb::arg("data"));
     module.def("crc32c", [](nb::handle data) {
         const BufferArgument buffer(data);

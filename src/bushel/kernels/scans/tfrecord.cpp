@@ -6,42 +6,18 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "files/crc32c.hpp"
+#include "scans/tfrecord_bytes.hpp"
 
 namespace bushel {
 
 namespace {
 
-constexpr std::size_t head_size = 12, tail_size = 4;
-constexpr std::uint64_t max_length = std::uint64_t{1} << 46;
-constexpr int max_varint = 10;
-constexpr std::uint8_t bytes_kind = 1, floats_kind = 2;
+using namespace tfrecord_bytes;
 
 // The reason why a record is not an Example.
 struct NotExampleError {
     const char *reason;
 };
-
-std::uint32_t word_at(const std::uint8_t *data) {
-    return data[0] | std::uint32_t{data[1]} << 8 | std::uint32_t{data[2]} << 16 | std::uint32_t{data[3]} << 24;
-}
-
-std::uint32_t masked(std::uint32_t sum) { return ((sum >> 15) | (sum << 17)) + 0xa282ead8u; }
-
-// Read a varint at `at`, which moves past it. Return false if it does not end within ten bytes and before `end`.
-inline bool read_varint(const std::uint8_t *&at, const std::uint8_t *end, std::uint64_t &value) {
-    if (at < end && *at < 0x80) {  // the usual case
-        value = *at++;
-        return true;
-    }
-    value = 0;
-    for (int i = 0; i < max_varint && at < end; ++i) {
-        const std::uint8_t byte = *at++;
-        value |= std::uint64_t{byte & 0x7Fu} << (7 * i);
-        if (byte < 0x80) return i < max_varint - 1 || byte <= 1;
-    }
-    return false;
-}
 
 // A length-delimited field of a message.
 struct Piece {
@@ -62,8 +38,6 @@ inline Piece read_field(const std::uint8_t *&at, const std::uint8_t *end, std::u
     if (*at++ != tag) throw NotExampleError{otherwise};
     return read_piece(at, end);
 }
-
-constexpr std::uint8_t delimited(std::uint8_t number) { return static_cast<std::uint8_t>(number << 3 | 2); }
 
 // The bytes of one number that stands alone, without its tag.
 Piece read_number(const std::uint8_t *&at, const std::uint8_t *end, bool floats) {
@@ -103,11 +77,11 @@ std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
             break;
         }
         const std::uint8_t *const head = data + at;
-        if (word_at(head + 8) != masked(crc32c(head, 8))) {
+        if (!has_checksum(head)) {
             problem = "the length of a record has another checksum";
             break;
         }
-        const std::uint64_t own = word_at(head) | std::uint64_t{word_at(head + 4)} << 32;
+        const std::uint64_t own = length_of(head);
         if (own > max_length) {
             problem = "a record has a length of " + std::to_string(own) + " bytes";
             break;
