@@ -28,7 +28,7 @@ from bushel._runtime.structs import Struct
 from bushel.containers import get_container
 from bushel.containers.abilities import HasOwnIndex, IndexesPart
 from bushel.containers.base import ReadOptions
-from bushel.errors import CorruptError, FormatError
+from bushel.errors import CorruptError, FormatError, UnsupportedError
 from bushel.kernels import ExtentError, crc32
 from bushel.storage import AnyPath, Extents, File, below, is_local, is_object, open_file, read_many
 from bushel.storage.base import FROM_TAG
@@ -297,7 +297,7 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
         if not again and shard.sidecar.exists():
             return False
         save_index(replace(index, files=stamped(index.files, shard)), shard.sidecar)
-    except OSError as error:
+    except (OSError, UnsupportedError) as error:
         log_info("%s: the index is not stored: %s", shard.sidecar, error)
         return False
     return True

@@ -26,6 +26,7 @@ from bushel._index.sidecar import (
     Manifest,
 )
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel.errors import UnsupportedError
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, replacing, write_whole
 from bushel.storage.whole import write_all
@@ -41,8 +42,14 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
 
     Raises:
         OSError: The folder is not writable.
+        UnsupportedError: The name of a file is not UTF-8, and an index has no other names.
     """
-    arrays, head = _contents(index)
+    try:
+        arrays, head = _contents(index)
+    except UnicodeEncodeError as error:
+        names = next((each.name for each in index.files if not each.name.isprintable()), "")
+        message = f"the name {ascii(names)} is not UTF-8, so no index can be stored: rename the file"
+        raise UnsupportedError(message) from error
     if not isinstance(path, Path) or sum(array.nbytes for array in arrays.values()) <= _LARGE:
         write_whole(path, b"".join([head, *pieces_of(arrays)]), sync=sync)
         return

@@ -73,9 +73,8 @@ def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
             hint = "keep one of them: two would make two samples of each file"
             raise FormatError(f"a folder has {other} and {name}", file=str(root), hint=hint)
         path, (folder, slash, own) = below(root, name, any_text=True), name.rpartition("/")
+        _check_file(path)
         data = bytes(read_whole(path))
-        if len(data) > _LARGEST:
-            raise FormatError(f"metadata of {len(data)} bytes; {_LARGEST} are the most that is read", file=str(path))
         for number, found in enumerate(_READERS[own](data, path)):
             file = found.pop(FILE_NAME, None)
             if not isinstance(file, str) or leads_out(file):
@@ -94,6 +93,20 @@ def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
     if any(name.endswith(f"{FILE_NAME}s") for name in row):
         return "move the table to another folder, and bushel.join it with this one, which reads lists of files"
     return None
+
+
+def _check_file(path: AnyPath) -> None:
+    """Check that metadata are a file of a moderate size: a pipe would be waited for, and a device has no end.
+
+    Raises:
+        FileNotFoundError: It does not exist.
+        FormatError: It is another one.
+    """
+    size = int(path.stat().st_size)
+    if not path.is_file():
+        raise FormatError("metadata that are not a file, but a folder, pipe or device", file=str(path))
+    if size > _LARGEST:
+        raise FormatError(f"metadata of {size} bytes; {_LARGEST} are the most that is read", file=str(path))
 
 
 def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,7 @@ _MANY = 10_000  # nothing is kept for fewer files: looking at them takes less th
 _SETTLED_NS = 2_000_000_000
 """Age of a folder's time from which a later change is sure to have another time: file system clocks have steps."""
 
+_MOST_NESTED_LINKS, _MOST_LINKS = 8, 1000  # links to folders that are followed: in one path, and to one folder
 _NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _LIST, _TABLE = 0, 1  # numbers of the two blocks in the cache: names, sizes and times of the files; the table
 _KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
@@ -74,7 +76,7 @@ def names_below(path: AnyPath) -> FolderNames:
     if isinstance(path, Path) and (kept := _kept_names(path)) is not None:
         return kept
     started, folders = time.time_ns(), list[Watched]()
-    found = _walk(str(path), "", folders) if isinstance(path, Path) else list_names(path)
+    found = _walk(str(path), "", folders, Counter()) if isinstance(path, Path) else list_names(path)
     names = FolderNames(
         sorted(
             name
@@ -86,25 +88,29 @@ def names_below(path: AnyPath) -> FolderNames:
     return names
 
 
-def _walk(root: str, folder: str, folders: list[Watched]) -> Iterator[str]:
-    """Yield the names of files below a local folder, and add each folder. A million names take a second."""
+def _walk(root: str, folder: str, folders: list[Watched], linked: Counter[str], links: int = 0) -> Iterator[str]:
+    """Yield the names of files below a local folder, and add each folder. A million names take a second.
+
+    `linked` counts the links to each folder that were followed, `links` those in the path of this one.
+    """
     folders.append(watched(root, folder))
     above = f"{folder}/" if folder else ""
     with os.scandir(f"{root}/{folder}") as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            if _is_folder(entry):
-                yield from _walk(root, above + entry.name, folders)
+            if _is_folder(entry, linked, links):
+                yield from _walk(root, above + entry.name, folders, linked, links + entry.is_symlink())
             else:
                 yield above + entry.name
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str], linked: Counter[str], links: int) -> bool:
     """Return whether an entry is a folder, perhaps through a symbolic link.
 
     Raises:
-        FormatError: It is a link to a folder that contains it, so that the names below it never end.
+        FormatError: It is a link to a folder that contains it, or links lead to it over other links or very often, so
+            that the names below it do not end, or are far more than files.
     """
     if not entry.is_dir():
         return False
@@ -113,6 +119,12 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         if f"{here}/".startswith(f"{target.rstrip('/')}/"):
             hint = "remove the link, or open a folder below it"
             raise FormatError("a symbolic link to a folder that contains it", file=entry.path, hint=hint)
+        linked[target] += 1
+        if links >= _MOST_NESTED_LINKS or linked[target] > _MOST_LINKS:
+            problem = f"a symbolic link in a folder that {links} others lead to, one after another"
+            if links < _MOST_NESTED_LINKS:
+                problem = f"more than {_MOST_LINKS} symbolic links lead to the folder {target}"
+            raise FormatError(problem, file=entry.path, hint="remove links that lead to the same files")
     return True
 
 

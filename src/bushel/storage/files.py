@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from bushel import kernels
-from bushel.errors import UnsupportedError
+from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import MappedFile
 from bushel.storage.base import AnyPath, Extents, File, StorePath
 
@@ -121,6 +121,7 @@ def open_file(path: AnyPath) -> File:
 
     Raises:
         FileNotFoundError: The file does not exist.
+        FormatError: It is a pipe or a device.
         OSError: The file cannot be read.
     """
     if isinstance(path, Path):
@@ -130,6 +131,11 @@ def open_file(path: AnyPath) -> File:
             if not path.is_absolute() and _current_folder() != _FIRST_FOLDER:
                 error.add_note(f"the path is relative, and the current folder was {_FIRST_FOLDER} before: {_ABSOLUTE}")
             raise
+        except OSError as error:
+            if error.errno != errno.ESPIPE:
+                raise
+            message = "not a file whose bytes can be read by position, but a pipe or device"
+            raise FormatError(message, file=str(path), hint="copy its bytes into a file") from error
     if is_object(path):
         from bushel.storage.objects.remotefile import RemoteFile
 

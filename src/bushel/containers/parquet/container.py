@@ -35,6 +35,7 @@ _METADATA = "metadata.parquet"  # beside other files, a list of these: see folde
 _ABOUT = (".json", ".md", ".txt", ".yaml", ".yml", "LICENSE")  # ends of names of files about the data
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
+_SHOWN = 10  # names of splits in an error
 _ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64  # of a table: one value takes some 20 bytes of memory
 
 
@@ -172,7 +173,7 @@ def _check_one_split(names: list[str], folder: str) -> None:
     splits = sorted({match["split"] for name in names if (match := _SPLIT.fullmatch(name))})
     if len(splits) > 1:
         raise FormatError(
-            f"the folder has several splits: {', '.join(splits)}",
+            f"the folder has several splits: {', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}",
             file=folder,
             hint=f"name one of them: bushel.open({folder + '/' + splits[0] + '-*.parquet'!r})",
         )

@@ -1,0 +1,78 @@
+"""Files that are not files, links without an end, and names that no text has: each gets a clear error, and soon."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import bushel
+from bushel.errors import CodecError, FormatError, UnsupportedError
+
+JPEG = b"\xff\xd8\xff\xd9"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pipes and names as Linux has them")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.tar", "x.npy", "x.zip", "x.arrow", "index.json"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_pipes_and_devices(name: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    with pytest.raises(FormatError, match=rf"{name}.*not a file whose bytes can be read by position"):
+        bushel.open(tmp_path if name == "index.json" else path, index="memory")
+    if name != "index.json":
+        assert not bushel.verify(path).ok
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_metadata_that_are_not_a_file(name: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(JPEG)
+    path = tmp_path / name
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    with pytest.raises(FormatError, match=rf"{name}.*not a file, but a folder, pipe or device"):
+        bushel.open(tmp_path, index="memory")
+
+
+def test_photos_that_are_not_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jpg")
+    (tmp_path / "b.jpg").symlink_to("/dev/zero")
+    dataset = bushel.open(tmp_path, index="memory")
+    for row in range(2):
+        with pytest.raises(CodecError, match="found 0 bytes"):
+            dataset[row]
+
+
+def test_links_to_folders_over_other_links(tmp_path: Path) -> None:
+    """Three links in each of 20 folders to the one before are 3²⁰ names of one file."""
+    for number in range(20):
+        (tmp_path / f"f{number}").mkdir()
+        for link in range(3):
+            if number:
+                (tmp_path / f"f{number}" / f"l{link}").symlink_to(tmp_path / f"f{number - 1}")
+    (tmp_path / "f0" / "a.jpg").write_bytes(JPEG)
+    assert len(bushel.open(tmp_path / "f3", index="memory")) == 27
+    with pytest.raises(FormatError, match=r"a symbolic link in a folder that 8 others lead to.*remove links"):
+        bushel.open(tmp_path / "f19", index="memory")
+    (tmp_path / "f0" / "back").symlink_to(tmp_path / "f1")
+    with pytest.raises(FormatError, match="symbolic link"):
+        bushel.open(tmp_path / "f1", index="memory")
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path)
+    with open(folder + b"/\xff.jsonl", "w") as file:
+        file.write('{"a": 1}\n')
+    assert bushel.open(tmp_path)[0]["a"] == 1  # the index is not stored
+    with pytest.raises(UnsupportedError, match=r"'\\udcff\.jsonl' is not UTF-8.*rename the file"):
+        bushel.index(tmp_path)
+
+
+def test_many_splits_in_one_folder(tmp_path: Path) -> None:
+    for number in range(1000):
+        (tmp_path / f"s{number}-00000-of-00001.parquet").touch()
+    with pytest.raises(FormatError, match=r"several splits: s0, .* and others") as caught:
+        bushel.open(tmp_path)
+    assert len(str(caught.value)) < 1000
