@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -73,8 +74,11 @@ def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
             hint = "keep one of them: two would make two samples of each file"
             raise FormatError(f"a folder has {other} and {name}", file=str(root), hint=hint)
         path, (folder, slash, own) = below(root, name, any_text=True), name.rpartition("/")
-        _check_file(path)
+        if isinstance(path, Path):
+            _check_file(path)
         data = bytes(read_whole(path))
+        if len(data) > _LARGEST:
+            raise _too_large(len(data), path)
         for number, found in enumerate(_READERS[own](data, path)):
             file = found.pop(FILE_NAME, None)
             if not isinstance(file, str) or leads_out(file):
@@ -95,18 +99,22 @@ def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
     return None
 
 
-def _check_file(path: AnyPath) -> None:
+def _too_large(size: int, path: AnyPath) -> FormatError:
+    return FormatError(f"metadata of {size} bytes; {_LARGEST} are the most that is read", file=str(path))
+
+
+def _check_file(path: Path) -> None:
     """Check that metadata are a file of a moderate size: a pipe would be waited for, and a device has no end.
 
     Raises:
         FileNotFoundError: It does not exist.
         FormatError: It is another one.
     """
-    size = int(path.stat().st_size)
+    size = path.stat().st_size
     if not path.is_file():
         raise FormatError("metadata that are not a file, but a folder, pipe or device", file=str(path))
     if size > _LARGEST:
-        raise FormatError(f"metadata of {size} bytes; {_LARGEST} are the most that is read", file=str(path))
+        raise _too_large(size, path)
 
 
 def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
