@@ -14,7 +14,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-_IN_MEMORY = 4 << 20  # bytes that are kept in memory before they are written to a file
+# bytes that are kept in memory before they are written to a file: a dataset may have a hundred of such tables
+_IN_MEMORY = 256 << 10
 # bytes that are reserved at a time, for an array and for all: finding room for each page takes longer than copying it
 _RESERVED, _ALL_RESERVED = 2 << 20, 256 << 20
 _SPARE = 1.1  # factor by which an array gets more room than its share so far suggests

@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.class_names import Labels
-from bushel._index.columns import Column
+from bushel._index.columns import Column, Kind
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import joined
+from bushel.containers.growing import GrowingArrays
 from bushel.spec import Field
 from bushel.storage import Blocks
 
+_STEP = 1 << 16  # rows that are processed together, so that a large file takes little memory
+
+
+class _Numbers(NamedTuple):
+    """A field of numbers that the table holds."""
+
+    start: int  # where they begin in the bytes that the table holds
+    rows: int
+    kind: Kind  # of the column
+    dtype: npt.DTypeLike  # of the column
+    kept: bool  # whether the bytes that the table holds are the values of the column
+    some: bool  # whether some are missing
+
 
 class RowTable:
-    """The table of a file.
+    """The table of a file. The arrays of numbers go to a temporary file if they are large.
 
     Attributes:
         fields: The extents so far. File 0 is the file itself, 1 the block file of values in the table, others follow.
-        columns: The values of scalars.
+            The extents of numbers are complete after `blocks`.
+        columns: The values of scalars, complete after `blocks`.
         labels: Names of classes.
     """
 
-    __slots__ = ("_blocks", "_held", "_size", "columns", "fields", "labels")
+    __slots__ = ("_blocks", "_numbers", "_room", "_size", "columns", "fields", "labels")
 
     def __init__(self) -> None:
         self.fields: dict[str, FieldExtents] = {}
         self.columns: dict[str, Column] = {}
         self.labels: Labels = {}
         self._blocks: list[Blocks] = []
-        self._held: list[bytes] = []
+        self._room = GrowingArrays()
+        self._numbers: dict[str, _Numbers] = {}
         self._size = 0
 
     def add_blocks(self, blocks: Blocks) -> int:
@@ -47,24 +65,29 @@ class RowTable:
             values: The numbers.
             null: bool[rows], those that are missing and 0.
         """
-        missing = null if null.any() else None
-        kind = values.dtype.kind
-        if kind == "u":
-            values = values.astype("<u8")
-            stored, column = "u64", Column("uint", values.astype(np.uint64), missing)
-            if not len(values) or int(values.max()) < 1 << 63:
-                column = Column("int", values.astype(np.int64), missing)
-        elif kind == "f":
-            values = values.astype("<f4") if values.dtype.itemsize < 4 else values
-            stored = "f32" if values.dtype.itemsize == 4 else "float"
-            column = Column("float", values.astype(np.float64), missing)
+        name, kind, rows = own.name, values.dtype.kind, len(values)
+        steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
+        if kind == "f":
+            dtype, stored = ("<f4", "f32") if values.dtype.itemsize <= 4 else ("<f8", "float")
+            made: tuple[Kind, npt.DTypeLike] = ("float", np.float64)
         else:
-            values = values.astype("<i8")
-            stored, column = "i64", Column("int", values.astype(np.int64), missing)
-        width = values.dtype.itemsize
-        offset = self.hold(values.tobytes()) + np.arange(len(values), dtype=np.int64) * width
-        self.put(own, stored, 1, offset, np.where(null, -1, width).astype(np.int64))
-        self.columns[own.name] = column
+            dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", "i64")
+            large = kind == "u" and any(int(values[step].max()) >= 1 << 63 for step in steps)
+            made = ("uint", np.uint64) if large else ("int", np.int64)
+        self._hold(np.zeros(-self._size % 8, np.uint8))
+        width, start, some = np.dtype(dtype).itemsize, self._size, False
+        for step in steps:
+            piece, missing = np.ascontiguousarray(values[step], dtype), np.array(null[step], np.bool_)
+            offset = self._hold(piece.view(np.uint8)) + width * np.arange(len(piece), dtype=np.int64)
+            self._room.append(f"offset {name}", offset)
+            self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
+            self._room.append(f"missing {name}", missing)
+            if width < 8:
+                self._room.append(f"values {name}", piece.astype(np.float64))
+            some = some or bool(missing.any())
+        self._numbers[name] = _Numbers(start, rows, *made, width == 8, some)
+        none = np.zeros(0, np.int64)
+        self.put(own, stored, 1, none, none)
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""
@@ -74,8 +97,11 @@ class RowTable:
 
     def hold(self, data: bytes) -> int:
         """Keep bytes in the table, and return their position."""
+        return self._hold(np.frombuffer(data, np.uint8))
+
+    def _hold(self, data: npt.NDArray[np.uint8]) -> int:
         start, self._size = self._size, self._size + len(data)
-        self._held.append(data)
+        self._room.append("held", data)
         return start
 
     def put(
@@ -90,10 +116,18 @@ class RowTable:
     ) -> None:
         """Add a field, with the arguments of `FieldExtents`."""
         some = absent if absent is not None and absent.any() else None
-        if starts is not None:
+        if starts is not None and (length < 0).any():
             length = np.maximum(length, 0)  # a null among the elements is an empty one
         self.fields[own.name] = FieldExtents(own, stored, file, offset, length, None, starts, some)
 
     def blocks(self) -> tuple[Blocks, ...]:
-        """Return the block files: first the values in the table, then the compressed pages."""
-        return Blocks.in_table(np.frombuffer(b"".join(self._held), np.uint8)), *self._blocks
+        """Complete the table, and return the block files: first the values in the table, then the compressed pages."""
+        arrays: dict[str, npt.NDArray[Any]] = self._room.finish()
+        held, none = arrays.get("held", np.zeros(0, np.uint8)), np.zeros(0, np.int64)
+        for name, own in self._numbers.items():
+            offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
+            self.fields[name] = replace(self.fields[name], offset=offset, length=length)
+            values = held[own.start : own.start + 8 * own.rows].view(own.dtype) if own.kept else None
+            values = arrays.get(f"values {name}", none.view(own.dtype)) if values is None else values
+            self.columns[name] = Column(own.kind, values, arrays[f"missing {name}"] if own.some else None)
+        return Blocks.in_table(held), *self._blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
 
 import bushel
+from bushel.containers import row_table
+from bushel.containers.arrow import table as table_module
+from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
@@ -29,6 +33,19 @@ def test_extents_lie_in_the_buffers_of_the_file() -> None:
     assert dataset.where("label == 4").read(range(1))[0]["label"] == 4
     stored = dataset.read([1], decode=False)[0]["image"]
     assert stored in (HF / "data-00000-of-00002.arrow").read_bytes()
+
+
+@pytest.fixture
+def temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables go to temporary files, though they are small."""
+    for module in (table_module, row_table):
+        monkeypatch.setattr(module, "GrowingArrays", partial(GrowingArrays, 0))
+    monkeypatch.setattr(row_table, "_STEP", 5)
+
+
+@pytest.mark.usefixtures("temporary_files")
+def test_tables_in_temporary_files_are_those_in_memory() -> None:
+    check_expected("hf-arrow", HF, index="memory")
 
 
 @pytest.mark.parametrize("check", READABLE_CHECKS)
@@ -78,9 +95,14 @@ class TestByPyarrow:
 
     @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
     @pytest.mark.parametrize("stream", [True, False])
-    def test_all_types(self, compression: str | None, stream: bool, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("in_files", [False, True])
+    def test_all_types(
+        self, compression: str | None, stream: bool, in_files: bool, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> None:
         import pyarrow as pa
 
+        if in_files:
+            request.getfixturevalue("temporary_files")
         rows = 50
         values: dict[str, Any] = {
             "text": pa.array([None if i % 7 == 3 else f"text {i}" * (i % 5) for i in range(rows)]),

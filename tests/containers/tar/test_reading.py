@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_pieces_give_the_table_of_all_members(
     monkeypatch.setattr(scan, "_PIECE", piece)
     monkeypatch.setattr(samples, "_STEP", 16)
     for limit in (0, 1 << 20):
-        monkeypatch.setattr(samples, "_IN_MEMORY", limit)
+        monkeypatch.setattr(samples, "GrowingArrays", partial(growing.GrowingArrays, limit))
         files: list[File] = [MappedFile(str(path)), FileObject(path)]
         for file in files:
             table, labels = read_table(path, file, spec)
@@ -113,7 +114,7 @@ def test_elements_of_sequences_are_in_order(piece: int, tmp_path: Path, monkeypa
     ]
     path = _write(tmp_path / "a.tar", members)
     monkeypatch.setattr(scan, "_PIECE", piece)
-    monkeypatch.setattr(samples, "_IN_MEMORY", 100)
+    monkeypatch.setattr(samples, "GrowingArrays", partial(growing.GrowingArrays, 100))
     table, _ = read_table(path, MappedFile(str(path)), spec)
     assert _all_of(table) == _at_once(path, spec)
     frames = table.columns["frames"]

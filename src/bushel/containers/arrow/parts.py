@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, Bools, ranges
+from bushel._runtime.arrays import I64, Bools
 from bushel.containers.arrow.messages import Batch, Column, Type
 from bushel.filters import expand
 from bushel.storage import File
@@ -195,8 +195,8 @@ def _of_views(part: Part, made: BlockList | None, valid: Bools) -> tuple[I64, I6
     return base[buffer] + start, length
 
 
-def elements_of(part: Part) -> tuple[I64, I64, Bools]:
-    """Return the elements of lists: their numbers in the child, the number of each list, and which lists are there.
+def lists_of(part: Part) -> tuple[I64, I64, Bools]:
+    """Return the first element of each list, as its number in the child, how many it has, and which lists are there.
 
     Raises:
         FilterError, ValueError: The part is damaged.
@@ -209,7 +209,7 @@ def elements_of(part: Part) -> tuple[I64, I64, Bools]:
     if part.column.width < 0 or int(starts[-1]) > part.children[0].rows:
         raise ValueError(f"lists end at {int(starts[-1])} of {part.children[0].rows} elements")
     counts = np.where(valid, np.diff(starts), 0)
-    return ranges(starts[:-1], counts), counts, valid
+    return starts[:-1], counts, valid
 
 
 def dtype_of(column: Column) -> np.dtype[np.generic] | None:

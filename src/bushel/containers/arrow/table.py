@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, Bools, offsets_of
+from bushel._runtime.arrays import ranges
 from bushel.containers.arrow.messages import Batch, Column, Schema, Type
-from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, elements_of, numbers_of, parts_of
+from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, lists_of, numbers_of, parts_of
 from bushel.containers.by_pyarrow import as_json
 from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.growing import GrowingArrays
 from bushel.containers.parquet.features import Feature
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
@@ -23,6 +25,7 @@ from bushel.storage.block_list import BlockList
 _TEXTS = (Type.UTF8, Type.LARGE_UTF8, Type.UTF8_VIEW)
 _BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, Type.BINARY_VIEW, *_TEXTS)
 _LISTS = (Type.LIST, Type.LARGE_LIST, Type.FIXED_LIST)
+_ARRAYS = ("offset", "length", "starts", "numbers", "absent")
 
 
 def _holds_bytes(column: Column) -> bool:
@@ -53,35 +56,43 @@ class _Growing:
 
     Attributes:
         column: The column.
+        number: Its number.
+        arrays: The arrays of all columns, which go to a temporary file if they are large: where binaries, texts, lists
+            of numbers or elements of lists lie; how many elements come before each list; numbers or truth values; and
+            which numbers or lists are nulls.
         made: The blocks of its buffers, if they are compressed.
         json: Whether pyarrow has to decode it.
-        offset, length: Where binaries, texts, lists of numbers or elements of lists lie.
-        counts: Number of elements of each list.
-        absent: Which numbers or lists are nulls.
-        numbers: Numbers or truth values.
+        elements: Number of elements of lists.
         known: The dictionary that was used last, and its values.
     """
 
     column: Column
-    made: BlockList | None
+    number: int
+    arrays: GrowingArrays
+    made: BlockList | None = None
     json: bool = False
-    offset: list[I64] = field(default_factory=list)
-    length: list[I64] = field(default_factory=list)
-    counts: list[I64] = field(default_factory=list)
-    absent: list[Bools] = field(default_factory=list)
-    numbers: list[npt.NDArray[np.generic]] = field(default_factory=list)
+    elements: int = 0
     known: tuple[tuple[Part, ...], tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None] | None = None
+
+    def take(self, **pieces: npt.NDArray[np.generic]) -> None:
+        """Add elements to arrays."""
+        for name, piece in pieces.items():
+            self.arrays.append(f"{self.number} {name}", piece)
 
 
 class Table(RowTable):
     """The table of a file."""
 
-    __slots__ = ("_columns", "_compressed", "_dictionaries", "_features", "_file", "_schema", "rows")
+    __slots__ = ("_arrays", "_columns", "_compressed", "_dictionaries", "_features", "_file", "_schema", "rows")
 
     def __init__(self, file: File, schema: Schema, features: Mapping[str, Feature]) -> None:
         super().__init__()
         self._file, self._schema, self._features = file, schema, features
-        self._columns = [_Growing(column, None) for column in schema.columns]
+        self._arrays = GrowingArrays()
+        self._columns = [_Growing(column, number, self._arrays) for number, column in enumerate(schema.columns)]
+        for growing in self._columns:
+            if growing.column.type in _LISTS:
+                growing.take(starts=np.zeros(1, np.int64))
         self._dictionaries: dict[int, tuple[Part, ...]] = {}
         self._compressed = False
         self.rows = 0
@@ -101,6 +112,8 @@ class Table(RowTable):
             self._compressed = True
             for growing in self._columns:
                 growing.made = BlockList()
+        share = max((start + length for start, length in batch.buffers), default=0) / self._file.size
+        self._arrays.share = self._arrays.share or share  # while rows are added, the share of the rows before them
         for growing, part in zip(self._columns, parts_of(self._file, self._schema.columns, batch), strict=True):
             if part.rows != batch.rows:
                 raise ValueError(f"column {growing.column.name!r} has {part.rows} values in {batch.rows} rows")
@@ -108,6 +121,7 @@ class Table(RowTable):
                 growing.json = growing.json or not self._take(growing, part)
             except ValueError as error:
                 raise ValueError(f"column {growing.column.name!r}: {error}") from error
+        self._arrays.share = share
         self.rows += batch.rows
 
     def _add_dictionary(self, batch: Batch) -> None:
@@ -125,12 +139,11 @@ class Table(RowTable):
             return self._take_dictionary(growing, part)
         if _holds_bytes(column):
             offset, length = bytes_of(part, growing.made)
-            growing.offset.append(offset)
-            growing.length.append(length)
+            growing.take(offset=offset, length=length)
             return True
         if column.type == Type.BOOL or dtype_of(column) is not None:
-            growing.numbers.append(np.where(part.valid(), numbers_of(part), 0).astype(_dtype(column)))
-            growing.absent.append(~part.valid())
+            valid = part.valid()
+            growing.take(numbers=np.where(valid, numbers_of(part), 0).astype(_dtype(column)), absent=~valid)
             return True
         if column.type in _LISTS and len(part.children) == 1:
             return _take_list(growing, part)
@@ -155,13 +168,13 @@ class Table(RowTable):
         first, second = (each[chosen] if known else each[:1] for each in found)
         if _holds_bytes(values[0].column):
             none = np.full(len(chosen), -1, np.int64)
-            growing.offset.append(np.asarray(first, np.int64) if known else np.zeros(len(chosen), np.int64))
-            growing.length.append(np.where(valid, second, none) if known else none)
+            offset = np.asarray(first, np.int64) if known else np.zeros(len(chosen), np.int64)
+            growing.take(offset=offset, length=np.where(valid, second, none) if known else none)
         else:
             there = second.astype(np.bool_) & valid if known else np.zeros(len(chosen), np.bool_)
             dtype = _dtype(values[0].column)
-            growing.numbers.append(np.where(there, first, 0).astype(dtype) if known else np.zeros(len(chosen), dtype))
-            growing.absent.append(~there)
+            numbers = np.where(there, first, 0).astype(dtype) if known else np.zeros(len(chosen), dtype)
+            growing.take(numbers=numbers, absent=~there)
         return True
 
     def finish(self) -> None:
@@ -170,26 +183,24 @@ class Table(RowTable):
         Raises:
             FormatError: pyarrow is needed, and cannot read a column.
         """
+        arrays = self._arrays.finish()
         for growing in self._columns:
+            own = {name: arrays.get(f"{growing.number} {name}") for name in _ARRAYS}
             name = growing.column.name
             feature = self._features.get(name, Feature())
             if feature.names:
                 self.labels = {**self.labels, name: feature.names}
             if growing.json:
                 self.put_values(name, _decoded(self._file, name))
-            elif growing.numbers:
-                self._put_numbers(growing)
+            elif own["numbers"] is not None and own["absent"] is not None:
+                kind = {"u": "uint", "f": "float"}.get(own["numbers"].dtype.kind, "int")
+                self.put_numbers(Field(name, kind), own["numbers"], own["absent"])
             else:
-                self._put_bytes(growing, feature)
+                self._put_bytes(growing, own, feature)
 
-    def _put_numbers(self, growing: _Growing) -> None:
-        values = np.concatenate(growing.numbers)
-        kind = {"u": "uint", "f": "float"}.get(values.dtype.kind, "int")
-        self.put_numbers(Field(growing.column.name, kind), values, np.concatenate(growing.absent))
-
-    def _put_bytes(self, growing: _Growing, feature: Feature) -> None:
+    def _put_bytes(self, growing: _Growing, own: Mapping[str, npt.NDArray[Any] | None], feature: Feature) -> None:
         none = np.zeros(0, np.int64)
-        offset, length = np.concatenate([none, *growing.offset]), np.concatenate([none, *growing.length])
+        offset, length = (none if array is None else array for array in (own["offset"], own["length"]))
         number, lines = 0, self._file
         if growing.made is not None and growing.made.offsets:
             blocks = growing.made.blocks()
@@ -204,8 +215,7 @@ class Table(RowTable):
             return
         starts = absent = None
         if column.type in _LISTS:
-            starts = offsets_of(np.concatenate([none, *growing.counts]))
-            absent = np.concatenate([np.zeros(0, np.bool_), *growing.absent])
+            starts, absent = own["starts"], own["absent"]
         text = leaf.type in _TEXTS
         codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
         self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
@@ -235,13 +245,13 @@ def _all(columns: tuple[Column, ...]) -> list[Column]:
 def _take_list(growing: _Growing, part: Part) -> bool:
     """Take lists of binaries or texts (an extent per element), or of numbers (an extent per list)."""
     child = part.children[0]
-    chosen, counts, valid = elements_of(part)
+    first, counts, valid = lists_of(part)
     if _holds_bytes(child.column):
-        offset, length = bytes_of(child, growing.made)
-        growing.offset.append(offset[chosen])
-        growing.length.append(length[chosen])
-        growing.counts.append(counts)
-        growing.absent.append(~valid)
+        chosen = ranges(first, counts)
+        offset, length = (each[chosen] for each in bytes_of(child, growing.made))
+        growing.take(offset=offset, length=np.maximum(length, 0))  # a null among the elements is an empty one
+        growing.take(starts=growing.elements + np.cumsum(counts), absent=~valid)
+        growing.elements += len(chosen)
         return True
     inner, sizes = child, 1
     while inner.column.type == Type.FIXED_LIST and len(inner.children) == 1 and not inner.nulls:
@@ -257,11 +267,7 @@ def _take_list(growing: _Growing, part: Part) -> bool:
     width = dtype.itemsize * sizes
     if inner.rows * dtype.itemsize > size:
         raise ValueError(f"{inner.rows} numbers of {dtype.itemsize} bytes are announced in {size} bytes")
-    first = np.zeros(part.rows, np.int64)
-    some = counts > 0
-    first[some] = chosen[(np.cumsum(counts) - counts)[some]]
-    growing.offset.append(base + first * width)
-    growing.length.append(np.where(valid, counts * width, -1))
+    growing.take(offset=base + np.where(counts > 0, first, 0) * width, length=np.where(valid, counts * width, -1))
     return True
 
 

@@ -73,8 +73,8 @@ class _Pass:
                     self._table.add(members, found.end / max(file.size, 1))
             except (FormatError, SpecError) as error:
                 self._error = self._error or error
-        if (error := damage(found, file) or sparse) is not None:
-            raise error
+        if (problem := damage(found, file) or sparse) is not None:
+            raise problem
         if comparison is not None:
             comparison.finish()
         return found.comment

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Repeated = Callable[[FormatError, int], None]
 
 _STEP = 1 << 16
-_IN_MEMORY = 256 << 10  # bytes of a table in memory, which are few beside the tables of other archives
 _MOST_CELLS = 1 << 24
 _CELLS_PER_MEMBER = 64
 
@@ -143,7 +142,7 @@ class SampleTable:
     def __init__(self, spec: Spec | None, path: str, most: int, repeated: Repeated | None = None) -> None:
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
-        self._names, self._arrays = SampleNames(), GrowingArrays(_IN_MEMORY)
+        self._names, self._arrays = SampleNames(), GrowingArrays()
         self._columns: list[_Column] = []
         self._numbers: dict[str, int] = {}
         for field in (spec or {}).values():
@@ -201,8 +200,8 @@ class SampleTable:
 
     def _put(self, members: Members, *, last: bool) -> int:
         """Add the samples of some members, and return the number of members that they take."""
-        used, *found = self._names.group(members.names, members.name_offsets, last)
-        groups = _Groups(*found)
+        found = self._names.group(members.names, members.name_offsets, last)
+        used, groups = found[0], _Groups(*found[1:])
         self._name_extensions()
         if self._repeated is not None:
             groups = _joined(groups)
