@@ -51,7 +51,7 @@ def test_sort_keys_refuses_wrong_arrays() -> None:
     with pytest.raises(ValueError, match="as many elements as there are keys"):
         sort_keys(*table([b"a"]), hashes, order)
     with pytest.raises(TypeError, match="writable uint64"):
-        sort_keys(*table([b"a", b"b"]), order, order)
+        sort_keys(*table([b"a", b"b"]), order, order)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="key 1 is at bytes 1 to 9"):
         sort_keys(np.zeros(2, np.uint8), np.array([0, 1, 9]), hashes, order)
 
