@@ -121,6 +121,37 @@ class Ragged:
         return {"values": np.concatenate(arrays, dtype=common_type(arrays), casting="unsafe"), "offsets": offsets}
 
 
+@dataclass(frozen=True, slots=True)
+class AsFloats:
+    """Collate numbers of a field that is `int` in some files and `float` in others: always float64.
+
+    Attributes:
+        must: Whether other values than numbers have to stack, too.
+    """
+
+    must: bool = False
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        """Collate the values of one field.
+
+        Raises:
+            ValueError: An integer has no equal float64, or values do not stack.
+        """
+        if not all(isinstance(value, int | float | np.integer | np.floating) for value in values):
+            return _stack(list(values), must=self.must)
+        try:
+            array = np.array(values, np.float64)
+        except OverflowError:  # an integer above all floats
+            array = np.array([_float_of(value) for value in values])
+        for value, held in zip(values, array.tolist(), strict=True):
+            if held != value and isinstance(value, int | np.integer):
+                raise ValueError(
+                    f"the field is float because some files have floats, and no float64 equals {int(value)}. Collate "
+                    'it with "list", or declare the same type in all files'
+                )
+        return array
+
+
 FieldCollate = Literal["list", "stack"] | Padded | Ragged | Callable[[Sequence[Any]], Any]
 Collate = Callable[[list[Sample]], Any] | Mapping[str, FieldCollate]
 
@@ -219,6 +250,13 @@ def _stack(values: list[Any], *, must: bool) -> Any:
             'Padded, Ragged or "list"'
         )
     return values
+
+
+def _float_of(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:

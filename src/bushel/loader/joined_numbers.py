@@ -1,8 +1,8 @@
-"""Gather numbers of joined datasets: the fields of each dataset by its own reader."""
+"""Numbers of several files or datasets: fields whose types differ, and fields of joined datasets."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -12,7 +12,24 @@ from bushel._dataset.inside import reader_of
 from bushel._reader.shards import kinds, union_of_fields
 from bushel._runtime.arrays import I64
 from bushel.loader.batch_reader import NumberReader
+from bushel.loader.collate import AsFloats, Collate
 from bushel.loader.number_field import NumberField, Rooms
+
+
+def with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
+    """Return how samples become a batch, with a rule for fields that are `int` in some files and `float` in others."""
+    if not isinstance(dataset, Dataset) or callable(collate):
+        return collate
+    floats = [name for name, codec in dataset.spec.items() if codec == "float"]
+    rules = dict[str, AsFloats]()
+    if floats:
+        forms = {shard.fields for shards in reader_of(dataset).divisions for shard in kinds(shards)}
+        several = forms if len(forms) > 1 else ()
+        whole = {one.name for fields in several for one in fields if one.codec in ("int", "uint")}
+        given: Mapping[str, object] = collate or {}
+        wanted = [name for name in floats if name in whole and given.get(name) in (None, "stack")]
+        rules = {name: AsFloats(must=name in given) for name in wanted}
+    return {**(collate or {}), **rules} if rules else collate
 
 
 def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:

@@ -9,6 +9,7 @@ from bushel._dataset.mapped import Mapped
 from bushel.codecs.image import ImageReading
 from bushel.loader.checks import check_fields, check_whole_batches
 from bushel.loader.direct_reads import read_directly
+from bushel.loader.joined_numbers import with_one_type
 from bushel.loader.loadable import Loadable, excluded_positions, source_of
 from bushel.loader.mapped_parts import MappedParts, chosen_fields
 from bushel.loader.mixture import Mixture
@@ -57,19 +58,20 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
     check_whole_batches(options, leaves_out=skips.get(options.on_error))
     read = source if windows is not None else read_directly(source, fields, decode=decode)
+    shape = shape_of(options, source)
     return Pipeline(
         source_of(read, fields),
         order,
         fields,
         decode,
         transforms,
-        options.collate,
+        options.collate if shape else with_one_type(source, options.collate),
         None if options.batch_transform is None else Call.of(options.batch_transform),
         options.on_error,
         excluded,
         batched=options.batch_size is not None or options.bucket_by is not None,
         keys=options.keys,
-        shape=shape_of(options, source),
+        shape=shape,
         sources=sources,
         windows=windows,
         device=_device(options, transforms, sources),
