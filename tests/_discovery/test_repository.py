@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.containers.read_in_place import FOREIGN
+from tests.containers.zip.archives import written
 from tests.storage.objects.datasets import write
 from tests.storage.objects.hub_server import COMMIT, Hub, hub_for
 
@@ -92,6 +93,28 @@ def test_tars_zips_and_folders(hub: Hub) -> None:
     )
     assert len(bushel.open(URL, split="train")) == 40
     assert bushel.open(URL, split="test").info.container == "zip"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train.zip", "test.zip"),
+        ("data/train.zip", "data/test.zip"),
+        ("train/photos-000.zip", "train/photos-001.zip", "test/photos.zip"),
+        ("data/train-00000-of-00002.zip", "data/train-00001-of-00002.zip", "data/test-00000-of-00001.zip"),
+    ],
+)
+def test_splits_of_zips(hub: Hub, names: tuple[str, ...]) -> None:
+    for number, name in enumerate(names):
+        (hub.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        written(hub.folder / name, {f"{kind}/{number}.txt": name.encode() for kind in ("cat", "dog")})
+    for split in ("train", "test"):
+        own = [name for name in names if split in name]
+        for root in (URL, hub.folder):
+            dataset = bushel.open(root, split=split)
+            assert [sample["txt"] for sample in dataset] == [name for name in own for _ in range(2)]
+            assert dataset.info.container == "zip"
+            assert list(dataset.keys) == [f"{kind}/{names.index(name)}" for name in own for kind in ("cat", "dog")]
 
 
 def test_folders_of_photos(hub: Hub) -> None:

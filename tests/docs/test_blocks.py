@@ -45,7 +45,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/format-megatron.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-npy.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-parquet.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
-    "docs/format-zip.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
+    "docs/format-zip.md": ({"python": 2}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-tar.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-tfrecord.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-arrayrecord.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),

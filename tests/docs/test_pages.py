@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.containers.read_in_place import FOREIGN
+from tests.containers.zip import archives
 from tests.docs.pages import blocks, commands_of, run, run_session
 from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
@@ -218,7 +219,10 @@ def test_formats() -> None:
     shutil.copytree(FOREIGN / "hf-parquet" / "data", "data")
     assert run("docs/format-parquet.md", blocks("docs/format-parquet.md", "python")[0], {}) == 3
     shutil.copy(FOREIGN / "zip-stored" / "set.zip", "set.zip")
-    assert run_page("docs/format-zip.md", {}) == 2
+    members = {f"{name}/{number}.jpg": jpeg(number) for name in ("cat", "dog") for number in range(6)}
+    captions = "".join(f"{member},a {member[:3]}\n" for member in members)
+    archives.written(Path("photos.zip"), {**members, "metadata.csv": f"file_name,caption\n{captions}".encode()})
+    assert run_page("docs/format-zip.md", {}) == 6
     shutil.copytree(FOREIGN / "hf-arrow", "saved")
     assert run_page("docs/format-arrow.md", {}) == 3
     shutil.copy(FOREIGN / "jsonl" / "rows.jsonl", "rows.jsonl")

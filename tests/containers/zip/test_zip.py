@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tarfile
 import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
 from tests.containers.zip.archives import written
+from tests.sources.folders import jpeg
 
 import bushel
 from bushel.errors import BushelError, FormatError
@@ -109,3 +112,43 @@ def test_hidden_files_and_those_of_macos_are_not_samples(tmp_path: Path) -> None
     dataset = bushel.open(written(tmp_path / "x.zip", members), index="memory")
     assert list(dataset) == [{"__key__": "x/a", "txt": "one"}]
     assert list(bushel.open(written(tmp_path / "y.zip", {"../up/b.txt": b"two"}), index="memory").keys) == ["../up/b"]
+
+
+def test_folders_of_classes_and_metadata_are_read_as_in_a_tar(tmp_path: Path) -> None:
+    members = {f"{name}/{number}.jpg": jpeg(number) for number in range(3) for name in ("dog", "cat")}
+    members["metadata.csv"] = b"file_name,caption\n" + b"".join(b"%s,text\n" % name.encode() for name in members)
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, BytesIO(data))
+    found = bushel.open(written(tmp_path / "x.zip", members), index="memory")
+    expected = bushel.open(tmp_path / "x.tar", index="memory")
+    assert (found.spec, list(found.keys), found.labels) == (expected.spec, list(expected.keys), expected.labels)
+    every = range(len(expected))
+    assert found.read(every, decode=False) == expected.read(every, decode=False)
+
+
+def test_a_join_gives_the_labels_of_the_extracted_folder(tmp_path: Path) -> None:
+    members = {f"{name}/{number}.jpg": jpeg(number) for number in range(3) for name in ("dog", "cat", "ant")}
+    path = written(tmp_path / "x.zip", members)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "folder")
+    folder, photos = bushel.open(tmp_path / "folder", index="memory"), bushel.open(path, index="memory")
+    names = sorted({key.partition("/")[0] for key in photos.keys})
+    lines = [f"{key},{names.index(key.partition('/')[0])}\n" for key in photos.keys]
+    (tmp_path / "classes.csv").write_text("id,label\n" + "".join(lines))
+    labelled = bushel.join(photos, bushel.open(tmp_path / "classes.csv"), on=("__key__", "id"))
+    assert (tuple(names), len(labelled)) == (folder.labels["label"], len(folder))
+    own, expected = ({sample["__key__"]: sample for sample in each} for each in (labelled, folder))
+    for key in folder.keys:
+        assert own[key]["label"] == expected[key]["label"]
+        assert (own[key]["jpg"] == expected[key]["image"]).all()
+
+
+def test_several_archives_of_one_dataset(tmp_path: Path) -> None:
+    for number in range(3):
+        written(tmp_path / f"photos-{number:03}.zip", {f"cat/{number}.jpg": jpeg(number), f"dog/{number}.txt": b"one"})
+    dataset = bushel.open(tmp_path, index="memory", verify=True)
+    assert list(dataset.keys) == ["cat/0", "dog/0", "cat/1", "dog/1", "cat/2", "dog/2"]
+    assert list(dataset.spec) == ["jpg", "txt"]
