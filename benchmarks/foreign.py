@@ -1,4 +1,4 @@
-"""Benchmark of formats that are read in place: shuffled epochs beside each one's own loader, and the index beside cat.
+"""Benchmark of formats that are read in place: shuffled epochs beside each one's own loader.
 
 python benchmarks/foreign.py --out foreign.json     20,000 samples of 8 KB, in memory
 python benchmarks/foreign.py --small                a tenth of them, fewer rounds
@@ -13,7 +13,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -39,24 +38,6 @@ def epoch(python: Path, work: str, kind: str, folder: Path, _: int) -> Timing:
     """Measure an epoch."""
     found = json.loads(run(python, work, kind, str(folder)).splitlines()[-1])
     return Timing(found["items"], found["wall"], found["cpu"])
-
-
-def index(folder: Path, _: int) -> Timing:
-    """Measure opening a dataset without a table; the items are bytes."""
-    import bushel
-
-    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    wall, cpu = time.perf_counter(), time.process_time()
-    bushel.open(folder, index="memory", spec={"data": "bytes"} if "record" in folder.name else None)
-    return Timing(size, time.perf_counter() - wall, time.process_time() - cpu)
-
-
-def cat(folder: Path, _: int) -> Timing:
-    """Measure `cat` of the same files."""
-    paths = [path for path in folder.iterdir() if path.is_file()]
-    wall = time.perf_counter()
-    subprocess.run(["cat", *paths], stdout=subprocess.DEVNULL, check=True)
-    return Timing(sum(path.stat().st_size for path in paths), time.perf_counter() - wall, None)
 
 
 def main() -> int:
@@ -89,12 +70,6 @@ def main() -> int:
             own[LIMITS[kind]] = partial(epoch, Path(sys.executable), "limit", kind, folder)
         results[f"{kind}: epochs"] = in_turns(own, rounds)
         show(f"{kind}: epochs", "samples", results[f"{kind}: epochs"], ["its own loader"])
-        if kind == "folder":  # whose files are not read for the index
-            continue
-        shutil.rmtree(copy / ".bushel", ignore_errors=True)
-        whole = {"cat": partial(cat, copy), "Bushel": partial(index, copy)}
-        results[f"{kind}: index"] = in_turns(whole, rounds)
-        show(f"{kind}: index", "bytes", results[f"{kind}: index"], ["cat"])
     save(options.out, results, {})
     return 0
 

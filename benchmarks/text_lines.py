@@ -12,13 +12,9 @@ work on the machine disturbs them little.
 from __future__ import annotations
 
 import json
-import os
 import random
-import resource
 import shutil
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from measure import SCRATCH, Timing, in_turns, options_parser, save, show
+from measure import SCRATCH, Timing, cat, in_turns, options_parser, run_watched, save, show
 
 FILES = {"text.jsonl": 300, "short.jsonl": 8, "rows.csv": 8}
 """Files, and the words of text in each of their lines."""
@@ -77,43 +73,23 @@ def read(way: str, path: Path) -> int:
     return rows
 
 
-def anonymous() -> int:
-    """Return the memory of this process that is not of files, in bytes (Linux)."""
-    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]) * 1024
-
-
 def measure_one(way: str, path: Path) -> None:
-    """Print the CPU seconds of one reading, its wall time, and the peaks of memory."""
+    """Print the CPU seconds of one reading, and the peak of resident memory."""
     read(way, path.with_name(f"tiny-{path.name}"))  # imports
-    most, over = [anonymous()], threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.005):
-            most[0] = max(most[0], anonymous())
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    wall, cpu = time.perf_counter(), time.process_time()
+    cpu = time.process_time()
     read(way, path)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    over.set()
-    watching.join()
+    cpu = time.process_time() - cpu
     peak = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
-    print(json.dumps({"wall": wall, "cpu": cpu, "peak": peak, "anonymous": most[0]}))
+    print(json.dumps({"cpu": cpu, "peak": peak}))
 
 
 def measured(way: str, path: Path, memory: dict[str, Any], number: int) -> Timing:
     """Read a file in a process of its own."""
     if way == "cat":
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with open(os.devnull, "wb") as nowhere:
-            subprocess.run(["cat", str(path)], check=True, stdout=nowhere)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Timing(path.stat().st_size, cpu, cpu)
-    command = [sys.executable, __file__, "--one", way, str(path)]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    memory[f"{way}, {path.name}"] = {"peak": found["peak"], "anonymous": found["anonymous"]}
+        return cat([path])
+    printed, anonymous = run_watched([sys.executable, __file__, "--one", way, str(path)])
+    found = json.loads(printed)
+    memory[f"{way}, {path.name}"] = {"peak": found["peak"], "anonymous": anonymous}
     return Timing(path.stat().st_size, found["cpu"], found["cpu"])
 
 

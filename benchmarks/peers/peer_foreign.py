@@ -1,7 +1,8 @@
 """Write a dataset of 8 KB samples with the package of a format, or read shuffled epochs of it, in batches of 64.
 
 `megatron` and `npy` have rows of 4,096 tokens, uint16, and are read with `numpy.memmap`, which indexes the rows of each
-batch. `folder` has files of 3,000 bytes, which are opened and read one by one instead of by a loader of its own.
+batch. `folder` has files of 3,000 bytes, which are opened and read one by one instead of by a loader of its own. `tar`,
+`zip`, `parquet`, `arrow` and `tfrecord-short` are only written, for `indexing.py`.
 
     python peer_foreign.py write mds FOLDER SAMPLES
     python peer_foreign.py read mds FOLDER            with the format's own loader
@@ -15,12 +16,17 @@ Reading prints the samples, seconds and CPU seconds of the second epoch as JSON.
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
+import random
 import resource
 import struct
 import sys
+import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,11 +67,76 @@ def write_files(folder: Path, count: int) -> None:
         path.write_bytes(rng.bytes(FILE))
 
 
+def write_archive(kind: str, folder: Path, count: int) -> None:
+    """Write a tar, as webdataset does, or a zip that stores its members: bytes and a class."""
+    members = (
+        (f"{number:08}.{name}", value)
+        for number, sample in enumerate(samples(count))
+        for name, value in (("bin", sample["data"]), ("cls", str(sample["label"]).encode()))
+    )
+    if kind == "zip":
+        with zipfile.ZipFile(folder / "x.zip", "w") as archive:
+            for name, value in members:
+                archive.writestr(name, value)
+        return
+    with tarfile.open(folder / "x.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, value in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(value)
+            tar.addfile(member, io.BytesIO(value))
+
+
+def write_columns(kind: str, folder: Path, count: int) -> None:
+    """Write an uncompressed Parquet file, or an Arrow stream as `datasets` does, by 10,000 or 1,000 rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = pa.schema({"data": pa.binary(), "label": pa.int64(), "tokens": pa.list_(pa.int32())})
+    rows, own = 10_000 if kind == "parquet" else 1_000, samples(count)
+    batches = (
+        pa.RecordBatch.from_pylist([{**row, "tokens": row["tokens"].tolist()} for row in taken], schema)
+        for taken in iter(lambda: list(itertools.islice(own, rows)), [])
+    )
+    if kind == "parquet":
+        options = {"compression": "none", "use_dictionary": False}
+        with parquet.ParquetWriter(folder / "x.parquet", schema, **options) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return
+    with pa.OSFile(str(folder / "x.arrow"), "wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+
+
+def write_short_examples(folder: Path, count: int) -> None:
+    """Write a TFRecord file of Examples of some 180 bytes: a text, a class, a number, an id and a name."""
+    import tensorflow as tf
+
+    train, rng = tf.train, random.Random(0)
+    with tf.io.TFRecordWriter(str(folder / "x.tfrecord")) as writer:
+        for number in range(count):
+            text = "".join(rng.choices("abcdefgh ", k=rng.randrange(30, 90))).encode()
+            feature = {
+                "text": train.Feature(bytes_list=train.BytesList(value=[text])),
+                "label": train.Feature(int64_list=train.Int64List(value=[number % 10])),
+                "score": train.Feature(float_list=train.FloatList(value=[rng.random()])),
+                "id": train.Feature(int64_list=train.Int64List(value=[number])),
+                "name": train.Feature(bytes_list=train.BytesList(value=[b"name-%08d" % number])),
+            }
+            writer.write(train.Example(features=train.Features(feature=feature)).SerializeToString())
+
+
 def write(kind: str, folder: Path, count: int) -> None:
     """Write a dataset."""
     folder.mkdir(parents=True)
     if kind in ("megatron", "npy"):
         write_rows(kind, folder, count)
+    elif kind in ("tar", "zip"):
+        write_archive(kind, folder, count)
+    elif kind in ("parquet", "arrow"):
+        write_columns(kind, folder, count)
+    elif kind == "tfrecord-short":
+        write_short_examples(folder, count)
     elif kind == "folder":
         write_files(folder, count)
     elif kind == "mds":
