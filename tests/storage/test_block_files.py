@@ -12,7 +12,18 @@ from tests.storage.block_files import FILTERS, Cut, block_file
 from tests.storage.objects.range_server import Server, serving
 
 from bushel.kernels import ExtentError, crc32
-from bushel.storage import IN_TABLE, BlockFile, Extents, File, as_path, gather, open_file, prefetch, read_many
+from bushel.storage import (
+    IN_TABLE,
+    BlockFile,
+    Extents,
+    File,
+    as_path,
+    checksums_of,
+    gather,
+    open_file,
+    prefetch,
+    read_many,
+)
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.fileobject import FileObject
@@ -77,6 +88,7 @@ def test_every_extent_equals_the_slice(
     for crc in (None, [crc32(value or b"") for value in expected]):
         extents = extents_of(rows, crc)
         assert read_many(files, extents) == expected
+        assert checksums_of(files, extents).tolist() == [crc32(value or b"") for value in expected]
         buffer, offsets = gather(files, extents)
         assert buffer.tobytes() == b"".join(value or b"" for value in expected)
         assert np.diff(offsets).tolist() == [len(value or b"") for value in expected]
@@ -179,3 +191,18 @@ def test_a_block_that_cannot_be_expanded(tmp_path: Path, position: int) -> None:
 def test_a_number_of_no_file(blocks: BlockFile) -> None:
     with pytest.raises(ValueError, match=r"file\[1\] is 1, but there are 1 files"):
         read_many([blocks], extents_of([(0, 0, 1), (1, 0, 1)]))
+
+
+def test_checksums_of_values_that_lie_in_pieces_of_files(tmp_path: Path) -> None:
+    cuts = [Cut(size, "stored", number % 2, gap=number % 3) for number, size in enumerate((700, 1, 4000, 90, 2500))]
+    content = content_of(sum(cut.size for cut in cuts), 1)
+    blocks = block_file(tmp_path, content, cuts, open_file)
+    rows = [(0, 4000, 3000), (0, 0, 5), (0, 5, 0), (0, 600, 4000), (0, 7, -1), (0, 0, len(content))]
+    expected = [crc32(content[at : at + max(size, 0)]) for _, at, size in rows]
+    assert checksums_of([blocks], extents_of(rows)).tolist() == expected
+    for path in sorted(tmp_path.iterdir())[1:]:
+        with path.open("r+b") as file:
+            file.truncate(1)
+    with pytest.raises(ExtentError, match=r"row 3 .*shrunk") as caught:
+        checksums_of([blocks], extents_of([*rows[1:3], (0, 7, 5), rows[3]]))
+    assert (caught.value.row, caught.value.reason) == (3, "shrunk")

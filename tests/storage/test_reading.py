@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bushel.kernels import ExtentError, MappedFile, crc32
-from bushel.storage import Extents, File, gather, open_file, prefetch, read_many
+from bushel.storage import Extents, File, checksums_of, gather, open_file, prefetch, read_many
 from bushel.storage.fileobject import FileObject
 
 SIZES = (0, 1, 5000, 70_000)
@@ -64,6 +64,7 @@ def test_local_and_other_files_give_the_same(
     assert [buffer[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)] == [
         e or b"" for e in expected
     ]
+    assert checksums_of(files, extents_of(rows)).tolist() == [crc32(value or b"") for value in expected]
     prefetch(files, extents)
 
 
@@ -75,7 +76,7 @@ def test_local_and_other_files_give_the_same(
 def test_extents_that_do_not_lie_in_their_file(folder: Path, here: bool, offset: int, length: int) -> None:
     files = files_of(folder, [here] * 4)
     extents = extents_of([(1, 0, 1), (3, 5, 5), (2, offset, length)])
-    for read in (read_many, gather):
+    for read in (read_many, gather, checksums_of):
         with pytest.raises(ExtentError) as caught:
             read(files, extents)
         assert (caught.value.row, caught.value.reason, caught.value.found) == (2, "beyond", 5000)
@@ -110,7 +111,7 @@ def test_a_file_that_shrinks(tmp_path: Path, here: bool) -> None:
     assert read_many([file], extents) == [b"\0", bytes(5)]
     with open(tmp_path / "x", "r+b") as handle:
         handle.truncate(50_000)
-    for read in (read_many, gather):
+    for read in (read_many, gather, checksums_of):
         with pytest.raises(ExtentError) as caught:
             read([file], extents)
         assert caught.value.reason == "shrunk"

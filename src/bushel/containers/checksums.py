@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
 
-from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U32
 from bushel.containers.base import Report
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
-from bushel.storage import IN_TABLE, BlockFile, Extents, File, gather
+from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
 
 _Sums: TypeAlias = Callable[[Extents], U32]
 
@@ -188,8 +187,7 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
     try:
         local = files[: int(np.max(extents.file)) + 1]  # block files come last
         if all(isinstance(file, MappedFile) for file in local):
-            mapped = cast("list[MappedFile]", list(local))
-            return kernels.crc32_many(mapped, extents.file, extents.offset, extents.length)
+            return checksums_of(local, extents)
         crc32 = np.zeros(len(extents), np.uint32)
         done = np.cumsum(np.maximum(extents.length, 0))
         most = _BATCH if any(not isinstance(file, MappedFile | BlockFile) for file in files) else _BATCH_OF_BLOCKS
@@ -198,8 +196,7 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
             stop = max(start + 1, int(np.searchsorted(done, before + most)))
             own = slice(start, stop)
             file = extents.file if isinstance(extents.file, int) else extents.file[own]
-            data, offsets = gather(files, Extents(file, extents.offset[own], extents.length[own]))
-            crc32[own] = kernels.crc32_rows(data, offsets)
+            crc32[own] = checksums_of(files, Extents(file, extents.offset[own], extents.length[own]))
             start = stop
     except ExtentError as error:
         row = start + error.row

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bushel.storage.blocks import IN_TABLE, Blocks, Side, plan_blocks
     from bushel.storage.forward import end_process, is_compressed
     from bushel.storage.notation import expand_braces, parse_bytes
-    from bushel.storage.reading import gather, read_many
+    from bushel.storage.reading import checksums_of, gather, read_many
     from bushel.storage.seekable import Seekable
     from bushel.storage.sink import Sink
     from bushel.storage.staging import Staging
@@ -57,6 +57,7 @@ __all__ = [
     "prefetch",
     "as_path",
     "below",
+    "checksums_of",
     "copy_whole",
     "create_whole",
     "end_process",
@@ -102,6 +103,7 @@ __getattr__ = lazy_names(
         "Side": "storage.blocks",
         "Sink": "storage.sink",
         "Staging": "storage.staging",
+        "checksums_of": "storage.reading",
         "copy_whole": "storage.whole",
         "create_whole": "storage.whole",
         "end_process": "storage.forward",

@@ -75,8 +75,53 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
         return kernels.gather(local, extents.file, extents.offset, extents.length, extents.crc32)
-    batch = _Batch.of(files, extents, held)
+    return _gathered(files, extents, _Batch.of(files, extents, held))
+
+
+def _gathered(files: Sequence[File], extents: Extents, batch: _Batch) -> tuple[U8, I64]:
     return _named(files, extents, lambda: kernels.gather_pieces(*batch.arguments(extents.length, extents.crc32, {})))
+
+
+def checksums_of(files: Sequence[File], extents: Extents) -> U32:
+    """Return the CRC-32 of extents. What lies in mapped files is not copied, also of block files.
+
+    Returns:
+        uint32[n]; 0 for a missing or empty value.
+
+    Raises:
+        ExtentError: As `read_many`.
+    """
+    if all(isinstance(file, MappedFile) for file in files):
+        local = cast("list[MappedFile]", list(files))
+        return kernels.crc32_many(local, extents.file, extents.offset, extents.length)
+    batch = _Batch.of(files, extents, None)
+    pieces = batch.pieces
+    if not (pieces.tables or pieces.packed) and all(isinstance(file, MappedFile) for file in pieces.files):
+        real = cast("list[MappedFile]", pieces.files)
+        try:
+            sums = kernels.crc32_many(real, pieces.source, pieces.offset, pieces.size)
+        except ExtentError as error:
+            row = int(pieces.row[error.row])
+            path = files[extents.file_of(row)].path
+            raise extent_error(row, error.reason, error.expected, error.found, path) from error
+        return _joined(pieces, sums, len(extents))
+    data, offsets = _gathered(files, extents, batch)
+    return kernels.crc32_rows(data, offsets)
+
+
+def _joined(pieces: Pieces, sums: U32, rows: int) -> U32:
+    """Return the CRC-32 of each value, given that of each of its pieces."""
+    crc32 = np.zeros(rows, np.uint32)
+    crc32[pieces.row] = sums
+    if len(pieces.row) == np.count_nonzero(np.bincount(pieces.row)):  # each value is one piece
+        return crc32
+    order = np.lexsort((pieces.at, pieces.row))
+    row, sums, size = pieces.row[order], sums[order], pieces.size[order]
+    later = np.append(False, row[1:] == row[:-1])
+    crc32[row[~later]] = sums[~later]
+    for own, rest, length in zip(row[later].tolist(), sums[later].tolist(), size[later].tolist(), strict=True):
+        crc32[own] = kernels.join_crc32(int(crc32[own]), rest, length)
+    return crc32
 
 
 class _Batch(Struct, frozen=True):
