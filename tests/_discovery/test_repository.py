@@ -168,6 +168,10 @@ def test_a_folder_of_splits_names_them(tmp_path: Path) -> None:
         FormatError, match=r"it has the splits train, test: bushel.open\('.*', split='train'\) reads one"
     ):
         bushel.open(tmp_path)
+    bushel.open(tmp_path / "data", split="train")  # leaves its table in the folder
+    assert (tmp_path / "data/train/.bushel").is_dir()
+    with pytest.raises(FormatError, match="it has the splits train, test"):
+        bushel.open(tmp_path / "data")
     pytest.importorskip("yaml")
     (tmp_path / "README.md").write_text(
         "---\nconfigs:\n- {config_name: a, data_dir: data}\n- {config_name: b, data_dir: c}\n---\n"

@@ -15,6 +15,7 @@ import bushel
 from bushel.containers import (
     Container,
     HasFileNames,
+    HasFirstBytes,
     ReadOptions,
     Shard,
     ShardIndex,
@@ -72,6 +73,7 @@ def test_a_registration_says_what_the_container_says(name: str) -> None:
     assert isinstance(container, Container)
     assert known.suffixes == container.suffixes
     assert known.file_names == (container.file_names if isinstance(container, HasFileNames) else ())
+    assert known.first_bytes == isinstance(container, HasFirstBytes)
     assert known.suffix == (container.suffix if isinstance(container, WritableContainer) else None)
 
 

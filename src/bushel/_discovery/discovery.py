@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bushel._discovery.by_content import by_content, container_hint
 from bushel._discovery.completeness import (
     Incomplete,
     LoadManifest,
@@ -331,11 +332,11 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     names = names_in(path) if path.is_dir() else [path.name]
     found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
     found = found or _ask(path, candidates, names) or _parts(path, container)
-    if not found and container is not None:
+    if not found and container is not None and not (found := by_content(path, names, container)):
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
     found = found or _ask(path, installed_candidates, names) or ([] if file else nested_datasets(path, names))
-    found = found or _ask(path, lambda _: last_candidates(file), names)
+    found = found or _ask(path, lambda _: last_candidates(file), names) or by_content(path, names, None)
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
         raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")
@@ -353,6 +354,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             file=str(path),
             hint=datasets_in(path, names)
             or splits_hint(path)
+            or container_hint(path)
             or "`bushel pack` makes a dataset of a folder of plain files",
         )
     return found[0]

@@ -110,10 +110,13 @@ def few(names: Sequence[str]) -> str:
 
 
 def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
-    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any."""
+    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any.
+
+    A split that was opened has tables in its folder, and no manifest.
+    """
     if not isinstance(path, Path):
         return None
-    inner = sorted(name for name in names if (path / name / FOLDER).is_dir())
+    inner = sorted(name for name in names if (path / name / FOLDER / "manifest.json").is_file())
     if not inner:
         return None
     return f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. Name one of them"

@@ -29,6 +29,24 @@ class HasFileNames(Protocol):
 
 
 @runtime_checkable
+class HasFirstBytes(Protocol):
+    """A container whose files are recognised with certainty by their first bytes, with any name."""
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+        ...
+
+    def shards(self, path: AnyPath, /) -> list[Shard] | None:
+        """Return the shards of a path; see `Container`."""
+        ...
+
+    def begins_with(self, head: bytes, size: int, /) -> bool:
+        """Return whether a file of this size, whose first 16 bytes are `head`, is one of the container."""
+        ...
+
+
+@runtime_checkable
 class HasNestedDatasets(Protocol):
     """A container whose datasets may lie in sub-folders that form one dataset."""
 

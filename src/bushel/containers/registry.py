@@ -16,7 +16,7 @@ from typing import cast
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
-from bushel.containers.abilities import HasFileNames, HasNestedDatasets
+from bushel.containers.abilities import HasFileNames, HasFirstBytes, HasNestedDatasets
 from bushel.containers.base import Container, WritableContainer
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below
@@ -37,6 +37,7 @@ class _Registration(Struct, frozen=True):
     slow: tuple[str, ...] = ()  # ends of the names of its files that are read in the same way unless they have an index
     # ends of the names of files that are its data only if they are named, not if they lie in a folder
     alone: tuple[str, ...] = ()
+    first_bytes: bool = False  # whether its files are recognised by their first bytes, too
     nested: bool = False  # whether its datasets may lie in sub-folders that form one dataset
     episodes: str | None = None  # name of the container that reads the same files with an episode as a sample
 
@@ -69,17 +70,17 @@ _registered: dict[str, _Registration] = {
     "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
     "lerobot": _Registration(_own("lerobot"), file_names=("meta",), episodes="lerobot-episodes"),
     "lerobot-episodes": _Registration(_own("lerobot.episodes"), file_names=("meta/info.json",)),
-    "parquet": _Registration(_own("parquet"), (".parquet",), ("data",)),
+    "parquet": _Registration(_own("parquet"), (".parquet",), ("data",), first_bytes=True),
     "mds": _Registration(_own("mds"), file_names=("index.json",), nested=True),
     "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
     "arrayrecord": _Registration(_own("arrayrecord"), _ARRAY_RECORD),
     "zip": _Registration(_own("zip"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),
-    "tfrecord": _Registration(_own("tfrecord"), _TFRECORD),
+    "tfrecord": _Registration(_own("tfrecord"), _TFRECORD, first_bytes=True),
     "jsonl": _Registration(_own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")),
     "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
-    "arrow": _Registration(_own("arrow"), (".arrow", ".feather")),
+    "arrow": _Registration(_own("arrow"), (".arrow", ".feather"), first_bytes=True),
     "folder": _Registration(_own("folder")),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""
@@ -293,6 +294,12 @@ def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedData
     return found
 
 
+def containers_with_first_bytes() -> list[HasFirstBytes]:
+    """Return the containers whose files are recognised by their first bytes, too."""
+    found = (get_container(name) for name, known in list(_registered.items()) if known.first_bytes)
+    return [each for each in found if isinstance(each, HasFirstBytes)]
+
+
 def last_candidates(file: str = "") -> list[Container]:
     """Return the containers that may own a path that no other container owns.
 
@@ -359,6 +366,7 @@ def _registration_of(container: Container) -> _Registration:
         tuple(container.suffixes),
         tuple(container.file_names) if isinstance(container, HasFileNames) else (),
         container.suffix if isinstance(container, WritableContainer) else None,
+        first_bytes=isinstance(container, HasFirstBytes),
     )
 
 

@@ -154,7 +154,7 @@ def test_names_of_files(tmp_path: Path) -> None:
     data = framed([example({"i": int_list(3)})])
     for name in ("train-00000-of-00002", "train-00001-of-00002", "notes.txt"):
         (tmp_path / name).write_bytes(data)
-    assert len(bushel.open(tmp_path, container="tfrecord")) == 2
+    assert len(bushel.open(tmp_path)) == len(bushel.open(tmp_path, container="tfrecord")) == 2
     assert len(bushel.open(tmp_path / "train-00001-of-00002", container="tfrecord")) == 1
     (tmp_path / "a.tfrecords").write_bytes(data)
     assert len(bushel.open(tmp_path)) == 1

@@ -20,7 +20,7 @@ from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, open_file, read_whole
 
-_STATE, _SPLITS = "state.json", "dataset_dict.json"
+_STATE = "state.json"
 _LARGEST_STATE = 16 << 20
 
 
@@ -42,6 +42,10 @@ class _Arrow:
             return None
         listed = _listed(path, names) if _STATE in names else own
         return [Shard(path, name, (name,)) for name in listed]
+
+    def begins_with(self, head: bytes, size: int) -> bool:
+        """Return whether these are the first bytes of a file of Arrow. Streams are recognised by their suffix only."""
+        return head.startswith(b"ARROW1\0\0")
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file. Offsets and numbers are read, and the values of other buffers are not.

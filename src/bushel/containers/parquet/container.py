@@ -58,6 +58,10 @@ class _Parquet:
                 return [Shard(path, before + name, (before + name,)) for name in own]
         return None
 
+    def begins_with(self, head: bytes, size: int) -> bool:
+        """Return whether these are the first bytes of a file of Parquet."""
+        return head.startswith(b"PAR1")
+
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file. Pages are read for their lengths and levels."""
         file, tail = _opened(shard)

@@ -41,6 +41,10 @@ class _Tfrecord:
         """Return the shard of a file, or the shards of a folder: files with a suffix, or else files numbered N-of-M."""
         return file_shards(path, _NAME.fullmatch) or file_shards(path, _NUMBERED.fullmatch)
 
+    def begins_with(self, head: bytes, size: int) -> bool:
+        """Return whether a file begins with the length of a record that it can hold, and the checksum of the length."""
+        return _is_head(head) and int.from_bytes(head[:8], "little") <= size - _HEAD.size - 4
+
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
         real, file, blocks = _opened(shard)
@@ -132,7 +136,7 @@ def _compressed(file: File) -> Blocks | None:
         FormatError: The compressed data are damaged.
     """
     head = file.read(0, min(file.size, _HEAD.size))
-    if len(head) < 2 or (len(head) == _HEAD.size and _masked(crc32c(head[:8])) == _HEAD.unpack(head)[1]):
+    if len(head) < 2 or _is_head(head):
         return None
     if head[:2] == b"\x1f\x8b":
         from bushel.storage.restart import compressed_blocks
@@ -143,6 +147,11 @@ def _compressed(file: File) -> Blocks | None:
 
         return zlib_blocks(file)
     return None
+
+
+def _is_head(head: bytes) -> bool:
+    """Return whether bytes begin with the length of a record and its checksum."""
+    return len(head) >= _HEAD.size and _masked(crc32c(head[:8])) == _HEAD.unpack_from(head)[1]
 
 
 def _masked(sum32: int) -> int:

@@ -1,0 +1,75 @@
+"""Files whose names say nothing, such as `train-00000-of-00010` and `part-00000`: recognise them by their first bytes.
+
+Only local files are read for it, unless the caller names the container.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+from bushel._index.table import Shard
+from bushel.containers import HasFirstBytes, containers_with_first_bytes
+from bushel.storage import AnyPath, below, open_file
+
+_HEAD = 16
+_NUMBERED = re.compile(r"[^.]*[0-9]")
+
+
+def by_content(path: AnyPath, names: Iterable[str], container: str | None) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets of a file, or of a folder of files, that no container owns by its name.
+
+    In a folder, these are numbered files without an ending, or else files with any endings. All files of an ending that
+    are not empty begin as the container prescribes.
+
+    Args:
+        path: The file or folder.
+        names: The names in it.
+        container: The only container to try; None for all.
+    """
+    if container is None and not isinstance(path, Path):
+        return []
+    tried = [each for each in containers_with_first_bytes() if container in (None, each.name)]
+    if not tried:
+        return []
+    if not path.is_dir():
+        return [(each.name, [Shard.of(path)]) for each in tried if _begins(each, path)]
+    found = []
+    groups = _groups(names)
+    for each in tried:
+        own = {end: group for end, group in groups.items() if _all_begin(each, [below(path, name) for name in group])}
+        if chosen := own.get("") or sorted(chain.from_iterable(own.values())):
+            found.append((each.name, [Shard(path, name, (name,)) for name in chosen]))
+    return found
+
+
+def container_hint(path: AnyPath) -> str | None:
+    """Return a hint that names a container which may be meant, by the names of the files; None without one."""
+    named = [each.name for each in containers_with_first_bytes() if each.shards(path)]
+    return f"if these are {named[0]} files, pass container={named[0]!r}" if named else None
+
+
+def _groups(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of files that may belong together, by their endings."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        stem, dot, ending = name.rpartition(".")
+        if not name.startswith((".", "_")) and (dot or _NUMBERED.fullmatch(name)):
+            groups.setdefault(ending if dot else "", []).append(name)
+    return groups
+
+
+def _all_begin(container: HasFirstBytes, files: Sequence[AnyPath]) -> bool:
+    """Return whether all files that are not empty begin as a container prescribes, and at least one does."""
+    if not all(file.is_file() for file in files):
+        return False
+    filled = (file for file in files if open_file(file).size)
+    first = next(filled, None)
+    return first is not None and _begins(container, first) and all(_begins(container, file) for file in filled)
+
+
+def _begins(container: HasFirstBytes, path: AnyPath) -> bool:
+    file = open_file(path)
+    return container.begins_with(bytes(file.read(0, min(file.size, _HEAD))), file.size)
