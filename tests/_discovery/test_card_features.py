@@ -94,6 +94,26 @@ def test_images_that_no_footer_tells(tmp_path: Path) -> None:
     assert own.spec["photo"] == "bytes"  # what the caller says
 
 
+def test_lists_of_classes_have_names(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name, names in (("a", ["cat", "dog"]), ("b", ["dog", "cat", "cow"])):
+        feature = {"_type": "List", "feature": {"_type": "ClassLabel", "names": names}}
+        info = json.dumps({"info": {"features": {"kinds": feature}}})
+        table = pa.table({"kinds": pa.array([[0, 1], [1]], pa.list_(pa.int64()))})
+        parquet.write_table(table.replace_schema_metadata({"huggingface": info}), tmp_path / f"{name}.parquet")
+    first = bushel.open(tmp_path / "a.parquet", index="memory")
+    assert (first.labels, first[0]["kinds"].tolist()) == ({"kinds": ("cat", "dog")}, [0, 1])
+    bushel.convert(tmp_path / "a.parquet", tmp_path / "a.tar", sync=False)
+    assert bushel.open(tmp_path / "a.tar").labels == first.labels
+    second = bushel.open(tmp_path / "b.parquet", index="memory")
+    with pytest.raises(bushel.SpecError, match="class 0 is 'cat' .* and 'dog'"):
+        bushel.concat([first, second])
+    bushel.merge([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "both.tar", sync=False)
+    both = bushel.open(tmp_path / "both.tar")
+    assert both.labels == {"kinds": ("cat", "dog", "cow")}
+    assert [sample["kinds"].tolist() for sample in both] == [[0, 1], [1], [1, 0], [0]]
+
+
 def test_what_a_card_says() -> None:
     yaml = pytest.importorskip("yaml")
     card = yaml.safe_load(CARD.split("---")[1])

@@ -192,3 +192,13 @@ def test_options_of_a_configuration_are_not_applied_silently(tmp_path: Path, cap
     assert "gives configuration 'default' the options names, which are not applied" in caplog.text
     found = bushel.open(tmp_path, split="train", index="memory", spec={"id": "int", "text": "utf8"})
     assert [sample["text"] for sample in found] == ["x", "y"]
+
+
+def test_samples_in_a_field_of_an_object(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    (tmp_path / "a.json").write_text('{"data": [{"x": 1}]}')
+    (tmp_path / "README.md").write_text(
+        "---\nconfigs:\n- config_name: default\n  data_files: a.json\n  field: data\n---\n"
+    )
+    with pytest.raises(bushel.UnsupportedError, match=r"configuration 'default' .* \(field:\), .* jq -c"):
+        bushel.open(tmp_path, split="train")

@@ -23,7 +23,7 @@ from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sou
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.folder_metadata import METADATA
 from bushel.containers.parquet.features import Feature
-from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, needed_by
+from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, UnsupportedError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
 from bushel.storage.objects.hub import HubPath
 
@@ -50,6 +50,7 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
     Raises:
         FileNotFoundError: The dataset, revision or folder does not exist.
         SpecError: The configuration or split does not exist, or there are several and none was named.
+        UnsupportedError: The configuration has samples in a field of a JSON object.
         FormatError: The front matter of README.md is malformed, or the files of the split have no common container.
         MissingPackageError: README.md has a front matter, and PyYAML is not installed.
         TypeError: `source` is a list.
@@ -75,6 +76,12 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
     except ValueError as error:
         raise FormatError(str(error), file=str(root / "README.md")) from error
     files = _split(splits, split, chosen, str(root))
+    if "field" in chosen.options:
+        raise UnsupportedError(
+            f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list in a field of a JSON "
+            "object (field:), which is not read. Write the list to its own file, for example with jq -c '.FIELD[]' "
+            "IN.json > OUT.jsonl, and open that"
+        )
     if chosen.options:
         log_warning(
             "%s: README.md gives configuration %r the options %s, which are not applied: spec= names columns and types",

@@ -22,6 +22,7 @@ MAX_NAME_LENGTH = 1024
 """Largest number of characters in a name."""
 
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_LISTS = ("array",)
 _MAPS = ("json", "msgpack")
 
 
@@ -30,10 +31,15 @@ def holds_numbers(fields: Spec, name: str) -> bool:
     return name in fields and fields[name].codec.partition("(")[0] in _NUMBERS
 
 
+def numbers_classes(fields: Spec, name: str) -> bool:
+    """Return whether names of this field stand for numbers: values are numbers, or arrays that may hold several."""
+    return holds_numbers(fields, name) or (name in fields and fields[name].codec.partition("(")[0] in _LISTS)
+
+
 def can_be_named(fields: Spec, name: str) -> bool:
     """Return whether a dataset with these fields can have names for `name`: a field, or a member of a JSON field."""
     if name in fields:
-        return holds_numbers(fields, name) or fields[name].codec == "utf8"
+        return numbers_classes(fields, name) or fields[name].codec == "utf8"
     whole = name.partition(".")[0]
     return whole in fields and fields[whole].codec in _MAPS
 
@@ -142,7 +148,7 @@ def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, t
                 continue
             known = joined.get(field, ())
             both = join_names(known, names)
-            if both is None and not holds_numbers(fields, field):
+            if both is None and not numbers_classes(fields, field):
                 both = (*known, *(name for name in names if name not in set(known)))
             if both is None:
                 raise SpecError(_difference(field, origins[field], known, origin, names))

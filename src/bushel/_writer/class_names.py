@@ -58,8 +58,8 @@ def names_to_write(
         if not can_be_named(fields, name):
             kind = "is not in the spec" if name not in fields else f"is {fields[name].type}"
             raise SpecError(
-                f"labels= names the classes of field {name!r}, which {kind}: it must be a number, or utf8; the fields "
-                f"are {format_spec(fields)}"
+                f"labels= names the classes of field {name!r}, which {kind}: it must be a number, an array, or utf8; "
+                f"the fields are {format_spec(fields)}"
             )
     there = [labels_of(shards, fields), unfinished]
     try:

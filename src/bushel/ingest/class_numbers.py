@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.class_names import Labels, can_be_named, holds_numbers, join_names, numbered
+from bushel._index.class_names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
@@ -37,7 +37,9 @@ def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> Class
     """
     labels: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in known.items() if each}
     changes = [_add(labels, own, fields) for own in shards]
-    unnamed = tuple(name for name in labels if holds_numbers(fields, name) and not all(own.get(name) for own in shards))
+    unnamed = tuple(
+        name for name in labels if numbers_classes(fields, name) and not all(own.get(name) for own in shards)
+    )
     return ClassNumbers(labels, tuple(changes), unnamed)
 
 
@@ -54,7 +56,7 @@ def _add(labels: dict[str, tuple[str, ...]], own: Labels, fields: Spec) -> dict[
             continue
         have = numbered(known)
         labels[name] = (*known, *(each for each in names if each and each not in have))
-        if holds_numbers(fields, name):
+        if numbers_classes(fields, name):
             places = numbered(labels[name])
             changes[name] = np.array([places.get(each, _UNUSED) for each in names], np.int64)
     return changes
@@ -83,13 +85,16 @@ def _renamed(labels: Labels, names: Mapping[str, str], fields: Iterable[Field]) 
 
 
 def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
-    """Return the new number of a class, or of each in a list, in the type of the value.
+    """Return the new number of a class, or of each in a list or an array, in the type of the value.
 
     Raises:
         SpecError: The value is not the number of a class that has a name.
     """
     if isinstance(value, list):
         return [renumber(each, numbers, what) for each in value]
+    if isinstance(value, np.ndarray):
+        own = [renumber(each, numbers, what) for each in value.ravel().tolist()]
+        return np.array(own, value.dtype).reshape(value.shape)
     whole = isinstance(value, int | float | np.integer | np.floating) and float(value).is_integer()
     number = int(value) if whole else _UNUSED
     if not 0 <= number < len(numbers) or numbers[number] == _UNUSED:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+
 from bushel._dataset.dataset import Dataset
-from bushel._index.class_names import holds_numbers
+from bushel._index.class_names import holds_numbers, numbers_classes
 from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound
 from bushel.errors import SpecError, needed_by
@@ -180,6 +182,8 @@ def _features(dataset: Dataset) -> datasets.Features:
     for name, field in parse_spec(dataset.spec).items():
         if name in labels and holds_numbers({name: field}, name):
             columns[name] = datasets.ClassLabel(names=list(labels[name]))
+        elif name in labels and numbers_classes({name: field}, name) and np.ndim(first.get(name)) == 1:
+            columns[name] = datasets.List(datasets.ClassLabel(names=list(labels[name])))
         else:
             columns[name] = _feature(field, first.get(name))
         if field.sequence:

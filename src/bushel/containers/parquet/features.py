@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ class Feature:
     """Hugging Face's metadata of a column."""
 
     codec: str | None = None  # codec of its values, or of the elements of a list; None if it follows from the values
-    names: tuple[str, ...] = ()  # names of its classes in the order of their numbers; empty if it has none
+    names: tuple[str, ...] = ()  # names of its classes, or of its elements, in the order of their numbers
     sound: bool = False  # whether the values are sounds, whose first bytes show the codec
 
 
@@ -57,5 +57,5 @@ def feature_of(described: Any) -> Feature:
     if kind == "ClassLabel" and isinstance(described.get("names"), list):
         return Feature(names=tuple(map(str, described["names"])))
     if kind in ("List", "Sequence", "LargeList"):
-        return replace(feature_of(described.get("feature")), names=())
+        return feature_of(described.get("feature"))
     return Feature(_CODECS.get(str(kind)), sound=kind == "Audio")
