@@ -145,3 +145,12 @@ def test_sounds_come_back(tmp_path: Path) -> None:
     bushel.pack(source, tmp_path / "back", container="tar")
     back = bushel.open(tmp_path / "back")
     assert [each["audio"] for each in back.read(range(4), decode=False)] == [encoded("mp3")] * 4
+
+
+def test_lists_of_classes_keep_their_names(tmp_path: Path) -> None:
+    names = ["cat", "dog"]
+    features = datasets.Features({"kinds": datasets.List(datasets.ClassLabel(names=names))})
+    datasets.Dataset.from_dict({"kinds": [[0, 1], [1]]}, features=features).to_parquet(tmp_path / "x.parquet")
+    found = bushel.open(tmp_path / "x.parquet", index="memory")
+    assert found.labels == {"kinds": tuple(names)}
+    assert bushel.to_hf(found).features["kinds"] == features["kinds"]

@@ -27,7 +27,7 @@ def two_files(folder: Path, first: list[Any], second: list[Any]) -> bushel.Datas
 )
 @pytest.mark.parametrize("floats_first", [False, True])
 def test_each_batch_has_the_type_of_the_field(options: dict[str, Any], floats_first: bool, tmp_path: Path) -> None:
-    parts = [[0, 1, -EXACT, 3], [0.5, 1.5, 2.5, 3.5]]
+    parts: list[list[Any]] = [[0, 1, -EXACT, 3], [0.5, 1.5, 2.5, 3.5]]
     dataset = two_files(tmp_path / "lines", *(parts[::-1] if floats_first else parts))
     assert dataset.spec["x"] == "float"
     batches = list(bushel.Loader(dataset, 2, **options))

@@ -182,7 +182,7 @@ def _features(dataset: Dataset) -> datasets.Features:
     for name, field in parse_spec(dataset.spec).items():
         if name in labels and holds_numbers({name: field}, name):
             columns[name] = datasets.ClassLabel(names=list(labels[name]))
-        elif name in labels and numbers_classes({name: field}, name) and np.ndim(first.get(name)) == 1:
+        elif name in labels and numbers_classes({name: field}, name) and np.ndim(first.get(name, 0)) == 1:
             columns[name] = datasets.List(datasets.ClassLabel(names=list(labels[name])))
         else:
             columns[name] = _feature(field, first.get(name))
