@@ -73,6 +73,7 @@ SAMPLES: dict[str, Any] = {
     "mds-array": np.ones((3, 4)),
     "pil": PICTURE,
     "utf8": "héllo",
+    "varint": 300,
     "varints": np.array([1, -2, 300]),
     "stored(jpg)": b"\x80",
     "wav": b"",

@@ -16,7 +16,7 @@ import numpy as np
 from bushel._index.elements import Elements, Group
 from bushel._reader.reader import Reader, Sample
 from bushel._reader.shard_fields import only, renamed_shard
-from bushel._reader.shards import OpenShard, ShardRows
+from bushel._reader.shards import OpenShard, ShardRows, union_of_fields
 from bushel._reader.sides import Joined, Rows, Side
 from bushel._runtime.arrays import I64
 from bushel.spec import KEY
@@ -51,6 +51,9 @@ class JoinedReader(Reader):
         self.sides, self.joins, self._all = tuple(sides), joins, ShardRows(self.shards)
         self.counted, self.starts = tuple(self.shards[:counted]), self.starts[: counted + 1]
         self.keyed = any(shard.keyed for shard in self.counted)
+        for shards in self.divisions:  # of which one may be without samples
+            for name, field in union_of_fields(shards).items():
+                self.fields.setdefault(name, field)
 
     @property
     def all(self) -> ShardRows:
