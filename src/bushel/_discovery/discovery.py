@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._discovery.by_content import by_content, container_hint
 from bushel._discovery.completeness import (
     Incomplete,
     LoadManifest,
@@ -332,6 +331,8 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     names = names_in(path) if path.is_dir() else [path.name]
     found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
     found = found or _ask(path, candidates, names) or _parts(path, container)
+    if not found:
+        from bushel._discovery.by_content import by_content, container_hint
     if not found and container is not None and not (found := by_content(path, names, container)):
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
