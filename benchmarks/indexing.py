@@ -6,8 +6,8 @@
 
 Each measurement is a process of its own, in turns: `bushel.open(..., index="memory")`, whose table is not stored, and
 `bushel.index`, which stores it with checksums. Rates are bytes of the files by CPU time, so that other work on the
-machine disturbs them little. Memory is the peak of pages that belong to no file. `text_lines.py` has JSON lines and CSV. The
-packages that write come from `python interop/environments.py foreign`.
+machine disturbs them little. Memory is the peak of pages that belong to no file. `text_lines.py` has JSON lines and
+CSV. The packages that write come from `python interop/environments.py foreign`.
 """
 
 from __future__ import annotations

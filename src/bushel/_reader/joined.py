@@ -51,7 +51,7 @@ class JoinedReader(Reader):
         self.sides, self.joins, self._all = tuple(sides), joins, ShardRows(self.shards)
         self.counted, self.starts = tuple(self.shards[:counted]), self.starts[: counted + 1]
         self.keyed = any(shard.keyed for shard in self.counted)
-        for shards in self.divisions:  # of which one may be without samples
+        for shards in self.divisions:  # one may have no samples
             for name, field in union_of_fields(shards).items():
                 self.fields.setdefault(name, field)
 
