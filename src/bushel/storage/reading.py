@@ -101,8 +101,6 @@ def checksums_of(files: Sequence[File], extents: Extents) -> U32:
         try:
             sums = kernels.crc32_many(real, pieces.source, pieces.offset, pieces.size)
         except ExtentError as error:
-            if error.reason == "filter":  # no piece here is in a block that is expanded
-                raise
             row = int(pieces.row[error.row])
             path = files[extents.file_of(row)].path
             raise extent_error(row, error.reason, error.expected, error.found, path) from error

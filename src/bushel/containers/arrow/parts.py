@@ -18,8 +18,6 @@ _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
 _SHORT = 12  # bytes of the longest value that lies in its view
 _FLOATS = ("<f2", "<f4", "<f8")
 _WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.DURATION)
-DTYPES = (*_WHOLE, Type.FLOAT)
-"""Types whose values are numbers of a dtype."""
 
 
 @dataclass(frozen=True, slots=True)
