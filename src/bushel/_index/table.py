@@ -247,6 +247,11 @@ class FieldExtents(Struct, frozen=True):
         return len(self.offset)
 
     @property
+    def lacks_all(self) -> bool:
+        """Whether all values are missing. Where the first one is there, no others are looked at."""
+        return not (self.length[:1] != MISSING).any() and not (self.length != MISSING).any()
+
+    @property
     def nbytes(self) -> int:
         """Number of stored bytes of all values."""
         return int(np.maximum(self.length, 0).sum())

@@ -161,7 +161,7 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
     try:
         if (values := index.columns.get(wanted.name)) is not None:
             return values.piece(rows)
-        if column is None or (column.starts is None and (column.length == MISSING).all()):  # the shard lacks all values
+        if column is None or (column.starts is None and column.lacks_all):  # the shard lacks all values
             count = len(range(index.samples)[rows]) if isinstance(rows, slice) else len(rows)
             return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
         if wanted.reading in ("bytes", "elements"):

@@ -14,7 +14,7 @@ from bushel._discovery.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
 from bushel._index.elements import Group
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
@@ -435,6 +435,4 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
 
 def _has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
     """Return whether the tables of shards, which are not loaded from a store for it, say that no sample has a field."""
-    return all(
-        (shard.local or shard.loaded) and bool((shard.index.fields[name].length == MISSING).all()) for shard in shards
-    )
+    return all((shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards)
