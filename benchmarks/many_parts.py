@@ -28,15 +28,15 @@ import bushel
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import Keys, Shard, ShardIndex
+from bushel._pack.commit import PartTask, Written
+from bushel._pack.finish import finish_run
+from bushel._pack.part import ErrorLimit
+from bushel._pack.run_folder import RunFolder
+from bushel._pack.run_meter import RunMeter
+from bushel._pack.run_plan import RunPlan, part_starts
+from bushel._pack.scale_out import join_run
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, Finished, Task
-from bushel.ingest.commit import PartTask, Written
-from bushel.ingest.finish import finish_run
-from bushel.ingest.part import ErrorLimit
-from bushel.ingest.run_folder import RunFolder
-from bushel.ingest.run_meter import RunMeter
-from bushel.ingest.run_plan import RunPlan, part_starts
-from bushel.ingest.scale_out import join_run
 from measure import SCRATCH, console
 
 SAMPLES = 100

@@ -27,12 +27,12 @@ import numpy as np
 from rich.table import Table
 
 import bushel
+from bushel._dataset.read.key_file import NAME as KEYS
+from bushel._dataset.read.key_file import write_key_file
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard_list import NAME
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._reader.key_file import NAME as KEYS
-from bushel._reader.key_file import write_key_file
 from bushel.spec import parse_spec
 from measure import SCRATCH, Timing, console, in_turns, options_parser, save
 from reads import usable

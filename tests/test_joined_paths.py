@@ -13,13 +13,13 @@ SOURCE = ROOT / "src" / "bushel"
 EXCEPTIONS = {
     "these check the name": """
         storage/names.py:below _index/table.py:Shard.path _index/table.py:Shard.sidecar
-        sources/fetching.py:Fetched.__truediv__ _discovery/remote_discovery.py:ListedPath.__truediv__
+        sources/fetching.py:Fetched.__truediv__ _dataset/open/remote_discovery.py:ListedPath.__truediv__
         storage/objects/location.py:ObjectPath.with_name storage/objects/location.py:ObjectPath.with_suffix
         compat/granular/paths.py:ForeignPath.__truediv__
     """,
     "the folder's own listing gave the name, which is one component": """
         storage/names.py:refuse_links_in storage/objects/location.py:ObjectPath.glob
-        storage/claims/claim.py:claims_in _discovery/folders.py:datasets_in cards/front_matter.py:_files
+        storage/claims/claim.py:claims_in _dataset/open/folders.py:datasets_in cards/front_matter.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/naming.py:pair_chunks
@@ -31,12 +31,12 @@ EXCEPTIONS = {
         compat/webdataset/commands/tarp.py:_run
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
-        _discovery/missing_path.py:_parts_of_file _discovery/completeness.py:marker_path
-        _discovery/completeness.py:incomplete_at _discovery/completeness.py:is_staged
-        _discovery/completeness.py:interrupted_write
-        _discovery/claiming.py:claim_target _discovery/claiming.py:claim_run
-        _discovery/folders.py:_overwrite_folder ingest/reshape.py:split ingest/run_folder.py:part_path
-        ingest/side_files.py:_beside ingest/side_files.py:PackState.__init__ sources/fetching.py:caller_path
+        _dataset/open/missing_path.py:_parts_of_file _dataset/open/completeness.py:marker_path
+        _dataset/open/completeness.py:incomplete_at _dataset/open/completeness.py:is_staged
+        _dataset/open/completeness.py:interrupted_write
+        _dataset/open/claiming.py:claim_target _dataset/open/claiming.py:claim_run
+        _dataset/open/folders.py:_overwrite_folder _pack/reshape.py:split _pack/run_folder.py:part_path
+        _pack/side_files.py:_beside _pack/side_files.py:PackState.__init__ sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
@@ -44,19 +44,19 @@ EXCEPTIONS = {
         cards/describing.py:_tables
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
-        containers/gulp/container.py:_Gulp.class_names ingest/side_files.py:labels_path
+        containers/gulp/container.py:_Gulp.class_names _pack/side_files.py:labels_path
         _index/table.py:Shard.removal_lists
-        _discovery/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
+        _dataset/open/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
         storage/claims/files.py:take_file storage/claims/objects.py:_now_beside
-        ingest/commit.py:PartTask._write_and_commit ingest/commit.py:PartTask._write ingest/leaves.py:leaf_file
-        ingest/run_folder.py:RunFolder.note_errors ingest/run_folder.py:RunFolder._names
+        _pack/commit.py:PartTask._write_and_commit _pack/commit.py:PartTask._write _pack/leaves.py:leaf_file
+        _pack/run_folder.py:RunFolder.note_errors _pack/run_folder.py:RunFolder._names
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
         storage/objects/hub_api.py:_kept storage/staging.py:Staging.discard storage/whole.py:create_whole
         compat/granular/v24.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin
         compat/gulpio2/fileio.py:GulpDirectory.new_chunks compat/gulpio2/utils.py:temp_dir_for_bursting
         compat/gulpio2/utils.py:find_images_in_folder compat/gulpio2/utils.py:get_single_video_path
     """,
-    "a part of a running attempt, whose name has been checked": "ingest/commit.py:remove_attempt",
+    "a part of a running attempt, whose name has been checked": "_pack/commit.py:remove_attempt",
     "`read_spec` refuses a field with a slash": "containers/bag/container.py:_files",
     "the extension is one of a few": "compat/webdataset/autodecode.py:_by_file",
     "the original opens what its list names, and the caller asked for the original": """

@@ -207,6 +207,6 @@ def test_pickles_name_public_modules(tmp_path: Path) -> None:
 
 
 def test_old_modules_still_have_the_names() -> None:
-    """A pickle that an older version wrote names `bushel._dataset.info`, say."""
+    """A pickle that an older version wrote names `bushel._dataset.views.info`, say."""
     old = b"\x80\x04\x95\x1f\x00\x00\x00\x00\x00\x00\x00\x8c\x14bushel._dataset.info\x94\x8c\x04Info\x94\x93\x94."
     assert pickle.loads(old) is bushel.Info

@@ -16,14 +16,14 @@ MOST_LINES_OF_A_FUNCTION = 60
 MOST_PARAMETERS = 8
 
 PUBLIC = {
-    "_dataset/indexing.py:index",
-    "_dataset/open.py:open",
+    "_dataset/open/indexing.py:index",
+    "_dataset/open/open.py:open",
     "_runtime/parallel.py:parallel_map",
     "_writer/writer.py:Writer.__init__",
     "cards/describing.py:card",
-    "ingest/packing.py:convert",
-    "ingest/packing.py:pack",
-    "ingest/reshape.py:split",
+    "_pack/packing.py:convert",
+    "_pack/packing.py:pack",
+    "_pack/reshape.py:split",
     "integrity/repair_dataset.py:repair",
     "integrity/verify_dataset.py:verify",
     "viewer/serve.py:view",

@@ -142,7 +142,7 @@ def _import(peer: str) -> None:
             with tarfile.open(f"{folder}/one.tar", "w") as archive:
                 archive.addfile(tarfile.TarInfo("0.bin"), io.BytesIO())
             list(bushel.Loader(bushel.open(f"{folder}/one.tar"), BATCH, shuffle="blocks", decode=False))
-        for module in ("obstore.store", "bushel.storage.objects.location", "bushel.loader.read_ahead"):
+        for module in ("obstore.store", "bushel.storage.objects.location", "bushel.loader.run.read_ahead"):
             __import__(module)
     else:
         import torch  # noqa: F401

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.open import open as open_dataset
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._writer.writer import Writer
 from bushel.containers import writable_containers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from peer_bushel import open, write
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 
 __all__ = ["open", "read_batch", "write"]
 

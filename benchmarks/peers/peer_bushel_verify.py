@@ -5,7 +5,7 @@ from __future__ import annotations
 import peer_bushel
 from peer_bushel import read_batch, write
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 
 __all__ = ["open", "read_batch", "write"]
 

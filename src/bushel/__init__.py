@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bushel import jpeg, transforms
-    from bushel._dataset.concat import concat
-    from bushel._dataset.dataset import Dataset
-    from bushel._dataset.indexing import index
-    from bushel._dataset.info import Info
-    from bushel._dataset.join import join
-    from bushel._dataset.mapped import Mapped
-    from bushel._dataset.open import open
-    from bushel._dataset.saved_views import SavedView
-    from bushel._dataset.stream import StreamDataset, open_stream
-    from bushel._dataset.views import views
-    from bushel._reader.sides import Joined
+    from bushel._dataset.open.indexing import index
+    from bushel._dataset.open.open import open
+    from bushel._dataset.read.sides import Joined
+    from bushel._dataset.views.views import views
+    from bushel._dataset.views.concat import concat
+    from bushel._dataset.views.dataset import Dataset
+    from bushel._dataset.views.info import Info
+    from bushel._dataset.views.join import join
+    from bushel._dataset.views.mapped import Mapped
+    from bushel._dataset.views.saved_views import SavedView
+    from bushel._dataset.views.stream import StreamDataset, open_stream
+    from bushel._pack import PackResult, convert, merge, pack, split
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
     from bushel.cards.describing import card
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         UnsupportedError,
         UntrustedWarning,
     )
-    from bushel.ingest import PackResult, convert, merge, pack, split
     from bushel.integrations.huggingface import from_hf, to_hf
     from bushel.integrity import (
         Diff,
@@ -111,15 +111,18 @@ __all__ = [
     "convert",
     "diff",
     "erase",
+    "error_log_path",
     "from_hf",
     "index",
     "join",
     "jpeg",
+    "load_labels",
     "merge",
     "mix",
     "open",
     "open_stream",
     "pack",
+    "part_path",
     "register_codec",
     "register_container",
     "removals",
@@ -142,29 +145,29 @@ _HOME = {
     "CodecError": "errors",
     "CorruptError": "errors",
     "DamagedWarning": "errors",
-    "Dataset": "_dataset.dataset",
+    "Dataset": "_dataset.views.dataset",
     "Diff": "integrity",
     "Erasure": "integrity",
     "FieldDiff": "integrity",
     "FormatError": "errors",
     "InUseError": "errors",
     "IncompleteWarning": "errors",
-    "Info": "_dataset.info",
-    "Joined": "_reader.sides",
+    "Info": "_dataset.views.info",
+    "Joined": "_dataset.read.sides",
     "Loader": "loader",
     "LoaderStats": "loader",
-    "Mapped": "_dataset.mapped",
+    "Mapped": "_dataset.views.mapped",
     "MissingPackageError": "errors",
     "Mixture": "loader",
-    "PackResult": "ingest",
+    "PackResult": "_pack",
     "Problem": "integrity",
     "Progress": "_runtime.progress",
     "Removal": "integrity",
     "RepairResult": "integrity",
-    "SavedView": "_dataset.saved_views",
+    "SavedView": "_dataset.views.saved_views",
     "SpecError": "errors",
     "StateError": "errors",
-    "StreamDataset": "_dataset.stream",
+    "StreamDataset": "_dataset.views.stream",
     "StreamLoader": "loader",
     "TooManyErrors": "errors",
     "UnsupportedError": "errors",
@@ -173,19 +176,22 @@ _HOME = {
     "Viewer": "viewer",
     "Writer": "_writer.writer",
     "card": "cards.describing",
-    "concat": "_dataset.concat",
-    "convert": "ingest",
+    "concat": "_dataset.views.concat",
+    "convert": "_pack",
     "check_digest": "integrity",
     "diff": "integrity",
     "erase": "integrity",
+    "error_log_path": "_pack",
     "from_hf": "integrations.huggingface",
-    "index": "_dataset.indexing",
-    "join": "_dataset.join",
-    "merge": "ingest",
+    "index": "_dataset.open.indexing",
+    "join": "_dataset.views.join",
+    "load_labels": "_pack",
+    "merge": "_pack",
     "mix": "loader",
-    "open": "_dataset.open",
-    "open_stream": "_dataset.stream",
-    "pack": "ingest",
+    "open": "_dataset.open.open",
+    "open_stream": "_dataset.views.stream",
+    "pack": "_pack",
+    "part_path": "_pack",
     "register_codec": "codecs",
     "register_container": "containers",
     "removals": "integrity",
@@ -193,11 +199,11 @@ _HOME = {
     "repair": "integrity",
     "restore": "integrity",
     "sign": "integrity",
-    "split": "ingest",
+    "split": "_pack",
     "to_hf": "integrations.huggingface",
     "verify": "integrity",
     "view": "viewer",
-    "views": "_dataset.views",
+    "views": "_dataset.views.views",
 }
 
 _MODULES = ("codecs", "containers", "engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")

@@ -225,7 +225,7 @@ class UnsupportedError(BushelError):
         >>> bushel.open_stream("train/*.tar").read([3])
         Traceback (most recent call last):
             ...
-        bushel._dataset.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
+        bushel._dataset.views.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
             random and is read from front to back: run `bushel convert ... and open the result for random access
     """
 

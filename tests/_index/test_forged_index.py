@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests._dataset.models import CONTAINERS, SPECS, make_samples, opened, write
+from tests._dataset.views.models import CONTAINERS, SPECS, make_samples, opened, write
 from tests._index.forging import Header, exercise, forge, modest, parsed, tried
 
 import bushel
@@ -267,7 +267,7 @@ def forged_manifests() -> dict[str, Callable[[dict[str, Any]], object]]:
 @pytest.mark.parametrize("container", ["bag", "tar"])
 @pytest.mark.parametrize("name", list(forged_manifests()))
 def test_forged_manifests(container: str, name: str, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel._dataset.open._STAT_ALL", 0)
+    monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 0)
     folder = folders[container]
     [path] = folder.rglob("manifest.json")
     with as_it_was(folder):

@@ -21,11 +21,11 @@ from bushel._runtime.order import Blocks, Exact, Mixed, Order, Sequential, Weigh
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, Scheduled
 from bushel._runtime.shuffle import Shuffle, make_order
-from bushel.loader.bucketed import Bucketed, bucketed_order
-from bushel.loader.chunked import Chunked
-from bushel.loader.megatron import Chunks, Megatron, MegatronChunks
-from bushel.loader.packed import Packed, pieces_of
-from bushel.loader.sampling import balanced_order, weighted_order
+from bushel.loader.order.bucketed import Bucketed, bucketed_order
+from bushel.loader.order.chunked import Chunked
+from bushel.loader.order.megatron import Chunks, Megatron, MegatronChunks
+from bushel.loader.order.packed import Packed, pieces_of
+from bushel.loader.order.sampling import balanced_order, weighted_order
 
 I64 = npt.NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import bushel
+from bushel._pack import merge, split
 from bushel._runtime.progress import Progress, progress_bar
-from bushel.ingest import merge, split
 
 LONG = [bushel.pack, bushel.convert, bushel.index, bushel.verify, bushel.repair, split, merge]
 

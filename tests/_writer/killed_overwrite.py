@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests._dataset.models import SPECS, make_samples, opened, plain, write
+from tests._dataset.views.models import SPECS, make_samples, opened, plain, write
 
 import bushel
 from bushel._writer import overwrite

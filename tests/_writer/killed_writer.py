@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests._dataset.models import MAGIC, SPECS, Sample, files_of, make_samples
+from tests._dataset.views.models import MAGIC, SPECS, Sample, files_of, make_samples
 
 import bushel
 

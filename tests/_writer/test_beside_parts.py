@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._dataset.models import SPECS, files_of, make_samples, opened, write
-from tests.ingest.pack_sources import Numbered
+from tests._dataset.views.models import SPECS, files_of, make_samples, opened, write
+from tests._pack.pack_sources import Numbered
 
 import bushel
 

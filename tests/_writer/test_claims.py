@@ -13,10 +13,10 @@ import pytest
 from tests._writer.other_writer import SPEC, add, another_writer
 
 import bushel
-from bushel._discovery.claiming import claim_run
+from bushel._dataset.open.claiming import claim_run
+from bushel._pack import merge
+from bushel._pack.run_folder import find_run
 from bushel._writer.options import Mode
-from bushel.ingest import merge
-from bushel.ingest.run_folder import find_run
 
 FILES = {"tar": "x.tar", "recordio": "x.rec", "ffrecord": "x.ffr"}
 MODES: tuple[Mode, ...] = ("create", "append", "resume", "overwrite")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests._dataset.models import CONTAINERS, MAGIC, make_samples, write
+from tests._dataset.views.models import CONTAINERS, MAGIC, make_samples, write
 
 import bushel
 from bushel._writer import recorder
@@ -163,7 +163,7 @@ def test_pack_in_parts_merge_split_and_repair(tmp_path: Path) -> None:
         bushel.pack(tmp_path / "a", tmp_path / f"packed{parts}", container="bag", parts=parts, columns="auto,m.a.0")
         assert values_of(tmp_path / f"packed{parts}") == {**expected(12), "m.a.0": list(range(12))}
     bushel.index(tmp_path / "a", columns="data.bytes,m.a.0")
-    from bushel.ingest import merge, split
+    from bushel._pack import merge, split
 
     merge([tmp_path / "a", bushel.open(tmp_path / "a")[:2]], tmp_path / "merged", keys=False)
     assert values_of(tmp_path / "merged")["m.a.0"] == [*range(12), 0, 1]

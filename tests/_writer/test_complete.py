@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests._dataset.models import CONTAINERS, SPECS, make_samples, write
+from tests._dataset.views.models import CONTAINERS, SPECS, make_samples, write
 from tests.full_disk import little_room
 from tests.interrupts import interruptible
 from tests.paths import ROOT
@@ -22,7 +22,7 @@ from bushel.cli.app import app
 KILLED = """
 import sys, time, bushel
 path, container = sys.argv[1:]
-from tests._dataset.models import SPECS, make_samples
+from tests._dataset.views.models import SPECS, make_samples
 with bushel.Writer(path, SPECS[container], container=container, shard_samples=10, expected=60, sync=False) as writer:
     for number, sample in enumerate(make_samples(container, 60)):
         writer.append(sample)

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests._dataset.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
+from tests._dataset.views.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
 from tests.full_disk import little_room
 from tests.sources.folders import image_folder
 
 import bushel
+from bushel._pack.sample_encoder import BadItem
+from bushel._pack.side_files import ErrorLog
 from bushel.cli.app import app
 from bushel.compat.granular import BagWriter
 from bushel.compat.mxnet.recordio import MXRecordIO
 from bushel.compat.webdataset import TarWriter
 from bushel.errors import is_out_of_room
-from bushel.ingest.sample_encoder import BadItem
-from bushel.ingest.side_files import ErrorLog
 
 FULL = Path("/dev/full")
 ADVICE = "free some disk space, and continue with mode='resume': complete shards are kept"

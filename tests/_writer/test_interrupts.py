@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests._dataset.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
+from tests._dataset.views.models import CONTAINERS, SPECS, expected, files_of, make_samples, opened, plain, write
 from tests.descriptors import open_files
 from tests.interrupts import interruptible
 
@@ -87,7 +87,7 @@ PACKING = textwrap.dedent("""
     import sys
     from pathlib import Path
     import bushel
-    from tests._dataset.models import SPECS, make_samples
+    from tests._dataset.views.models import SPECS, make_samples
     path, container, size = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     samples = make_samples(container, size)
     options = {"container": container, "shard_samples": 40, "sync": False, "mode": "resume"}

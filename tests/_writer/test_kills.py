@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._dataset.models import CONTAINERS, make_samples, write
+from tests._dataset.views.models import CONTAINERS, make_samples, write
 from tests._writer.killed_writer import SUFFIX
 from tests.paths import ROOT
 

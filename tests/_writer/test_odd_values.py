@@ -6,7 +6,7 @@ from array import array
 from pathlib import Path
 
 import pytest
-from tests._dataset.models import opened
+from tests._dataset.views.models import opened
 
 import bushel
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._dataset.models import SPECS, files_of, make_samples, opened, write
+from tests._dataset.views.models import SPECS, files_of, make_samples, opened, write
+from tests._pack.pack_sources import Numbered
 from tests.full_disk import little_room
-from tests.ingest.pack_sources import Numbered
 from tests.paths import ROOT
 
 import bushel
-from bushel._discovery.folders import overwrite_folder
+from bushel._dataset.open.folders import overwrite_folder
 
 FORMS = [
     ("out", "bag"),

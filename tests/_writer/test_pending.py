@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import CodecError, SpecError
 from bushel.storage.sink import Sink

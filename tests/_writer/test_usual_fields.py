@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from tests._dataset.models import CONTAINERS
+from tests._dataset.views.models import CONTAINERS
 from tests.faults.jobs import SUFFIXES
 from tests.faults.ways import JPEG, spec_of
 

@@ -14,7 +14,7 @@ import pytest
 from tests.sources.folders import jpeg
 
 import bushel
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._writer.options import WriterOptions
 from bushel._writer.pack_writer import PackWriter
 from bushel.codecs import get_codec

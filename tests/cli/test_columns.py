@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cli.running import fails, run
 
 import bushel
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.column_summary import bars, summary
 
 
@@ -71,7 +71,7 @@ def test_index_columns_of_pack_and_convert(data: Path, tmp_path: Path) -> None:
 
 
 def test_stratify_reads_no_data(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel._reader import splitting
+    from bushel._dataset.read import splitting
 
     dataset = bushel.open(data)
     monkeypatch.setattr(Dataset, "read", lambda *_: pytest.fail("data are read"))

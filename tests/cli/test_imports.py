@@ -12,8 +12,8 @@ import bushel
 
 UNUSED = {
     *("PIL", "av", "pydantic", "pyarrow", "obstore", "rich", "tarfile", "typer", "zipfile"),
-    *("bushel._writer", "bushel.ingest", "bushel.integrity", "bushel.loader", "bushel.storage.objects"),
-    *("bushel._dataset.stream", "bushel._index.arrow", "bushel.codecs.video", "bushel.storage.staging"),
+    *("bushel._writer", "bushel._pack", "bushel.integrity", "bushel.loader", "bushel.storage.objects"),
+    *("bushel._dataset.views.stream", "bushel._index.arrow", "bushel.codecs.video", "bushel.storage.staging"),
 }
 """Modules that looking at a local dataset does not need."""
 

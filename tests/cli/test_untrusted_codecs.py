@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests._dataset.forged_codecs import COUNT, forged, trace
+from tests._dataset.views.forged_codecs import COUNT, forged, trace
 from tests.cli.running import run
 from tests.fuzz.forged import Bomb
 from tests.viewer.serving import client_of

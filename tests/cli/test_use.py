@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests._pack.pack_sources import Numbered
 from tests.cli.running import fails, run
-from tests.ingest.pack_sources import Numbered
 from tests.sources.folders import image_folder
 
 import bushel

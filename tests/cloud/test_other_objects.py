@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._dataset.models import CONTAINERS
+from tests._dataset.views.models import CONTAINERS
 from tests.faults.ways import JPEG, spec_of
 
 import bushel

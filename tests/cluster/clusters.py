@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests._pack.pack_sources import files_of
 from tests.cloud.conftest import environment, make_bucket
-from tests.ingest.pack_sources import files_of
 from tests.paths import ROOT
 from tests.storage.objects.memory import objects_in
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from tests.ingest.pack_sources import Numbered
+from tests._pack.pack_sources import Numbered
 
 import bushel
 

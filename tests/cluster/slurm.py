@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.paths import ROOT
 
-from bushel.ingest.run_folder import find_run
+from bushel._pack.run_folder import find_run
 
 __all__ = ["finished", "use_slurm", "wait_for"]
 

@@ -19,7 +19,7 @@ from tests.cluster.clusters import ENGINES, Cluster, Place, clusters, make_place
 from tests.cluster.driver import PARTS, SAMPLES, pack
 
 import bushel
-from bushel.ingest.run_folder import find_run
+from bushel._pack.run_folder import find_run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")]
 

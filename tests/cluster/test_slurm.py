@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests._pack.pack_sources import files_of
 from tests.cluster.slurm import finished, use_slurm, wait_for
-from tests.ingest.pack_sources import files_of
 from tests.sources.folders import image_folder
 
 import bushel

@@ -21,7 +21,7 @@ from tests.paths import ROOT
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel.ingest.run_folder import find_run
+from bushel._pack.run_folder import find_run
 from bushel.storage import write_whole
 from bushel.storage.objects.location import ObjectPath
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests._dataset.counted import counted
+from tests._dataset.views.counted import counted
 from tests.codecs.sounds import compressed
 
 import bushel

@@ -23,7 +23,7 @@ FILES_OF_VALUES = ("codecs/", "sources/")
 """Rooms that know files as values and as sources: a `.npy` in a tar, or in a folder to be packed."""
 
 ALLOWED = {
-    "_discovery/index_place.py": {".parquet"},  # the index is exported as Parquet, whatever the dataset is
+    "_dataset/open/index_place.py": {".parquet"},  # the index is exported as Parquet, whatever the dataset is
     # Croissant, and the package that reads it, describe the insides of files of these formats only
     "cards/croissant_files.py": {"tar", "zip", "parquet", "jsonl", "csv", "folder"},  # a folder is a set of files
     "cards/croissant_records.py": {

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.ingest.pack_sources import Numbered
+from tests._pack.pack_sources import Numbered
 
 
 class Doubling:

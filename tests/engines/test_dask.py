@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests._pack.pack_sources import Numbered, files_of
 from tests.engines.jobs import KillsOnce
-from tests.ingest.pack_sources import Numbered, files_of
 from tests.paths import ROOT
 
 import bushel
@@ -52,7 +52,7 @@ def test_a_worker_that_dies(tmp_path: Path, client: Any) -> None:
 
 SCRIPT = """
 import bushel
-from tests.ingest.pack_sources import Numbered
+from tests._pack.pack_sources import Numbered
 {guard}print(bushel.pack(Numbered(4), "out", container="tar", engine="dask", parts=2).samples)
 """
 

@@ -5,14 +5,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests._pack.pack_sources import Numbered, files_of
 from tests.engines.jobs import Doubling, KillsOnce
-from tests.ingest.pack_sources import Numbered, files_of
 
 import bushel
+from bushel._pack.run_folder import find_run
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, LostWorkerError, connect
 from bushel.engines.local import LocalEngine
-from bushel.ingest.run_folder import find_run
 from bushel.testing import check_engine
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests._pack.pack_sources import Numbered, files_of
 from tests.engines.jobs import KillsOnce
 from tests.engines.local_ray import local_ray
-from tests.ingest.pack_sources import Numbered, files_of
 
 import bushel
 from bushel.testing import check_engine

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest.pack_sources import Numbered
+from tests._pack.pack_sources import Numbered
 
 import bushel
 from bushel.engines import Attempt, Finished, Task

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from tests._dataset.models import SPECS, Sample, make_samples
+from tests._dataset.views.models import SPECS, Sample, make_samples
 
 import bushel
+from bushel._pack import merge
 from bushel._writer import dataset_writer
 from bushel._writer.options import Mode
-from bushel.ingest import merge
 
 __all__ = ["JOBS", "Job", "data_path"]
 

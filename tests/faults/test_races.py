@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests._dataset.models import CONTAINERS
+from tests._dataset.views.models import CONTAINERS
 from tests.faults.race import TARGETS
 from tests.faults.shim import compiler, start
 

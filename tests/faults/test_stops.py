@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests._dataset.models import CONTAINERS
+from tests._dataset.views.models import CONTAINERS
 from tests.faults.jobs import JOBS
 from tests.faults.stops import FORMS, Stops
 

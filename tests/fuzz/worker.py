@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.fuzz.mutations import mutate, with_own_crc32
 
 import bushel
-from bushel._dataset.indexing import index
-from bushel._dataset.stream import StreamDataset
+from bushel._dataset.open.indexing import index
+from bushel._dataset.views.stream import StreamDataset
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
 

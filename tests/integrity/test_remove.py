@@ -18,7 +18,7 @@ from tests.cli.running import fails, run
 from tests.integrity.removed import COUNT, GONE, KEPT, keys, write
 
 import bushel
-from bushel._reader.selection import Call, Remaining, joined
+from bushel._dataset.read.selection import Call, Remaining, joined
 from bushel.loader import MapView
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
@@ -381,11 +381,11 @@ def test_parts_of_a_run_and_an_index_elsewhere(tmp_path: Path) -> None:
 
 
 def test_very_many_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel._reader import listed
+    from bushel._dataset.read import listed
 
     monkeypatch.setattr(listed, "_MANY", 3)
     monkeypatch.setattr(listed, "_SETTLED_NS", 0)
-    from bushel._dataset import open as opening  # noqa: F401 - the list of shards is kept by it
+    from bushel._dataset.open import open as opening  # noqa: F401 - the list of shards is kept by it
 
     path = write(tmp_path / "data", shard_samples=2)
     bushel.remove(path, keys=keys(GONE), reason="x")

@@ -283,7 +283,7 @@ def test_a_resumed_repair_gives_keys_that_come_twice_the_same_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
-    monkeypatch.setattr("bushel.ingest.part._MAX_LISTED_ITEMS", 1)
+    monkeypatch.setattr("bushel._pack.part._MAX_LISTED_ITEMS", 1)
     data = tmp_path / "in"
     data.mkdir()
     for number in range(2):

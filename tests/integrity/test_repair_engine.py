@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests._pack.pack_sources import files_of
 from tests.formats import FORMATS
-from tests.ingest.pack_sources import files_of
 from tests.integrity.small import flip, key, reading, write
 
 import bushel

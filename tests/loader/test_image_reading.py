@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from tests.kernels.jpegs import picture
 
 import bushel
-from bushel._dataset.stream import StreamDataset
+from bushel._dataset.views.stream import StreamDataset
 from bushel.codecs import get_codec
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.errors import CodecError, SpecError

@@ -9,7 +9,7 @@ from tests.loader.memory_dataset import MemoryDataset, refuse_seven
 
 from bushel.errors import CorruptError, FormatError, SpecError, TooManyErrors
 from bushel.loader import BadSample, Exact, Loader
-from bushel.loader.bad_samples import OnError
+from bushel.loader.values.bad_samples import OnError
 
 
 def damaged(samples: int = 30) -> MemoryDataset:

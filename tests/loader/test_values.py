@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.loader.values import Values, assert_holds, fields
+from tests.loader.expected_values import Values, assert_holds, fields
 
 from bushel.errors import SpecError
 from bushel.loader import Loader, Padded, Ragged

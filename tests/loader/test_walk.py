@@ -10,8 +10,8 @@ from tests.called_files import CalledFiles
 from tests.loader.memory_dataset import MemoryDataset
 
 import bushel
-from bushel.loader.loadable import source_of
-from bushel.loader.pipeline import Pipeline
+from bushel.loader.read.loadable import source_of
+from bushel.loader.run.pipeline import Pipeline
 from bushel.transforms import RandomResizedCrop
 
 MOST_FILES = 18
@@ -40,7 +40,7 @@ def test_one_batch_passes_few_files(tmp_path: Path) -> None:
     finally:
         threading.setprofile(None)
         sys.setprofile(before)
-    assert "loader/pipeline.py" in passed
+    assert "loader/run/pipeline.py" in passed
     assert "transforms/fused.py" in passed
     assert len(passed) <= MOST_FILES, sorted(passed)
 

@@ -11,7 +11,7 @@ import pytest
 
 import bushel
 from bushel.loader import pipeline, runners
-from bushel.loader.batch_arrays import ArrayFactory
+from bushel.loader.read.batch_arrays import ArrayFactory
 
 __all__ = ["compare", "counted", "ordinary", "outcome", "same"]
 

@@ -168,7 +168,7 @@ class FileStamp(Struct, frozen=True, eq=False):
         name: Path relative to the folder of the shard, with `/`.
         size: Size in bytes.
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
-        crc32: The stamp (`bushel._discovery.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
+        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
             sidecars of older versions.
         sha256: The SHA-256 of the whole file in 64 hexadecimal digits, if `bushel.index` was asked for it. It is not
             compared with the number of another table.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bushel._dataset.read.labels import labels_of
+from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
-from bushel._reader.labels import labels_of
-from bushel._reader.shards import OpenShard, union_of_fields
 from bushel._writer.journal import read_head
 from bushel._writer.shard_plan import labels_in, spec_in
 from bushel._writer.target import Target

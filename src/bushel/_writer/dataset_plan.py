@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
-from bushel._reader.shards import OpenShard
 from bushel._writer.class_names import names_to_write
 from bushel._writer.keys import KeyCheck, checked_key
 from bushel._writer.options import ShardLimits, WriterOptions

@@ -9,8 +9,8 @@ from typing import overload
 
 import numpy as np
 
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.key_lookup import KeyTable
-from bushel._reader.shards import OpenShard
 from bushel._runtime.arrays import joined
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError

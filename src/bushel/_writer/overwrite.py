@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from bushel._discovery.claiming import claim_target
-from bushel._discovery.folders import OVERWRITE_MARKER, is_part, overwrite_folder
+from bushel._dataset.open.claiming import claim_target
+from bushel._dataset.open.folders import OVERWRITE_MARKER, is_part, overwrite_folder
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.system import exchange_names
 from bushel._writer.options import WriterOptions

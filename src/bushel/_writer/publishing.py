@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp
-from bushel._reader.shards import OpenShard
 from bushel._runtime.structs import Struct
 from bushel._writer.journal import SavedShard, damage_of_journal
 from bushel.containers.base import Shard

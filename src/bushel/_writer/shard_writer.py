@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from bushel._discovery.tables import stamp_of
+from bushel._dataset.open.tables import stamp_of
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._index.column_scan import ValueFiles
@@ -17,7 +18,6 @@ from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.table import FileStamp, ShardIndex
-from bushel._reader.shards import OpenShard
 from bushel._writer.journal import Journal, damage_of_journal, read_journal
 from bushel._writer.options import ShardLimits
 from bushel._writer.pending import PendingSamples, Room

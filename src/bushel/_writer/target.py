@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bushel._dataset.open import open_shards
-from bushel._discovery.as_listed import check_as_listed
-from bushel._discovery.caller_fields import CallerFields
-from bushel._discovery.completeness import manifest_of
-from bushel._discovery.discovery import find
-from bushel._discovery.folders import is_part, run_folder
+from bushel._dataset.open.as_listed import check_as_listed
+from bushel._dataset.open.caller_fields import CallerFields
+from bushel._dataset.open.completeness import manifest_of
+from bushel._dataset.open.discovery import find
+from bushel._dataset.open.folders import is_part, run_folder
+from bushel._dataset.open.open import open_shards
+from bushel._dataset.read.shard_fields import with_caller_fields
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.sidecar import FOLDER
-from bushel._reader.shard_fields import with_caller_fields
-from bushel._reader.shards import OpenShard
 from bushel._runtime.structs import Struct
 from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
 from bushel.containers.abilities import ChecksNames

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
-from bushel._reader.shards import OpenShard
 from bushel._writer.journal import damage_of_journal, read_head
 from bushel._writer.shard_plan import before_in
 from bushel.errors import SpecError

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from msgspec import UNSET, UnsetType
 
-from bushel._discovery.completeness import manifest_path, marker_path
+from bushel._dataset.open.completeness import manifest_path, marker_path
+from bushel._dataset.read.listed import write_manifest
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
-from bushel._reader.listed import write_manifest
-from bushel._reader.shards import OpenShard
 from bushel._writer.class_names import write_file_of_names
 from bushel._writer.journal import read_head, unplaced_files
 from bushel._writer.options import Mode, WriterOptions

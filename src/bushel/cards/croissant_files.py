@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bushel._discovery.file_digests import digest_of
-from bushel._reader.shards import OpenShard
+from bushel._dataset.open.file_digests import digest_of
+from bushel._dataset.read.shards import OpenShard
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.cards.facts import Split

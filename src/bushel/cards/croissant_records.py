@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.index_file import POSITION, column_name
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.index_file import POSITION, column_name
 from bushel.cards.croissant_files import FORMATS, Publisher, identifier
 from bushel.codecs import holds_clip, holds_image, holds_sound
 from bushel.containers.tar.names import extension_of

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel._discovery.discovery import expand_paths
-from bushel._discovery.index_place import refuse_index_file
+from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.index_place import refuse_index_file
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.cards.about import About

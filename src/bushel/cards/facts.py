@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.open import open as open_dataset
-from bushel._dataset.saved_views import SavedView, saved_views
-from bushel._discovery.completeness import manifest_path
-from bushel._discovery.discovery import expand_paths, find
+from bushel._dataset.open.completeness import manifest_path
+from bushel._dataset.open.discovery import expand_paths, find
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.read.field_summary import FieldSummary, summarise
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.saved_views import SavedView, saved_views
 from bushel._index.column_names import SHA256
 from bushel._index.column_summary import ColumnSummary, summary
-from bushel._reader.field_summary import FieldSummary, summarise
 from bushel.cards.about import About, usual_column
 from bushel.errors import FormatError, UnsupportedError
 from bushel.integrity.removing import Removal, removals

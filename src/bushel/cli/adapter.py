@@ -106,9 +106,9 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
 
     `module` is the path of a Python file, or the name of a module.
     """
+    from bushel._pack import pack
     from bushel.cli.messages import exit_code_of
     from bushel.cli.output import count, print_text, say
-    from bushel.ingest import pack
     from bushel.sources.adapters import Adapter, load_class
 
     def work() -> None:

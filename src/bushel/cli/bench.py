@@ -41,7 +41,7 @@ def command(
     Example:
       bushel bench train/ --crop 224
     """
-    from bushel._dataset.open import open_any
+    from bushel._dataset.open.open import open_any
     from bushel.cli.output import print_json, print_text
     from bushel.cli.stage_benchmarks import measure
 

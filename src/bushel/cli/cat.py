@@ -27,7 +27,7 @@ def command(
     Example:
       bushel cat train/ --fields label | jq .label | sort | uniq -c
     """
-    from bushel._dataset.open import open_any
+    from bushel._dataset.open.open import open_any
     from bushel.cli.describe import lines
     from bushel.cli.output import print_json
 

@@ -67,7 +67,7 @@ def command(
     mode = modes.mode()
     run.parts.check()
     import bushel
-    from bushel._dataset.open import open_any
+    from bushel._dataset.open.open import open_any
     from bushel.cli.output import progress_bar, resumable
 
     opened = open_any(chosen.files(source), verify=True, **asdict(trust), view=changes.view)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset, Sample
+from bushel._dataset.views.dataset import Dataset, Sample
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.errors import CodecError
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel._dataset.stream import StreamDataset
+    from bushel._dataset.views.stream import StreamDataset
 
 _CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)

@@ -27,11 +27,11 @@ def command(
     Example:
       bushel finish out/
     """
+    from bushel._pack.finish import finish_run
+    from bushel._pack.run_folder import find_run
     from bushel.cli.output import count, print_json, print_text, size
     from bushel.cli.packoptions import allowed_errors
-    from bushel.ingest.finish import finish_run
-    from bushel.ingest.run_folder import find_run
-    from bushel.loader.bad_samples import error_limit
+    from bushel.loader.values.bad_samples import error_limit
 
     run, plan = find_run(target)
     done = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine)

@@ -11,8 +11,8 @@ from bushel.cli.options import DatasetOptions, Json, Path, Pickle
 
 if TYPE_CHECKING:
     from bushel import Dataset
+    from bushel._dataset.read.field_summary import FieldSummary
     from bushel._index.column_summary import ColumnSummary
-    from bushel._reader.field_summary import FieldSummary
 
 _SHOWN = 5  # number of class names that are shown
 
@@ -34,8 +34,8 @@ def command(
       bushel info --columns train/
     """
     import bushel
-    from bushel._dataset.info import unlisted_shards
-    from bushel._reader.field_summary import summarise
+    from bushel._dataset.read.field_summary import summarise
+    from bushel._dataset.views.info import unlisted_shards
     from bushel.cli.output import print_json, print_text
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)

@@ -75,7 +75,7 @@ def command(
     """
     result.check(how)
     import bushel
-    from bushel._dataset.join import samples_in
+    from bushel._dataset.views.join import samples_in
     from bushel.cli.output import print_json, print_text, progress_bar, say
 
     own, equals, their = on.partition("=")

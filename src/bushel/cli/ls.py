@@ -11,7 +11,7 @@ from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, Json, Path, TrustOptions
 
 if TYPE_CHECKING:
-    from bushel._dataset.dataset import Dataset
+    from bushel._dataset.views.dataset import Dataset
 
 _NOT_IN_JSON = (float("inf"), float("-inf"))
 
@@ -56,8 +56,8 @@ def command(
       bushel ls train/ --json | jq .key
       bushel ls train/ --where 'label == 3' --columns label,image.width --sort -image.width --csv
     """
-    from bushel._dataset.dataset import Dataset
-    from bushel._dataset.open import open_any
+    from bushel._dataset.open.open import open_any
+    from bushel._dataset.views.dataset import Dataset
     from bushel.cli.describe import listing
     from bushel.cli.output import print_csv, print_json, print_text
 

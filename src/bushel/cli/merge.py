@@ -32,8 +32,8 @@ def command(
       bushel merge all/ part-00000/ part-00001/ --shard-bytes 1GB
     """
     mode = modes.mode()
+    from bushel._pack import merge
     from bushel.cli.output import count, print_json, print_text, resumable
-    from bushel.ingest import merge
 
     with resumable(target):
         done = merge(sources, target, container=container, mode=mode, **asdict(sizes))

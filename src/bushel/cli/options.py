@@ -182,7 +182,7 @@ class SplitOptions(Struct, frozen=True):
             source = f"{source.rstrip('/')}@{self.revision.replace('/', '%2F')}"
         if isinstance(source, list) and (self.config or self.split):
             raise click.BadParameter("they are for one dataset, not for several paths", param_hint="--config, --split")
-        from bushel._dataset.open import files_named
+        from bushel._dataset.open.open import files_named
 
         return files_named(source, self.config, self.split)
 

@@ -80,9 +80,9 @@ def command(
     """
     mode, images, videos = work.modes.mode(), media.images, media.videos
     run.parts.check()
+    from bushel._pack import pack
+    from bushel._pack.run_folder import planned_listing
     from bushel.cli.output import progress_bar, resumable
-    from bushel.ingest import pack
-    from bushel.ingest.run_folder import planned_listing
     from bushel.sources.opening import kind_of
 
     options = reading.arguments()

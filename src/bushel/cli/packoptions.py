@@ -209,7 +209,7 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     Raises:
         BadParameter: The source has no image field.
     """
-    from bushel.ingest.images import image_fields
+    from bushel._pack.images import image_fields
     from bushel.spec import parse_spec
 
     found = parse_spec(source.spec)

@@ -24,10 +24,10 @@ def command(
       bushel parts out/
       sbatch --array=$(bushel parts out/ --missing) pack.sh
     """
+    from bushel._pack.lost_parts import missing_parts
+    from bushel._pack.run_folder import find_run
     from bushel._runtime.tasks.numbers import format_numbers
     from bushel.cli.output import count, print_json, print_text
-    from bushel.ingest.lost_parts import missing_parts
-    from bushel.ingest.run_folder import find_run
 
     run, plan = find_run(target)
     numbers, result, status = missing_parts(run, plan), run.load_result(), run.load_status()

@@ -27,7 +27,7 @@ from bushel.cli.options import (
 from bushel.cli.packoptions import allowed_errors
 
 if TYPE_CHECKING:
-    from bushel.ingest import PackResult
+    from bushel._pack import PackResult
 
 
 class WriteOptions(ShardOptions, frozen=True):
@@ -147,10 +147,10 @@ class PartOptions(Struct, frozen=True):
 
     def tell_of_plan(self, target: str) -> None:
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
+        from bushel._pack.lost_parts import missing_parts
+        from bushel._pack.run_folder import find_run
         from bushel._runtime.tasks.numbers import format_numbers
         from bushel.cli.output import print_text
-        from bushel.ingest.lost_parts import missing_parts
-        from bushel.ingest.run_folder import find_run
 
         run, plan = find_run(target)
         missing = missing_parts(run, plan)
@@ -184,8 +184,8 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
     """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON."""
     from dataclasses import asdict
 
+    from bushel._pack.prepared import describe_skipped
     from bushel.cli.output import count, print_json, print_text, say, size
-    from bushel.ingest.prepared import describe_skipped
 
     if parts.only_planned:
         parts.tell_of_plan(target)

@@ -59,8 +59,8 @@ def command(
       bushel split all/ out/ train=rest val=1000 --shuffle
     """
     mode = modes.mode()
+    from bushel._pack import split
     from bushel.cli.output import count, print_json, print_text, resumable
-    from bushel.ingest import split
 
     parts = _parse_shares(shares)
     with resumable(target):

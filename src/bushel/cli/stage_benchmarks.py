@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.stream import StreamDataset
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.order import Exact
 from bushel._runtime.permutation import LIMIT
 from bushel._runtime.shuffle import Shuffle
-from bushel.loader.collate import Sample
+from bushel.loader.decode.micro_batch import stored_bytes
 from bushel.loader.loader import Loader
-from bushel.loader.micro_batch import stored_bytes
-from bushel.loader.stats import LoaderStats
+from bushel.loader.run.stats import LoaderStats
 from bushel.loader.stream_loader import StreamLoader
+from bushel.loader.values.collate import Sample
 from bushel.transforms.by_field import Transforms
 
 _ROUNDS = 3

@@ -133,8 +133,8 @@ class _OfState:
 
     @classmethod
     def of(cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int) -> _OfState:
-        from bushel._dataset.before_removal import before_removal
-        from bushel.loader.order_of_state import plan_of_state
+        from bushel._dataset.views.before_removal import before_removal
+        from bushel.loader.plan.order_of_state import plan_of_state
         from bushel.loader.state import LoaderState
 
         loaded = LoaderState.from_dict(saved)
@@ -144,12 +144,12 @@ class _OfState:
         return cls(dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch)
 
     def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
-        from bushel.loader.who import batch_of, keys_of
+        from bushel.loader.plan.who import batch_of, keys_of
 
         return keys_of(batch_of(self.plan, epoch, step, rank), self.dataset.keys)
 
     def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]:
-        from bushel.loader.who import steps_with
+        from bushel.loader.plan.who import steps_with
 
         return steps_with(self.plan, epoch, self.dataset.position(key))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import holds_numbers
 from bushel._runtime.arrays import offsets_of
 from bushel.errors import SpecError, needed_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel.integrations.arrow import ArrowStream
 from bushel.spec import parse_spec
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import holds_numbers, numbers_classes
 from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel.errors import needed_by
 from bushel.integrations.arrow import ArrowStream
 

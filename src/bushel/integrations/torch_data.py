@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel.errors import StateError, needed_by
 from bushel.loader.loader import Loader
 from bushel.loader.ranks import detect_rank

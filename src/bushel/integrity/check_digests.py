@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bushel._discovery.file_digests import digest_of
+from bushel._dataset.open.file_digests import digest_of
 from bushel._index.column_names import SHA256
 from bushel._index.table import ShardIndex
 from bushel._index.value_digests import digests_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bushel._discovery.tables import stamp_of
+from bushel._dataset.open.tables import stamp_of
 from bushel._index.table import ShardIndex
 from bushel.containers.base import Shard
 from bushel.integrity.problems import Findings, Problem

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._discovery.caller_fields import CallerFields
-from bushel._discovery.tables import bind, staged_table, stamps_of, stored_table
+from bushel._dataset.open.caller_fields import CallerFields
+from bushel._dataset.open.tables import bind, staged_table, stamps_of, stored_table
+from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.matching import checked as checked_table
 from bushel._index.opening import opener
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._reader.shards import OpenShard
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.abilities import ChecksStored, KeepsReferences, ReportsFaults

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, refuse_windows, whole_positions
+from bushel._dataset.read.columns import part_of
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positions
 from bushel._index.column_names import SHA256
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys
-from bushel._reader.columns import part_of
 from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of, ranges
 from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public

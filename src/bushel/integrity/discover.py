@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open import files_named
-from bushel._discovery.completeness import find_incomplete, manifest_and_names, with_advice
-from bushel._discovery.discovery import expand_paths, find
-from bushel._discovery.folders import is_half_replaced, shard_of_entry
-from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.completeness import find_incomplete, manifest_and_names, with_advice
+from bushel._dataset.open.discovery import expand_paths, find
+from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
+from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.open import files_named
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.journal import unplaced_files
 from bushel._writer.target import unfinished_shards

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 
 from bushel import kernels
-from bushel._discovery.tables import StoredTable, build_table, stamp_of, stamps_of, stored_table
+from bushel._dataset.open.tables import StoredTable, build_table, stamp_of, stamps_of, stored_table
 from bushel._index.blanking import without_values
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index

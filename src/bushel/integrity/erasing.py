@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bushel._discovery.claiming import claimed_sources
-from bushel._discovery.completeness import listed_names, manifest_path
-from bushel._discovery.discovery import expand_paths, find
-from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.claiming import claimed_sources
+from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._dataset.open.discovery import expand_paths, find
+from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
 from bushel._index.removed_rows import BEGUN, ERASED, NONE, PARTLY, RemovedRows, load_removed, save_removed
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import ManifestShard, find_manifest

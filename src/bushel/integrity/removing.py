@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import reader_of, whole_positions
-from bushel._dataset.open import open as open_dataset
-from bushel._discovery.claiming import claimed_sources
-from bushel._discovery.discovery import expand_paths, find
-from bushel._discovery.folders import above_parts
-from bushel._discovery.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.claiming import claimed_sources
+from bushel._dataset.open.discovery import expand_paths, find
+from bushel._dataset.open.folders import above_parts
+from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.read.find_keys import positions_of_keys
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.shards import Listing
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._index.removed_rows import NONE, RemovedRows, load_removed, save_removed
 from bushel._index.sidecar import FOLDER
 from bushel._index.table import REMOVED, Shard
-from bushel._reader.find_keys import positions_of_keys
-from bushel._reader.reader import Reader
-from bushel._reader.shards import Listing
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import Keys
-from bushel._reader.shards import OpenShard
+from bushel._pack import convert
 from bushel._runtime.arrays import I64
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
@@ -32,7 +33,6 @@ from bushel.containers import (
 from bushel.containers.abilities import HasGenerations, MendsKeys
 from bushel.engines import connect
 from bushel.errors import FormatError
-from bushel.ingest import convert
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.whole_samples import Inspected, InspectPlace

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.inside import reader_of
-from bushel._dataset.open import open as open_dataset
-from bushel._discovery.discovery import expand_paths
-from bushel._discovery.index_place import refuse_index_file
+from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.index_place import refuse_index_file
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.views.inside import reader_of
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bushel._discovery.caller_fields import warn_withheld
-from bushel._discovery.completeness import manifest_path
+from bushel._dataset.open.caller_fields import warn_withheld
+from bushel._dataset.open.completeness import manifest_path
+from bushel._dataset.read.key_file import NAME, damage
 from bushel._index.class_names import Labels, join_labels
-from bushel._reader.key_file import NAME, damage
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public

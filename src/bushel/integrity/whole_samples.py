@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._discovery.completeness import manifest_of
-from bushel._discovery.tables import bind, stamps_of
+from bushel._dataset.open.completeness import manifest_of
+from bushel._dataset.open.tables import bind, stamps_of
+from bushel._dataset.read.labels import labels_beside
+from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.matching import checked as checked_table
 from bushel._index.matching import compare_values
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FileStamp, Keys, ShardIndex
-from bushel._reader.labels import labels_beside
-from bushel._reader.shards import OpenShard
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.containers.abilities import ReportsFaults

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from bushel._runtime.threads import cpu_count
 from bushel.errors import TooManyErrors
-from bushel.loader.bad_samples import BadSample, ErrorReport, error_limit
-from bushel.loader.batch_arrays import BufferPool
 from bushel.loader.checks import check_count, check_shared
-from bushel.loader.collate import Batch
 from bushel.loader.in_notebook import shown
 from bushel.loader.options import BatchOptions
-from bushel.loader.outputs import Output
-from bushel.loader.pipeline import Clock, Finished
 from bushel.loader.ranks import detect_rank
-from bushel.loader.run import PrefetchWindow
+from bushel.loader.read.batch_arrays import BufferPool
+from bushel.loader.run.pipeline import Clock, Finished
+from bushel.loader.run.run import PrefetchWindow
+from bushel.loader.run.stats import LoaderStats
 from bushel.loader.state import Progress
-from bushel.loader.stats import LoaderStats
+from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
+from bushel.loader.values.collate import Batch
+from bushel.loader.values.outputs import Output
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

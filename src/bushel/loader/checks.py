@@ -7,11 +7,11 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from bushel._dataset.stream import StreamDataset
+from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.public import check_flags, did_you_mean
 from bushel.errors import SpecError, UnsupportedError
-from bushel.loader.bad_samples import OnError
-from bushel.loader.collate import Padded, Ragged
+from bushel.loader.values.bad_samples import OnError
+from bushel.loader.values.collate import Padded, Ragged
 
 if TYPE_CHECKING:
     from bushel.loader.options import BatchOptions, LoaderOptions

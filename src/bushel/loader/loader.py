@@ -9,23 +9,23 @@ from functools import cached_property
 from typing import Any
 
 from bushel._runtime.public import public
-from bushel.loader.bad_samples import ErrorReport, write_errors
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_dataset, check_rules
-from bushel.loader.expansion import blocks_of_state, warn_if_costly
-from bushel.loader.future import accept_future
 from bushel.loader.in_notebook import shown
-from bushel.loader.loadable import Loadable
-from bushel.loader.make_pipeline import pipeline_of
-from bushel.loader.mixture import Mixture
 from bushel.loader.options import LoaderOptions
-from bushel.loader.pipeline import Clock, Finished
-from bushel.loader.planning import plan_of
-from bushel.loader.processes import run_processes
-from bushel.loader.run import Iteration, PrefetchWindow
-from bushel.loader.runners import run_batches, run_one
+from bushel.loader.order.mixture import Mixture
+from bushel.loader.plan.future import accept_future
+from bushel.loader.plan.planning import plan_of
+from bushel.loader.plan.who import batch_of, keep_counts, keys_of, shares_of, steps_with
+from bushel.loader.read.expansion import blocks_of_state, warn_if_costly
+from bushel.loader.read.loadable import Loadable
+from bushel.loader.run.make_pipeline import pipeline_of
+from bushel.loader.run.pipeline import Clock, Finished
+from bushel.loader.run.processes import run_processes
+from bushel.loader.run.run import Iteration, PrefetchWindow
+from bushel.loader.run.runners import run_batches, run_one
 from bushel.loader.state import LoaderState, Progress
-from bushel.loader.who import batch_of, keep_counts, keys_of, shares_of, steps_with
+from bushel.loader.values.bad_samples import ErrorReport, write_errors
 
 
 @public()
@@ -158,7 +158,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         check_dataset(self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset)
         source: Loadable = self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
         if not isinstance(self.decode, bool) or self.decoder is not None or self.share != 1:
-            from bushel.loader.device_options import check_decode
+            from bushel.loader.device.device_options import check_decode
 
             check_decode(self)
         self._prepare(len(source), least_workers=1 if self.processes else 0)
@@ -297,7 +297,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         loaded = LoaderState.from_dict(state)
         if loaded.fingerprint != self._fingerprint:
-            from bushel.loader.removed_since import with_removed_samples
+            from bushel.loader.plan.removed_since import with_removed_samples
 
             given = with_removed_samples(self._given, self.dataset, loaded.fingerprint, allowed=allow_removed)
             if given is not None:  # become the loader of the dataset before samples were removed, without these

@@ -8,15 +8,15 @@ import numpy as np
 
 from bushel._runtime.order import Sequential
 from bushel.codecs.image import ImageReading
-from bushel.loader.bad_samples import Failure
 from bushel.loader.checks import check_count, check_dataset, check_fields
-from bushel.loader.collate import Sample
-from bushel.loader.loadable import source_of
+from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.options import MapOptions
-from bushel.loader.pipeline import Clock, Pipeline, raise_first
-from bushel.loader.plan import BatchPlan
-from bushel.loader.sample_transforms import SampleTransforms
-from bushel.loader.window_fields import random_windows
+from bushel.loader.plan.plan import BatchPlan
+from bushel.loader.read.loadable import source_of
+from bushel.loader.read.window_fields import random_windows
+from bushel.loader.run.pipeline import Clock, Pipeline, raise_first
+from bushel.loader.values.bad_samples import Failure
+from bushel.loader.values.collate import Sample
 
 
 class MapView(MapOptions):

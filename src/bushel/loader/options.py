@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy.typing as npt
 
-from bushel._dataset.stream import StreamDataset
+from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.public import check_names
 from bushel._runtime.shuffle import Shuffle
-from bushel.loader.bad_samples import BadSample, OnError
-from bushel.loader.bucketed import BatchSizes
-from bushel.loader.collate import Collate, Sample
-from bushel.loader.loadable import Loadable
-from bushel.loader.megatron import Megatron
-from bushel.loader.mixture import Mixture
-from bushel.loader.outputs import To
-from bushel.loader.packed import Longer
-from bushel.loader.plan import Pad
+from bushel.loader.order.bucketed import BatchSizes
+from bushel.loader.order.megatron import Megatron
+from bushel.loader.order.mixture import Mixture
+from bushel.loader.order.packed import Longer
+from bushel.loader.plan.plan import Pad
+from bushel.loader.read.loadable import Loadable
+from bushel.loader.values.bad_samples import BadSample, OnError
+from bushel.loader.values.collate import Collate, Sample
+from bushel.loader.values.outputs import To
 from bushel.transforms.by_field import Transforms
 
 if TYPE_CHECKING:
-    from bushel.loader.device import DeviceDecoder
+    from bushel.loader.device.device import DeviceDecoder
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

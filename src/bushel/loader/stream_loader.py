@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.stream import StreamDataset, check_again
+from bushel._dataset.views.stream import StreamDataset, check_again
 from bushel._runtime.order import ORDER_VERSION, Exact, Sequential
 from bushel._runtime.permutation import LIMIT, derive
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
-from bushel.loader.bad_samples import ErrorReport, Failure
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.checks import check_count, check_rules
-from bushel.loader.collate import Sample
-from bushel.loader.generator import generator
+from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.iterables import shuffle_buffer
-from bushel.loader.loadable import source_of
 from bushel.loader.options import StreamOptions
-from bushel.loader.pipeline import Clock, Finished, Pipeline
-from bushel.loader.plan import BatchPlan
-from bushel.loader.run import Iteration, run_inline, run_threads
-from bushel.loader.sample_transforms import SampleTransforms
+from bushel.loader.plan.plan import BatchPlan
+from bushel.loader.read.loadable import source_of
+from bushel.loader.run.pipeline import Clock, Finished, Pipeline
+from bushel.loader.run.run import Iteration, run_inline, run_threads
 from bushel.loader.state import LoaderState, Progress
+from bushel.loader.values.bad_samples import ErrorReport, Failure
+from bushel.loader.values.collate import Sample
+from bushel.loader.values.generator import generator
 
 if TYPE_CHECKING:
-    from bushel._reader.room import Room
-    from bushel.loader.read_ahead import HeldBatch
+    from bushel._dataset.read.room import Room
+    from bushel.loader.run.read_ahead import HeldBatch
 from bushel.transforms.values import Call
 
 _STREAM_VERSION = 2  # of the order in which samples leave the shuffle buffer

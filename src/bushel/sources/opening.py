@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.open import open_any
-from bushel._dataset.stream import StreamDataset
-from bushel._discovery.discovery import holds_parts, names_in
+from bushel._dataset.open.discovery import holds_parts, names_in
+from bushel._dataset.open.open import open_any
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.stream import StreamDataset
 from bushel.containers import candidates, installed_candidates
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter

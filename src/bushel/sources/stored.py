@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.stream import StreamDataset
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.stream import StreamDataset
 from bushel._index.class_names import Labels
 from bushel.codecs import get_codec
 from bushel.containers import KeepsFolders, get_container

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.loader.device import DeviceDecoder, EncodedImages
+from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.testing.expect import expect
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry

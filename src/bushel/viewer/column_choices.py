@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bushel._dataset.inside import windows_of
+from bushel._dataset.views.inside import windows_of
 from bushel.errors import BushelError
 from bushel.viewer.shelf import Shown
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.inside import reader_of, whole_positions
+from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel.viewer.extents import stored_values
 from bushel.viewer.rows import rows_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import elements_of_window, reader_of, whole_position
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import elements_of_window, reader_of, whole_position
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING
 from bushel.kernels import crc32

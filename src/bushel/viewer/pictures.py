@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.inside import elements_of_window
+from bushel._dataset.views.inside import elements_of_window
 from bushel._pictures.pixels import array_pixels, displayable
 from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
 from bushel._pictures.values import arrays_in, value_picture, value_pixels

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import elements_of_window, keys_at, windows_of
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
 from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.inside import elements_of_window, whole_position
+from bushel._dataset.views.inside import elements_of_window, whole_position
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import array_facts, array_pixels
 from bushel._pictures.values import arrays_in

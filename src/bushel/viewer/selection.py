@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.inside import is_whole, reader_of
+from bushel._dataset.read.where import choose
+from bushel._dataset.views.inside import is_whole, reader_of
 from bushel._index.table import Keys
-from bushel._reader.where import choose
 from bushel._runtime.arrays import I64, U8, Bools
 from bushel.viewer.shelf import Shelf, Shown
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.open import open as open_dataset
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader

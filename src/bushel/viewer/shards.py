@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from bushel._dataset.inside import is_whole, reader_of
+from bushel._dataset.views.inside import is_whole, reader_of
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Pages, Site, as_json_answer, at
 from bushel.viewer.verification import Verification, state_of_shard

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
-from bushel._dataset.inside import column_of_view, reader_of
-from bushel._discovery.damaged import HOW_TO_REPAIR
+from bushel._dataset.open.damaged import HOW_TO_REPAIR
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import column_of_view, reader_of
 from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.kinds import ShownField, shown_fields

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.inside import column_of_view
+from bushel._dataset.views.inside import column_of_view
 from bushel.errors import BushelError
 from bushel.viewer.extents import stored_values
 from bushel.viewer.kinds import ShownField

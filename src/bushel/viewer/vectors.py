@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import F32, F64, I64, Bools
 from bushel.errors import BushelError
 from bushel.viewer.umap_places import Placing, has_umap

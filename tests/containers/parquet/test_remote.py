@@ -20,7 +20,7 @@ from bushel.containers import Shard, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.loader import Blocks
-from bushel.loader.batch_arrays import gathered_numbers
+from bushel.loader.read.batch_arrays import gathered_numbers
 from bushel.storage import as_path
 from bushel.storage.expansion_cache import expansion_cache
 
@@ -203,7 +203,7 @@ def test_an_exact_order_of_much_that_is_unknown_is_refused(server: Server, monke
     urls, _ = _served(server, "hf-parquet")
     remote = bushel.open(urls)
     assert len(list(bushel.Loader(remote, 8, shuffle=True, fields=["label"]))) == 3
-    monkeypatch.setattr("bushel.loader.planning._MOST_UNREAD", 1000)
+    monkeypatch.setattr("bushel.loader.plan.planning._MOST_UNREAD", 1000)
     again = bushel.open(urls)
     bushel.Loader(again, 8, shuffle=True, fields=["label"])  # all of it was learned
     again.read(range(len(again)))

@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.numpy import load, save
+from tests._pack.pack_sources import Numbered
 from tests.fuzz.campaign.check import Outcome, WrongError
 from tests.fuzz.campaign.material import Material, write_files
 from tests.fuzz.forged import change_header, header_of, name_codec
-from tests.ingest.pack_sources import Numbered
 
 import bushel
-from bushel._dataset.saved_views import _ARRAYS as VIEWS
-from bushel._discovery.folders import overwrite_folder
+from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.views.saved_views import _ARRAYS as VIEWS
 from bushel._index.named_arrays import body_crc32
 from bushel._index.removed_rows import _ARRAYS as REMOVED
 from bushel._index.shard_list import Strings
+from bushel._pack.finish import finish_run
+from bushel._pack.run_folder import find_run
 from bushel._writer.journal import Journal
 from bushel.errors import BushelError
-from bushel.ingest.finish import finish_run
-from bushel.ingest.run_folder import find_run
 
 __all__ = ["FORGED", "make_run", "run_names"]
 

@@ -12,7 +12,7 @@ from tests.ends_of_threads import in_threads
 from tests.storage.objects.conditional_store import Kept, as_google, keeping
 
 import bushel
-from bushel._discovery.claiming import claim_target
+from bushel._dataset.open.claiming import claim_target
 from bushel.storage import as_path
 from bushel.storage.claims import LEASE_SECONDS, Claim, Holder, claims_in, this_process
 from bushel.storage.claims.objects import take_object

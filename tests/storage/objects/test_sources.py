@@ -20,12 +20,12 @@ from tests.storage.objects.range_server import Server
 
 import bushel
 from bushel import sources
+from bushel._pack.images import Rewriting
+from bushel._pack.sample_encoder import EncodedSample, SampleEncoder
 from bushel._runtime.progress import Progress
 from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
 from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
-from bushel.ingest.images import Rewriting
-from bushel.ingest.sample_encoder import EncodedSample, SampleEncoder
 from bushel.sources.base import Fetching, Traceable
 from bushel.sources.files import walk
 from bushel.sources.opening import kind_of, open_source

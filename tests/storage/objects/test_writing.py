@@ -15,10 +15,10 @@ from tests.formats import each_format
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
+from bushel._pack.reshape import merge, split
 from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.options import WriterOptions
 from bushel.errors import FormatError, UnsupportedError
-from bushel.ingest.reshape import merge, split
 from bushel.storage import (
     Staging,
     as_path,

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bushel._pack import load_labels
 from bushel.compat.gulpio2.images import Image
 from bushel.compat.gulpio2.utils import resize_by_short_edge
 from bushel.compat.gulpio2.video import read_video
 from bushel.errors import FormatError
-from bushel.ingest import load_labels
 from bushel.sources import extend_labels
 from bushel.storage import write_whole
 

@@ -7,11 +7,11 @@ import errno
 import os
 from pathlib import Path
 
+from bushel._pack import PackResult
 from bushel.compat.arguments import SuggestingParser
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
 from bushel.compat.mxnet.lists import IM2REC_SUFFIXES, ListPlan, find_images, list_parts, write_lists
 from bushel.containers.recordio import format_idx, scan_records
-from bushel.ingest import PackResult
 from bushel.storage import as_path, open_file, write_whole
 
 _NATIVE: dict[str, int | None] = {

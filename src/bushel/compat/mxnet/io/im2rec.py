@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from bushel import ingest
+import bushel
 from bushel.compat.mxnet.base import Array
 from bushel.compat.mxnet.gluon.data.vision.transforms import Compose, ToTensor
 from bushel.compat.mxnet.pixels import decode
@@ -148,7 +148,7 @@ def im2rec(
 
 def convert(
     list_file: Any, target: AnyPath, params: Im2recParams, transforms: Compose | Iterable[Callable[..., Any]] = ()
-) -> ingest.PackResult:
+) -> bushel.PackResult:
     """Do what `im2rec` does, with the output file `target`."""
     own = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
     if any(isinstance(step, ToTensor) for step in own):
@@ -168,7 +168,7 @@ def convert(
     if params.mode == "create" and parts is None:
         _discard(target)
     try:
-        return ingest.pack(
+        return bushel.pack(
             source,
             cast("Any", target),
             container="recordio",
@@ -184,7 +184,7 @@ def convert(
             workers=params.num_workers,
         )
     finally:
-        _log_errors(ingest.error_log_path(cast("Any", target)))
+        _log_errors(bushel.error_log_path(cast("Any", target)))
 
 
 def _discard(target: AnyPath) -> None:

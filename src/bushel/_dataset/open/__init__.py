@@ -1,0 +1,1 @@
+"""Opening: the files of a dataset at a path, and the table of each shard."""

@@ -1,0 +1,186 @@
+"""Completeness: the manifests of a dataset, and the missing shards while its writer has not finished."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bushel._dataset.open.folders import above_parts, is_half_replaced, is_part, run_folder
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._runtime.structs import Struct
+from bushel.containers.base import Shard
+from bushel.errors import CorruptError, FormatError, IncompleteWarning
+from bushel.storage import AnyPath, below
+
+HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
+"""Advice about an incomplete dataset."""
+
+_FINISH = "run the same call again, which writes the missing parts, or, if none is missing, `bushel finish {path}`"
+
+_MANY = 1000  # if there are at least this many files, only the manifest of their folder is read
+LoadManifest = Callable[[AnyPath], Manifest | None]
+"""Returns the manifest at a path, as `find_manifest` does."""
+
+
+class Incomplete(Struct, frozen=True):
+    """A dataset whose writer has not finished."""
+
+    path: str  # path of the dataset, or of its part that is incomplete
+    expected: int | None = None  # number of samples that it should have, if known
+    missing_parts: tuple[str, ...] = ()  # names of the parts that do not exist, if it was packed in parts
+    advice: str = HOW_TO_COMPLETE  # how to complete it
+
+    def describe(self, samples: int) -> str:
+        """Return the state in words, such as `40 of 100 samples are there`."""
+        if self.missing_parts:
+            shown = ", ".join(self.missing_parts[:3]) + ", …" * (len(self.missing_parts) > 3)
+            return f"{samples:,} samples are there, and the parts {shown} are missing"
+        return (
+            f"{samples:,} of {self.expected:,} samples are there" if self.expected else f"{samples:,} samples are there"
+        )
+
+
+def marker_path(root: AnyPath, name: str) -> AnyPath:
+    """Return the path of the manifest of an incomplete dataset.
+
+    Args:
+        root: Folder that is or contains the dataset.
+        name: Name of the dataset's one file, or empty if the dataset is the folder.
+    """
+    return root / f"{FOLDER}/{name}.manifest.json" if name else root / f"{FOLDER}/manifest.json"
+
+
+def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
+    """Return the path of the manifest; None if the shards share no folder.
+
+    It is in the sidecar folder of the first shard; for the parts of a run, of the folder that contains them.
+    """
+    if not shards:
+        return None
+    if all(shard.root == shards[0].root for shard in shards):
+        return below(shards[0].beside, f"{shards[0].sidecars}/manifest.json", any_text=True)
+    above = above_parts(shards)
+    return None if above is None else above / FOLDER / "manifest.json"
+
+
+def listed_names(shards: Sequence[Shard]) -> list[str]:
+    """Return the names of shards in the manifest at `manifest_path`; for parts of a run, with the name of the part."""
+    joined = any(shard.root != shards[0].root for shard in shards)
+    return [f"{shard.root.name}/{shard.name}" if joined else shard.name for shard in shards]
+
+
+def manifest_and_names(path: AnyPath, shards: Sequence[Shard]) -> tuple[AnyPath | None, list[str]]:
+    """Return the path of the manifest of a folder, and the names that it has for these shards.
+
+    In the manifest above the parts of a run, they begin with the name of the part, also if only one part is there.
+    """
+    if are_parts(path, shards):
+        return marker_path(path, ""), [f"{shard.root.name}/{shard.name}" for shard in shards]
+    return manifest_path(shards), listed_names(shards)
+
+
+def are_parts(path: AnyPath, shards: Sequence[Shard]) -> bool:
+    """Return whether these shards are in parts of a run in a folder."""
+    if shards[:1] and str(shards[0].root) == str(path):
+        return False
+    roots = {id(shard.root): shard.root for shard in shards}.values()
+    return all(is_part(root.name) and str(root.parent) == str(path) for root in roots)
+
+
+def lists_all(manifest: Manifest, container: str, shards: Sequence[Shard]) -> bool:
+    """Return whether a manifest is of this container and lists all of these shards."""
+    listed = {entry.name for entry in manifest.shards}
+    return manifest.container == container and listed.issuperset(listed_names(shards))
+
+
+def manifest_of(container: str, shards: Sequence[Shard], load: LoadManifest = find_manifest) -> Manifest | None:
+    """Return the manifest that lists all of these shards, if there is one."""
+    place = manifest_path(shards)
+    manifest = None if place is None else load(place)
+    return manifest if manifest is not None and lists_all(manifest, container, shards) else None
+
+
+def incomplete_at(path: AnyPath, *, folder: bool, load: LoadManifest = find_manifest) -> Incomplete | None:
+    """Return the state of the dataset at this path if it is incomplete, else None.
+
+    A dataset without a manifest is complete, unless a writer has left unfinished files in its staging folder, or has
+    died while it replaced one of two files.
+    """
+    root, name = (path, "") if folder else (path.parent, path.name)
+    state = load(marker_path(root, name))
+    if state is not None and not state.complete:
+        return Incomplete(str(path), state.expected)
+    unfinished = isinstance(root, Path) and (is_staged(root, name) or (bool(name) and is_half_replaced(root / name)))
+    return Incomplete(str(path)) if unfinished else None
+
+
+def is_staged(folder: Path, name: str) -> bool:
+    """Return whether a writer has left unfinished files of a dataset: see `marker_path`."""
+    staging = os.path.join(folder, FOLDER, "staging", name)
+    return os.path.isdir(staging) and (bool(name) or bool(os.listdir(staging)))
+
+
+def interrupted_write(path: AnyPath) -> str | None:
+    """Return advice if a write to this path was interrupted before any shard was complete, else None."""
+    if not isinstance(path, Path):
+        return None
+    folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
+    run = run_folder(path, single=bool(name))
+    in_parts = run.exists() and not (run / "result.json").exists()
+    if is_staged(folder, name) or in_parts or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
+        return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
+    return None
+
+
+def find_incomplete(
+    paths: Sequence[AnyPath], shards: Sequence[Shard], load: LoadManifest = find_manifest
+) -> Incomplete | None:
+    """Return the state of the first incomplete one of some datasets."""
+    roots = {str(shard.root): shard.root for shard in shards}
+    if len(paths) == 1 and str(paths[0]) not in roots and all(is_part(root.name) for root in roots.values()):
+        return _incomplete_parts(paths[0], list(roots.values()), load)
+    files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
+    for path in paths:
+        folder = str(path) in roots
+        if (folder or files) and (found := incomplete_at(path, folder=folder, load=load)) is not None:
+            return found
+    for root in [] if len(paths) == 1 else list(roots.values()):
+        state = load(marker_path(root, ""))
+        if state is not None and not state.complete:
+            return Incomplete(str(root), state.expected)
+    return None
+
+
+def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath], load: LoadManifest) -> Incomplete | None:
+    """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
+    for part in parts if len(parts) <= _MANY else ():
+        if (found := incomplete_at(part, folder=True, load=load)) is not None:
+            return found
+    manifest = load(marker_path(path, ""))
+    if manifest is None:  # of an older Bushel
+        return None
+    if not manifest.complete:
+        return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
+    there = {part.name for part in parts}
+    missing = {name: None for name in (entry.name.partition("/")[0] for entry in manifest.shards) if name not in there}
+    return Incomplete(str(path), None, tuple(missing)) if missing else None
+
+
+def with_advice(error: FormatError, paths: Iterable[AnyPath]) -> FormatError | None:
+    """Return the error about a dataset that cannot be opened because its writer was interrupted; None about others."""
+    advice = next(filter(None, map(interrupted_write, paths)), None)
+    if advice is None or isinstance(error, CorruptError):
+        return None
+    return FormatError(error.message, file=error.file, offset=error.offset, hint=advice)
+
+
+def warn_incomplete(found: Incomplete, samples: int) -> None:
+    """Warn the caller of `bushel.open` that the dataset is incomplete."""
+    warnings.warn(
+        f"{found.path} is incomplete: {found.describe(samples)}. To complete it, {found.advice}; "
+        "open it with partial=True to use it as it is.",
+        IncompleteWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,447 @@
+"""Discovery: find the container and the files of the dataset at a path or pattern, and missing files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bushel._dataset.open.completeness import (
+    Incomplete,
+    LoadManifest,
+    are_parts,
+    find_incomplete,
+    is_staged,
+    lists_all,
+    manifest_of,
+    marker_path,
+)
+from bushel._dataset.open.folders import datasets_in, few, is_part, nested_datasets, of_several_kinds, shard_of_entry
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._runtime.structs import Struct
+from bushel.containers import (
+    Container,
+    candidates,
+    container_names,
+    get_container,
+    installed_candidates,
+    is_data_file,
+    is_forward_only,
+    last_candidates,
+    needs_index,
+    owners_of,
+)
+from bushel.containers.base import Shard
+from bushel.errors import FormatError, UnsupportedError
+from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage.names import below
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.remote_discovery import ListedFiles
+    from bushel._index.shard_list import FolderState
+
+_PATTERN = frozenset("{*?[")
+_LISTINGS = 32  # number of paths in object stores that are listed at the same time
+_MANY, _MANY_OBJECTS = 1000, 32
+"""If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
+
+_NAME = attrgetter("name")
+
+_LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
+
+
+class Found(Struct, frozen=True):
+    """The files of a dataset, before any of them is read."""
+
+    container: str  # name of the container
+    shards: list[Shard]  # the shards in order
+    incomplete: Incomplete | None = None  # the missing part of the dataset, as far as that was looked for
+    # names of files that are there and not in `shards`, since the manifest does not list them
+    unlisted: tuple[str, ...] = ()
+    manifest: Manifest | None = None  # the manifest that lists all of `shards`, if there is one and it was looked for
+    listed: ListedFiles | None = None  # their files as a store has listed them
+
+
+def is_stream(source: object) -> bool:
+    """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
+
+    Compressed archives of the kinds that can be indexed are read at random if all of them have an index.
+    """
+    if isinstance(source, str):
+        return source.startswith("pipe:") or source == "-" or is_forward_only(source) or lacks_index(source)
+    if isinstance(source, list | tuple):
+        return any(is_stream(one) for one in source)
+    if hasattr(source, "open") or isinstance(source, os.PathLike):
+        return is_forward_only(str(source)) or lacks_index(source)
+    return hasattr(source, "read")
+
+
+def lacks_index(source: object) -> bool:
+    """Return whether a path or pattern names files that are read at random only with an index, and one has none."""
+    if isinstance(source, list | tuple):
+        return any(map(lacks_index, source))
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "open"):
+        return False
+    if not needs_index(str(source)):
+        return False
+    try:
+        paths = expand_paths(source)
+    except FileNotFoundError:
+        return True
+    return not all(Shard.of(path).sidecar.exists() for path in paths)
+
+
+def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
+    """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
+
+    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket that is not a
+    pattern is looked for; else `discover` does that.
+
+    Raises:
+        FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        paths = [path for one in source for path in expand_paths(one)]
+        if not paths:
+            raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+        return paths
+    path = as_path(source)
+    if isinstance(path, Path):
+        if path.exists():
+            return [path]
+        if isinstance(source, str) and not _PATTERN.isdisjoint(source):
+            return list(_expand_local(os.path.expanduser(source)))
+    elif is_object(path):
+        from bushel._dataset.open.remote_discovery import expand_url
+
+        if not path.listable:  # an HTTP server answers any request for a folder, even with a page
+            return list(expand_url(str(path)))
+        pattern = not _PATTERN.isdisjoint(str(path))
+        if (not look and not pattern and not path.immutable) or path.exists():  # a commit is listed once
+            return [path]
+        if pattern:
+            return list(expand_url(str(path)))
+    elif path.exists():
+        return [path]
+    from bushel._dataset.open.missing_path import missing
+
+    raise missing(path)
+
+
+def _expand_local(pattern: str) -> Iterator[Path]:
+    import glob
+
+    from bushel.storage import expand_braces
+
+    for name in expand_braces(pattern) if "{" in pattern else [pattern]:
+        if glob.has_magic(name):
+            matches = sorted(glob.glob(name))
+            if not matches:
+                raise FileNotFoundError(f"no file matches {name}")
+            yield from map(Path, matches)
+        elif os.path.exists(name):
+            yield Path(name)
+        else:
+            raise FileNotFoundError(f"no such file or folder: {name}")
+
+
+def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial: bool = False) -> Found:
+    """Return all properties of a dataset that do not need its shards.
+
+    A folder is what its manifest lists, if that is complete.
+
+    Args:
+        paths: Files or folders.
+        container: Name of the container that they must have; by default, any.
+        partial: Whether listed shards may be gone.
+
+    Raises:
+        FileNotFoundError: The path of an object store does not exist.
+        FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
+    """
+    if isinstance(paths[0], Path) or not is_object(paths[0]):
+        return _discover(paths, container, find_manifest, partial=partial)
+    from bushel._dataset.open.remote_discovery import manifest_loader
+
+    with manifest_loader(paths) as load:
+        return _discover(paths, container, load, partial=partial)
+
+
+def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, partial: bool) -> Found:
+    local = isinstance(paths[0], Path)
+    found = find(paths, container)
+    shards = found.shards
+    path = paths[0]
+    if len(paths) == 1 and shards and str(shards[0].root) == str(path):
+        first = shards[0]
+        folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
+        manifest = load(folder / "manifest.json")
+        if (
+            manifest is not None
+            and (manifest.complete, manifest.container) == (True, found.container)
+            and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
+            and first.sidecars == FOLDER
+            and isinstance(path, Path)
+            and not os.path.isdir(path / FOLDER / "staging")
+        ):
+            return replace(found, manifest=manifest)  # the usual case
+        if manifest is None and local:
+            _report_others(path, found)
+        return _as_listed(path, found, manifest, load, partial=partial)
+    if len(paths) == 1 and shards and are_parts(paths[0], shards):
+        found = _parts_as_listed(paths[0], found, load, partial=partial)
+        shards = found.shards
+    manifest = manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
+    return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
+
+
+def _report_others(path: AnyPath, found: Found) -> None:
+    """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
+    own = get_container(found.container)
+    recognised = own.suffixes or getattr(own, "file_names", ())
+    if found.container in container_names(written=True) or not recognised:
+        return  # a folder of plain files, perhaps a million, reports itself what it leaves out
+    kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
+    others = [name for owner, names in kinds.items() if owner != found.container for name in names]
+    if others:
+        from bushel._runtime.log import log_warning
+
+        log_warning("%s: read as %s; other files are not read: %s", path, found.container, few(others))
+
+
+def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
+    """Return the parts of a run as the manifest of their folder lists them."""
+    from bushel._dataset.open.as_listed import compared, still_there
+
+    # the parts of a remote folder are not listed one by one
+    shards = still_there(found.shards) if partial and is_object(path) else found.shards
+    manifest = load(marker_path(path, ""))
+    if manifest is None or not manifest.complete or manifest.container != found.container:
+        return replace(found, shards=shards)
+    return Found(found.container, *compared(path, shards, manifest, partial=partial), listed=found.listed)
+
+
+def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, partial: bool) -> Found:
+    """Return a dataset in a folder as its manifest lists it."""
+    from bushel._dataset.open.as_listed import compared, still_there
+
+    shards = found.shards
+    incomplete: Incomplete | None = None
+    unlisted: tuple[str, ...] = ()
+    if partial and is_object(path) and not path.listable:  # these are the shards of the manifest
+        shards = still_there(shards)
+    state = manifest if found.shards[0].sidecars == FOLDER else load(marker_path(path, ""))
+    if manifest is not None and manifest.complete and manifest.container == found.container:
+        shards, incomplete, unlisted = compared(path, shards, manifest, partial=partial)
+    elif manifest is not None and not lists_all(manifest, found.container, shards):
+        manifest = None
+    if incomplete is None and state is not None and not state.complete:
+        incomplete = Incomplete(str(path), state.expected)
+    elif incomplete is None and isinstance(path, Path) and is_staged(path, ""):
+        incomplete = Incomplete(str(path))
+    return Found(found.container, shards, incomplete, unlisted, manifest, found.listed)
+
+
+def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
+    """Return the container of files or folders, and the shards that they form.
+
+    `container` is the name that it must have; by default, any.
+
+    Raises:
+        FileNotFoundError: The only path is of an object store, and does not exist.
+        FormatError: They have no container, or several.
+    """
+    name = container
+    shards: list[Shard] = []
+    listed: ListedFiles | None = None
+    paths = list(paths)
+    alone = len(paths) == 1
+    each = [(paths[0], _find_at(paths[0], container, alone=True))] if alone else _find_each(paths, container)
+    for path, found in each:
+        if container is not None and found.container != container:
+            raise FormatError(
+                f"this is a dataset in the container {found.container!r}, not {container!r}",
+                file=str(path),
+                hint=f"leave out container=, or pass container={found.container!r}",
+            )
+        if name is not None and found.container != name:
+            raise FormatError(
+                f"this is {found.container} and the others are {name}: one dataset has one container",
+                file=str(path),
+                hint="open them one by one and join them with bushel.concat",
+            )
+        name = found.container
+        shards += found.shards
+        listed = found.listed if alone else None
+    if name is None:
+        raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+    return Found(name, shards, listed=listed)
+
+
+def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tuple[AnyPath, Found]]:
+    """Yield each path with its container and shards. The container of the first path is tried first for the others."""
+    if not paths:
+        return
+    first, *others = paths
+    found = _find_at(first, container)
+    yield first, found
+    name = found.container
+    if not any(map(is_object, others)):
+        for path in others:
+            yield path, _find_at(path, name)
+        return
+    from bushel._runtime.parallel import parallel_map
+
+    each = parallel_map(
+        lambda path: _find_at(path, name), others, workers=_LISTINGS, limit=len(others), name="bushel-find"
+    )
+    yield from zip(others, each, strict=True)
+
+
+def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Found:
+    """Return the container and the shards at a path.
+
+    Args:
+        path: The path.
+        container: The container to try first.
+        alone: Whether it is the only path. Then it may be one of a store that does not exist.
+    """
+    if isinstance(path, Path) or not is_object(path):
+        return Found(*_sniff(path, container))
+    from bushel._dataset.open.remote_discovery import ListedPath, listed_in_manifest
+
+    if not path.listable and not is_data_file(path.name):
+        return Found(*listed_in_manifest(path))
+    folder = ListedPath(path)
+    if alone and path.listable and not folder.exists():
+        from bushel._dataset.open.missing_path import missing
+
+        raise missing(path)
+    name, shards = _sniff(folder, container)
+    shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
+    few = alone and len(shards) <= _MANY_OBJECTS
+    return Found(name, shards, listed=folder.files(file for own in shards for file in own.files) if few else None)
+
+
+def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
+    names = names_in(path) if path.is_dir() else [path.name]
+    found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
+    found = found or _ask(path, candidates, names) or _parts(path, container)
+    if not found:
+        from bushel._dataset.open.by_content import by_content, container_hint
+    if not found and container is not None and not (found := by_content(path, names, container)):
+        raise FormatError(f"no {container} dataset was found here", file=str(path))
+    file = "" if path.is_dir() else path.name
+    found = found or _ask(path, installed_candidates, names) or ([] if file else nested_datasets(path, names))
+    found = found or _ask(path, lambda _: last_candidates(file), names) or by_content(path, names, None)
+    if len(found) > 1:
+        several = " and ".join(name for name, _ in found)
+        raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")
+    if not found and set(names) <= {FOLDER}:
+        what = "has no data" if names else "is empty"
+        raise FormatError(f"this folder {what}", file=str(path), hint="`bushel pack` writes a dataset into a folder")
+    if not found and path.is_dir() and (error := of_several_kinds(path, names, owners_of(names))) is not None:
+        raise error
+    if not found:
+        from bushel._dataset.open.repository import splits_hint
+
+        raise FormatError(
+            f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
+            f"({', '.join(container_names())})",
+            file=str(path),
+            hint=datasets_in(path, names)
+            or splits_hint(path)
+            or container_hint(path)
+            or "`bushel pack` makes a dataset of a folder of plain files",
+        )
+    return found[0]
+
+
+def names_in(folder: AnyPath) -> list[str]:
+    """Return the names in a folder."""
+    return os.listdir(folder) if isinstance(folder, Path) else [entry.name for entry in folder.iterdir()]
+
+
+def holds_parts(path: AnyPath) -> bool:
+    """Return whether a folder holds datasets of parts, such as `part-00000`."""
+    try:
+        return bool(_parts(path, None))
+    except FormatError:  # folders of other files have these names
+        return False
+
+
+def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
+    parts = [below(path, name) for name in names_in(path) if is_part(name)] if path.is_dir() else []
+    parts.sort(key=lambda part: int(part.name[5:]))
+    if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):
+        return [listed]
+    parts = [part for part in parts if not _is_empty(part)]  # it is missing: the run ended before its first shard
+    if not parts:
+        return []
+    found = find(parts, container)
+    return [(found.container, found.shards)]
+
+
+def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None) -> tuple[str, list[Shard]] | None:
+    """Return the shards of parts as the manifest of their folder lists them; None if it does not list all parts."""
+    manifest = find_manifest(marker_path(path, ""))
+    if manifest is None or not manifest.complete or container not in (None, manifest.container):
+        return None
+    there = {part.name: part for part in parts}
+    shards = []
+    for entry in manifest.shards:
+        part, _, name = entry.name.partition("/")
+        if part in there:
+            shards.append(shard_of_entry(there[part], name, entry))
+    return (manifest.container, shards) if {shard.root.name for shard in shards} == there.keys() else None
+
+
+def _is_empty(part: AnyPath) -> bool:
+    """Return whether a local folder contains only files that writers leave beside a dataset."""
+    if not isinstance(part, Path) or not part.is_dir():
+        return False
+    with os.scandir(part) as entries:
+        return all(entry.name == FOLDER for entry in entries)
+
+
+def _ask(
+    path: AnyPath, choose: Callable[[list[str]], list[Container]], names: list[str]
+) -> list[tuple[str, list[Shard]]]:
+    """Return the datasets at a path, of the containers that may own the names there."""
+    found = []
+    for each in choose(names):
+        shards = each.shards(path)
+        if shards is not None:
+            found.append((each.name, shards))
+    return found
+
+
+def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
+    """Return the state of a local folder with a large manifest; None of anything else."""
+    if len(paths) != 1 or not isinstance(paths[0], Path):
+        return None
+    try:
+        folder, manifest = os.stat(paths[0]), os.stat(os.path.join(paths[0], FOLDER, "manifest.json"))
+    except OSError:
+        return None
+    if manifest.st_size < _LARGE_MANIFEST:
+        return None
+    from bushel._index.shard_list import FolderState
+
+    return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
+
+
+def forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
+    """Return the error about a source that can only be read from front to back."""
+    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+    advice = "unpack it into a file and open that for random access"
+    if compressed:
+        advice = "run `bushel index` on it once, which expands it to find where reading can begin, and open it then"
+    return UnsupportedError(
+        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or {advice}"
+    )

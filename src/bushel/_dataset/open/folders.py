@@ -1,0 +1,129 @@
+"""The folders that writers use: for the parts of a run, for its plan, and for a dataset that replaces another one.
+
+The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that folder, the
+name of a shard begins with the name of its part: `part-00007/000000.tar`.
+
+A dataset that replaces another one is written to a folder of its own, which `_writer.overwrite` describes. A reader
+needs its name because a writer may be killed while it puts the files of the new dataset in their places.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from bushel._index.sidecar import FOLDER, ManifestShard
+from bushel.containers import nested_candidates
+from bushel.containers.base import Shard
+from bushel.errors import FormatError
+from bushel.storage import AnyPath
+
+OVERWRITE_MARKER = "commit.json"
+"""Name of the file in a staging folder that marks the new dataset as complete, while it is put in its place."""
+
+
+_SHOWN = 3
+_LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
+
+
+def is_part(name: str) -> bool:
+    """Return whether a folder has the name of a part."""
+    if not name.startswith("part-"):
+        return False
+    number = name[len("part-") :]
+    return len(number) >= 5 and number.isascii() and number.isdigit()
+
+
+def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
+    """Return the folder of the plan and the records of a run in parts: `bushel._pack` writes it.
+
+    Args:
+        target: The target of the run.
+        single: Whether each part is one file beside it.
+    """
+    return target.parent / f"{FOLDER}/{target.name}.run" if single else target / f"{FOLDER}/run"
+
+
+def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
+    """Return the files of a shard that a manifest lists."""
+    files = tuple(file for file, _, _ in entry.files)
+    own = name and all(file.startswith(f"{name}/") for file in files)
+    return Shard(root, name, files, f"{name}/{FOLDER}" if own else FOLDER)
+
+
+def overwrite_folder(target: Path) -> Path:
+    """Return the staging folder of a dataset that replaces `target`."""
+    return Path(_overwrite_folder(os.path.realpath(target)))
+
+
+def _overwrite_folder(target: str) -> str:
+    folder, name = os.path.split(target)
+    return os.path.join(folder, FOLDER, "overwrite", name)
+
+
+def is_half_replaced(file: Path) -> bool:
+    """Return whether the replacement of a file has begun, and files that belong to it have not followed yet.
+
+    That is the `.idx` of a recordio.
+    """
+    staged = _overwrite_folder(os.fspath(file))
+    if not os.path.exists(os.path.join(staged, OVERWRITE_MARKER)):
+        return False
+    return any(each.startswith(f"{file.stem}.") and each != file.name for each in os.listdir(staged))
+
+
+def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
+    """Return the folder that contains the parts of a run, if these shards are in several of them, else None."""
+    roots = {id(shard.root): shard.root for shard in shards}.values()
+    first = shards[0].root
+    if all(root == first for root in roots) or not all(is_part(root.name) for root in roots):
+        return None
+    above = first.parent
+    return above if all(root.parent == above for root in roots) else None
+
+
+def of_several_kinds(path: AnyPath, names: Iterable[str], kinds: Mapping[str, Sequence[str]]) -> FormatError | None:
+    """Return the error of a folder that no container owns, and in which some containers (`kinds`) own files.
+
+    None if all files belong to one container, or none do.
+    """
+    owned = {name for own in kinds.values() for name in own}
+    described = [f"{container} ({few(own)})" for container, own in kinds.items()]
+    if others := sorted(name for name in names if name not in owned and not name.startswith(".")):
+        described.append(f"others ({few(others)})")
+    if not kinds or len(described) < 2:
+        return None
+    first = next(iter(kinds.values()))[0]
+    pattern = f"{str(path).rstrip('/')}/*{first[first.index('.', 1) :]}"
+    return FormatError(
+        f"this folder holds files of several kinds: {', '.join(described)}",
+        file=str(path),
+        hint=f"name the files of one kind, such as bushel.open({pattern!r}), or move the others to another folder",
+    )
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
+    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any.
+
+    A split that was opened has tables in its folder, and no manifest.
+    """
+    if not isinstance(path, Path):
+        return None
+    inner = sorted(name for name in names if (path / name / FOLDER / "manifest.json").is_file())
+    if not inner:
+        return None
+    return f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. Name one of them"
+
+
+def nested_datasets(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:
+    """Return the dataset whose parts are the sub-folders of a folder, if that is certain."""
+    some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
+    found = ((each.name, each.certain_shards(path)) for each in nested_candidates(path, some))
+    return [(name, shards) for name, shards in found if shards]

@@ -1,0 +1,247 @@
+"""Index a dataset: `bushel.index`."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bushel._dataset.open.caller_fields import checked_spec
+from bushel._dataset.open.claiming import claimed_sources
+from bushel._dataset.open.completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
+from bushel._dataset.open.discovery import Found, expand_paths, find
+from bushel._dataset.open.folders import above_parts
+from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.open import files_named, remaining_of
+from bushel._dataset.open.tables import stamps_of
+from bushel._dataset.read.each_shard import each_shard
+from bushel._dataset.read.key_file import has_old_key_file, write_key_file
+from bushel._dataset.read.labels import labels_beside
+from bushel._dataset.read.listed import write_manifest
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.rebuild import Indexing, RebuildIndex, Rebuilt
+from bushel._dataset.read.shards import union_of_fields
+from bushel._dataset.views.dataset import Dataset
+from bushel._index.column_names import SHA256, column_of, expanded, names_of
+from bushel._index.column_scan import ColumnRequest
+from bushel._index.contents import Contents
+from bushel._index.file_spec import spec_from_file
+from bushel._index.sidecar import find_manifest
+from bushel._runtime.log import log_warning
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import public
+from bushel.containers import get_container
+from bushel.containers.abilities import PromisesChecksums
+from bushel.containers.base import ReadOptions
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Spec
+from bushel.storage import AnyPath, is_object, make_folder
+
+if TYPE_CHECKING:
+    from bushel._index.value_scan import Scanned
+
+
+@public()
+@shows_progress("indexing")
+def index(
+    source: Any,
+    *,
+    container: str | None = None,
+    spec: Mapping[str, str] | None = None,
+    config: str | None = None,
+    split: str | None = None,
+    checksums: bool = True,
+    segments: bool = False,
+    frames: bool = False,
+    seek: bool = False,
+    columns: str | Iterable[str] = (),
+    sha256: str | Iterable[str] = (),
+    keys: bool = False,
+    index: Any = None,
+    force: bool = False,
+    workers: int | None = None,
+    pickle: bool = False,
+    engine: Any = None,
+    progress: ShowProgress = None,
+) -> Dataset:
+    """Index a dataset and store the index, beside it or at `index`: `.bushel/*.safetensors` and a manifest.
+
+    Data of shards with an index that fits are not read, unless checksums are asked for and they have none. Checksums on
+    record are compared with the data of a shard that changed; data that differ are refused without `force`.
+
+    Args:
+        source: As for `open`.
+        container: As for `open`.
+        spec: As for `open`. It is stored in the index.
+        config: As for `open`.
+        split: As for `open`. Open the dataset with the same ones.
+        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
+        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
+            ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
+        frames: Store where the packets of video clips are, so that only packets of requested frames are read
+            (docs/video.md). A packet takes 17 bytes. Reads all clips once, without decoding them; needs PyAV. Writers
+            do it anyway if PyAV is installed.
+        seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
+            most 1 % of the images' bytes. Reads and decodes all images once.
+        columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
+            and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
+            fields once.
+        sha256: `values` to store the SHA-256 of every value, as columns such as `image.bytes.sha256`; `files` to
+            store it for every file; or both, as a list or a text with commas (docs/integrity.md). `bushel.verify`
+            compares them. Reads all data once.
+        keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
+            (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
+        index: A folder or URL in which to store the index instead of beside the data, which may be read-only. Open the
+            dataset with the same `index=`. The shards must have different names.
+        force: Index every shard again, and accept bytes that differ from the checksums on record.
+        workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
+        pickle: As for `open`.
+        engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the number of finished
+            shards, and the bytes of those whose data were read.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        CorruptError: Bytes differ from the checksums on record; the error names the first samples.
+        FormatError: A shard is damaged, or lacks values whose checksums are on record.
+        SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
+            column, or is declared as `jpg(url)`, say.
+        UnsupportedError: `keys`, and the dataset is not in a local folder; or `source` is an exported index.
+        KeyError: A column is of no field.
+        ValueError: `sha256` has something else than `values` and `files`.
+        InUseError: A writer is open for the dataset.
+        OSError: The index cannot be written.
+
+    Examples:
+        >>> indexed = bushel.index("train/", columns="image.channels", keys=True)
+        >>> indexed.columns
+        ('image.width', 'image.height', 'label', 'image.channels')
+    """
+    if refused := {name: type_ for name, type_ in (spec or {}).items() if type_.endswith("(url)")}:
+        raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
+    sums = _asked_sums(sha256)
+    request = ColumnRequest.given([*names_of(columns), *([f"*.{SHA256}"] if "values" in sums else [])], {})
+    paths = expand_paths(files_named(source, config, split))
+    refuse_index_file(paths, container)
+    asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
+    wanted = Indexing(
+        ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
+        contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
+        force=force,
+        digests="files" in sums,
+    )
+    place = None if index is None else index_place(index)
+    if isinstance(place, Path):
+        make_folder(place)
+    workers_of = _Workers(workers, engine)
+    try:
+        with claimed_sources(paths if place is None else [place]):
+            return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
+    except OSError as error:
+        if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            error.add_note("index= (--index) names another folder, or a URL, for the index of data that are read-only")
+        raise
+
+
+def _asked_sums(sha256: str | Iterable[str]) -> frozenset[str]:
+    """Return the bytes whose SHA-256 are wanted: `values`, `files`, or both."""
+    asked = frozenset(names_of(sha256))
+    if unknown := sorted(asked - {"values", "files"}):
+        raise ValueError(f"sha256={unknown[0]!r}: give 'values', 'files', or both")
+    return asked
+
+
+def _index(
+    paths: Sequence[AnyPath],
+    container: str | None,
+    request: ColumnRequest,
+    wanted: Indexing,
+    workers: _Workers,
+    progress: OnProgress | None,
+    *,
+    keys: bool,
+    place: AnyPath | None,
+) -> Dataset:
+    found = find(paths, container)
+    if place is not None:
+        found = replace(found, shards=indexed_in(found.shards, place))
+    listing = manifest_path(found.shards)
+    manifest = None if listing is None else find_manifest(listing)  # it is written again
+    listed = manifest is not None
+    if manifest is not None and not lists_all(manifest, found.container, found.shards):
+        manifest = None
+    if manifest is not None:  # a wrong name is refused before anything is read
+        _check_names(request, spec_from_file(manifest.spec))
+    incomplete = find_incomplete(paths, found.shards)
+    wanted = replace(wanted, labels=labels_beside(found.container, found.shards, manifest))
+    if is_object(found.shards[0].root):
+        stamps = each_shard(found.shards, stamps_of)
+        size = sum(stamp.size for own in stamps for stamp in own)
+        again = ""
+        if wanted.options.checksums and not isinstance(get_container(found.container), PromisesChecksums):
+            again = ", and as many again for checksums, which `--no-checksums` (checksums=False) leaves out"
+        log_warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
+    rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
+    rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
+    shards = [one.shard for one in rebuilt]
+    root = above_parts(found.shards) or found.shards[0].root
+    state = None if incomplete is None else find_manifest(marker_path(root, ""))
+    whole = place is not None or _names_folder(paths) or (not listed and _is_whole_folder(found))
+    if state is not None and not state.complete:
+        write_manifest(shards, marker_path(root, ""), expected=state.expected, before=state.before)
+    elif whole or manifest is not None:
+        write_manifest(shards, others=None if whole else manifest)
+    if keys or (whole and has_old_key_file(shards)):
+        write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
+    dataset = Dataset((), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards)))
+    _check_names(request, union_of_fields(shards))
+    return dataset
+
+
+def _names_folder(paths: Sequence[AnyPath]) -> bool:
+    """Return whether a path is a folder, or of a store, rather than a file of a folder that may have others."""
+    return any(not isinstance(path, Path) or path.is_dir() for path in paths)
+
+
+def _is_whole_folder(found: Found) -> bool:
+    """Return whether files that were named are all shards of the dataset in their folder."""
+    try:
+        folder = find([found.shards[0].root])
+    except (FormatError, OSError):
+        return False
+    return folder.container == found.container and set(listed_names(folder.shards)) == set(listed_names(found.shards))
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """Where shards are indexed: in this many threads, or on an engine."""
+
+    threads: int | None
+    engine: Any
+
+
+class _Count:
+    """Reports the number of finished shards, and the bytes of those that were read."""
+
+    def __init__(self, shards: int, progress: OnProgress | None) -> None:
+        self._total, self._progress = shards, progress
+        self._done = self._bytes = 0
+
+    def add(self, rebuilt: Rebuilt) -> None:
+        self._done += 1
+        self._bytes += rebuilt.bytes
+        if self._progress is not None:
+            self._progress(Progress(self._done, self._total, "shards", bytes=self._bytes))
+
+
+def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(Progress(done, total, "samples", samples=done))
+
+
+def _check_names(request: ColumnRequest, fields: Spec) -> None:
+    for name in expanded(request.names, fields):
+        column_of(name, fields)

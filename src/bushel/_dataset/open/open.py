@@ -1,0 +1,426 @@
+"""Open datasets: `bushel.open`, and the shards of a dataset, each with a table to read it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Never
+
+from msgspec.structs import replace
+
+from bushel._dataset.open.caller_fields import (
+    NO_CALLER_FIELDS,
+    POLICIES,
+    CallerFields,
+    IndexPolicy,
+    checked_spec,
+    warn_withheld,
+)
+from bushel._dataset.open.completeness import warn_incomplete, with_advice
+from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
+from bushel._dataset.views.dataset import Dataset
+from bushel._index.class_names import labels_of_fields
+from bushel._index.sidecar import Manifest
+from bushel._index.table import FOLDER, REMOVED
+from bushel._runtime.public import check_flags, check_names, public
+from bushel.codecs.registry import is_withheld
+from bushel.containers import get_container, needs_index, with_episodes
+from bushel.containers.abilities import KeepsNames
+from bushel.containers.base import ReadOptions, Shard
+from bushel.errors import FormatError
+from bushel.spec import format_spec
+from bushel.storage import AnyPath, is_local, is_object
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.discovery import Found
+    from bushel._dataset.open.remote_discovery import ListedFiles
+    from bushel._dataset.read.requested_lists import RequestedLists
+    from bushel._dataset.read.selection import Remaining
+    from bushel._dataset.views.stream import StreamDataset
+    from bushel._index.shard_list import FolderState
+    from bushel.containers.parquet.features import Feature
+
+_STAT_ALL, _ASK_ALL = 1000, 32
+"""Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
+are compared shard by shard, when a shard is first read. The files of a shard are not looked at if it has more."""
+
+_HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
+"""For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
+without a sidecar may have."""
+
+_FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(attrgetter, ("fields", "codec", "damage", "labels", "section"))
+
+
+@public()
+def open(
+    source: Any,
+    *,
+    container: str | None = None,
+    spec: Mapping[str, str] | None = None,
+    config: str | None = None,
+    split: str | None = None,
+    index: IndexPolicy | Any = "auto",
+    verify: bool | None = None,
+    pickle: bool = False,
+    partial: bool = False,
+    damaged: Literal["warn", "raise"] = "warn",
+    episodes: bool = False,
+    view: str | None = None,
+    stale: bool = False,
+    delta_timestamps: Mapping[str, Iterable[float]] | None = None,
+    **unknown: Never,
+) -> Dataset:
+    """Open a dataset for reading.
+
+    If the dataset is incomplete, because its writer was stopped or is still writing, an `IncompleteWarning` says so. If
+    the structure of a shard is damaged, a `DamagedWarning` says so; the samples that the damage does not touch can be
+    read, and the others raise a `FormatError` (docs/integrity.md).
+
+    Args:
+        source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
+            `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
+            `az://container/…`, `https://host/…` (docs/cloud.md); or a dataset of the Hugging Face Hub,
+            `hf://datasets/org/name` (docs/hub.md).
+        container: Name of the container, for a folder that holds files of several containers.
+        config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
+            a default one.
+        split: Name of the split of such a dataset; not needed if it has only one.
+        spec: Types of fields, which replace the types in the files; other fields stay. Use it for types that the files
+            do not contain, such as the types of records without a sidecar. In a tar, the members of a field are also
+            found by the extension of its type.
+        index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
+            a dataset without a fresh index. A path or URL is the folder in which the index is kept instead of beside
+            the data, which may then be read-only; or a Parquet file that `Dataset.export_index` wrote.
+        verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
+            compares only checksums that the original tool compares, too: the CRC-32 of an ffrecord file's samples.
+        pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
+            Without it, such values are given as stored bytes, with an `UntrustedWarning`, unless `spec` names the
+            codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
+        partial: Open an incomplete dataset without a warning, or one whose listed shards are missing.
+        damaged: Treatment of a shard whose structure is damaged: `warn`, or `raise` a `FormatError`.
+        episodes: Whether an episode is a sample instead of a frame, for LeRobot's datasets (docs/format-lerobot.md).
+        view: Name of a view that `Dataset.save` stored.
+        stale: Whether to open the remaining samples of a view whose dataset has changed, with a warning.
+        delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`, for LeRobot's
+            datasets.
+        **unknown: Arguments of other names, which are refused.
+
+    Raises:
+        FileNotFoundError: `source` does not exist.
+        TypeError: An argument has an unknown name. The error names the nearest one.
+        FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
+            says which file, where, and what to run next.
+        SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give different names to the
+            same class number; or the dataset does not have the configuration or the split, or has several.
+        UnsupportedError: `source` can only be read forward; open it with `open_stream`. A `.tar.gz`, `.tgz` or
+            `.tar.zst` can be read at random once `bushel index` has made an index of it.
+
+    Examples:
+        >>> ds = bushel.open("train/")
+        >>> len(ds), ds.spec
+        (12, {'image': 'jpg', 'label': 'int'})
+        >>> ds["dog/2"]["image"].shape
+        (48, 64, 3)
+    """
+    if unknown or damaged not in ("warn", "raise"):
+        _refuse(damaged, unknown)
+    if not {type(pickle), type(partial), type(episodes), type(stale)} <= {bool}:
+        check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
+    source, features = _named(source, config, split)
+    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
+    if index not in POLICIES or (container is None and not folder):
+        from bushel._dataset.open.index_place import check_options, index_file
+
+        if (table := index_file(source, index)) is not None:
+            from bushel._dataset.views.from_index_file import dataset_of_index_file
+
+            check_options(table[0], index, partial=partial, episodes=episodes, delta_timestamps=delta_timestamps)
+            declared = checked_spec(spec or {})
+            dataset = dataset_of_index_file(*table, container, spec=declared, verify=verify, pickle=pickle)
+            return dataset if view is None else _saved(dataset, view, stale=stale)
+    if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
+        raise forward_only(source, spec, lacks_index(source))
+    fields, place, state = None if spec is None else checked_spec(spec), None, None
+    if index not in POLICIES:
+        from bushel._dataset.open.index_place import index_place
+
+        index, place = "auto", index_place(index)
+    if episodes or delta_timestamps is not None:
+        container = with_episodes(container)
+    paths = expand_paths(source, look=False)
+    if fields is None and place is None and delta_timestamps is None and not pickle:
+        state = folder_state(paths)  # the list of a folder is kept for opening without these arguments
+        if state is not None and (listed := _dataset_of_list(paths[0], container, state, verify)) is not None:
+            return listed if view is None else _saved(listed, view, stale=stale)
+    try:
+        found = discover(paths, container, partial=partial)
+        if place is not None:
+            from bushel._dataset.open.index_place import indexed_in
+
+            found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
+        lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
+        options = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True)
+        shards = _checked_shards(found, options, index, features, paths[0], recover=damaged == "warn")
+        remaining = remaining_of(shards, lists) if lacks_some else None
+        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
+    except FormatError as error:
+        if (explained := with_advice(error, paths)) is None:
+            raise
+        raise explained from error
+    if found.incomplete is None:
+        if state is not None and index == "auto":
+            from bushel._dataset.read.listed import keep_list
+
+            keep_list(paths[0], shards, state)
+    elif not partial:
+        warn_incomplete(found.incomplete, len(dataset))
+    if view is not None:
+        dataset = _saved(dataset, view, stale=stale)
+    if delta_timestamps is None:
+        return dataset
+    from bushel._dataset.views.time_windows import time_windows
+
+    return time_windows(dataset, delta_timestamps)
+
+
+def _refuse(damaged: object, unknown: Mapping[str, object]) -> None:
+    """Raise the error of an argument that `open` does not take."""
+    if damaged not in ("warn", "raise"):
+        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+    from inspect import signature
+
+    check_names("open", unknown, list(signature(open).parameters)[:-1])
+
+
+def _dataset_of_list(path: AnyPath, container: str | None, state: FolderState, verify: bool | None) -> Dataset | None:
+    """Return the dataset of a folder by the list of its shards; None without a list of this state of the folder."""
+    from bushel._dataset.read.listed import open_listed
+
+    if (listed := open_listed(path, container, state)) is None:
+        return None
+    warn_withheld(listed[0].fields, str(path))
+    return Dataset((), reader=Reader(listed, verify=verify, remaining=remaining_of(listed)))
+
+
+def _checked_shards(
+    found: Found,
+    options: ReadOptions,
+    policy: IndexPolicy,
+    features: Mapping[str, Feature],
+    path: AnyPath,
+    *,
+    recover: bool,
+) -> list[OpenShard]:
+    """Open the shards, compare their fields and names of classes, and warn of damage, withheld codecs and odd files.
+
+    Raises:
+        FormatError: See `open_shards`.
+        SpecError: No shard has a declared field, or two give different names to the same class number.
+    """
+    known = found.manifest, found.listed
+    shards = open_shards(found.container, found.shards, options, policy, *known, recover=recover)
+    if options.spec is not None:
+        from bushel._dataset.open.declared import check_declared
+
+        check_declared(options.spec, [shard.index for shard in shards], str(path))
+    if features:
+        from bushel._dataset.read.shard_fields import described
+
+        shards = [described(shard, features) for shard in shards]
+    if any(map(_LABELS, shards)):
+        from bushel._dataset.read.labels import labels_of
+
+        labels_of(shards, union_of_fields(shards))  # raises if shards differ
+    if any(map(_SECTION, shards)):
+        from bushel._dataset.read.sections import warn_unread
+
+        warn_unread(str(path), shards)
+    fields = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
+    if any(map(is_withheld, map(_CODEC, fields))):
+        warn_withheld(fields, str(path))
+    if found.unlisted:
+        from bushel._dataset.open.as_listed import warn_unlisted
+
+        warn_unlisted(path, found.unlisted)
+    if damages := list(filter(None, map(_DAMAGE, shards))):
+        from bushel._dataset.open.damaged import warn_damaged
+
+        warn_damaged(damages)
+    return shards
+
+
+def _saved(dataset: Dataset, name: str, *, stale: bool) -> Dataset:
+    from bushel._dataset.views.saved_views import saved_view
+
+    return saved_view(dataset, name, stale=stale)
+
+
+def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
+    """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
+
+    Raises:
+        SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
+    """
+    return _named(source, config, split)[0]
+
+
+def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
+    """Return the files, and the fields that their repository describes."""
+    if config is None and split is None and not (isinstance(source, str) and source.startswith("hf://")):
+        return source, {}
+    from bushel._dataset.open.repository import split_of
+
+    found = split_of(source, config, split)
+    return found.source, found.features
+
+
+def _requested_lists(found: Found) -> RequestedLists | None:
+    """Request the lists of removed samples of shards in a store, if its listing says whether tables are newer."""
+    if found.listed is None:
+        return None
+    from bushel._dataset.read.requested_lists import RequestedLists
+
+    return RequestedLists(found.shards, found.listed)
+
+
+def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = None) -> Remaining | None:
+    """Return the positions that remain after removals; None if no shard may lack samples."""
+    if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
+        return None
+    from bushel._dataset.read.remaining import remaining_in
+
+    return remaining_in(shards, None if lists is None else lists.of(shards))
+
+
+def may_lack_samples(shards: Sequence[Shard]) -> bool:
+    """Return whether any of their `removal_lists` exists; of remote ones, that has to be asked."""
+    for shard in {id(each.root): each for each in shards}.values():
+        if not isinstance(shard.root, Path) or shard.index is not None:
+            return True
+        name, own = shard.name, shard.root.name
+        places = ["", "/.."] if not name or own.startswith("part-") else [""]
+        if shard.sidecars != FOLDER and name.isdecimal():  # of several bags
+            places.append(f"/{'0' * len(name)}")
+        if not name and own.isdecimal():
+            places.append(f"/../{'0' * len(own)}")
+        if any(os.path.exists(f"{shard.root}{place}/{REMOVED}") for place in places):
+            return True
+    return False
+
+
+def open_any(
+    source: Any,
+    *,
+    container: str | None = None,
+    verify: bool | None = None,
+    pickle: bool = False,
+    allow_commands: bool = False,
+    damaged: Literal["warn", "raise"] = "raise",
+    view: str | None = None,
+) -> Dataset | StreamDataset:
+    """Open a source with `open_stream` if it can only be read forward and no view is asked for, else with `open`."""
+    if is_stream(source) and view is None:
+        from bushel._dataset.views.stream import open_stream
+
+        return open_stream(source, allow_commands=allow_commands)
+    return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged, view=view)
+
+
+def open_shards(
+    container: str,
+    shards: Sequence[Shard],
+    options: ReadOptions,
+    policy: IndexPolicy = "auto",
+    manifest: Manifest | None = None,
+    listed: ListedFiles | None = None,
+    *,
+    recover: bool = False,
+) -> list[OpenShard]:
+    """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
+
+    Args:
+        container: Name of the container.
+        shards: The shards of the dataset.
+        options: The user's declarations about them.
+        policy: What to do about a missing or stale index.
+        manifest: The manifest that lists all of these shards, if there is one.
+        listed: Their files in a listing of the store.
+        recover: Whether to read what can be read of a shard with a damaged structure.
+
+    Raises:
+        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
+            index and `policy` is `require`.
+    """
+    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
+    if many and options.spec is None and manifest is not None:
+        from bushel._dataset.read.listed import as_listed
+
+        return as_listed(container, shards, manifest, CallerFields(pickle=options.pickle))
+
+    def work(shard: Shard) -> list[OpenShard]:
+        return _open_one(container, shard, options, policy, listed, recover)
+
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    opened: list[OpenShard] = []
+    here, until = 0, time.monotonic() + _HERE_SECONDS
+    for shard in shards:  # in this thread, as long as that is quicker than to start threads
+        if not isinstance(shard.root, Path) or time.monotonic() > until:
+            break
+        one = None if options.spec or options.checksums else OpenShard.unchanged(container, shard, asked)
+        if one is None and not _is_quick(shard):
+            break
+        opened += work(shard) if one is None else [one]
+        here += 1
+    if here < len(shards):
+        from bushel._dataset.read.each_shard import each_shard
+
+        opened += chain.from_iterable(each_shard(shards[here:], work))
+    keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
+    if keeps and not any(map(_LABELS, opened)):
+        from bushel._dataset.read.labels import labels_beside
+
+        labels = labels_beside(container, shards, manifest)
+        for one in opened:
+            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
+    return opened
+
+
+def _is_quick(shard: Shard) -> bool:
+    """Return whether a local shard has a table, or is so small that it is scanned sooner than threads start."""
+    if shard.sidecar.exists():
+        return True
+    if len(shard.files) > _STAT_ALL:  # a folder of plain files, which may be a million small ones
+        return False
+    size = 0
+    with suppress(OSError):  # a missing file is reported when the shard is opened
+        for number in range(len(shard.files)):
+            size += int(shard.path(number).stat().st_size)
+            if size > _HERE_BYTES:
+                return False
+    return True
+
+
+def _open_one(
+    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, listed: ListedFiles | None, recover: bool
+) -> list[OpenShard]:
+    """Open a shard, or each of its sections if that saves reading a remote shard."""
+    if policy != "require" and is_object(shard.root):
+        from bushel._dataset.read.sections import has_sections, open_sections
+
+        if has_sections(container, options):
+            return open_sections(container, shard, options)
+    if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
+        raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
+    from bushel._dataset.open.tables import table_to_read
+
+    table = table_to_read(container, shard, options, listed, policy, recover)
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    own, stored, damage = table.index, table.stored, table.damage
+    return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]

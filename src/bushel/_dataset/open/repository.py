@@ -1,0 +1,227 @@
+"""Datasets that are repositories of the Hugging Face Hub: find the files of a configuration and a split.
+
+It serves `hf://datasets/org/name`, and local copies of such repositories.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bushel._dataset.open.card_features import features_of_card, features_of_info
+from bushel._dataset.open.data_files import Configuration, configurations, front_matter, splits_of
+from bushel._dataset.open.folders import few
+from bushel._index.sidecar import FOLDER
+from bushel._runtime.log import log_warning
+from bushel._runtime.public import did_you_mean
+from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
+from bushel.containers import candidates, is_data_file, is_data_if_named
+from bushel.containers.folder_metadata import METADATA
+from bushel.containers.parquet.features import Feature
+from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, UnsupportedError, needed_by
+from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
+from bushel.storage.objects.hub import HubPath
+
+_INFO = "dataset_info.json"
+_MOST_NAMES = 100_000  # files of a folder that is looked through for a hint
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The files to open."""
+
+    source: Any  # the files of a split, or the folder that has only these; or the source, if it is not a repository
+    features: Mapping[str, Feature] = field(default_factory=dict)  # the features of fields in the repository's card
+
+
+def split_of(source: object, config: str | None, split: str | None) -> Split:
+    """Return the files of a split.
+
+    Args:
+        source: The repository: a URL or a path.
+        config: Name of the configuration; None for the default or the only one.
+        split: Name of the split; None for the only one.
+
+    Raises:
+        FileNotFoundError: The dataset, revision or folder does not exist.
+        SpecError: The configuration or split does not exist, or there are several and none was named.
+        UnsupportedError: The configuration has samples in a field of a JSON object.
+        FormatError: The front matter of README.md is malformed, or the files of the split have no common container.
+        MissingPackageError: README.md has a front matter, and PyYAML is not installed.
+        TypeError: `source` is a list.
+    """
+    if config is None and split is None and not (isinstance(source, str) and HubPath.names_repository(source)):
+        return Split(source)
+    if isinstance(source, list | tuple):
+        raise TypeError("config= and split= are for one dataset: give its URL or its folder")
+    root = as_path(source)
+    names = list_names(root)
+    if not names and not root.is_dir():
+        raise FileNotFoundError(f"no such folder: {root}")
+    if config is None and split is None and f"{FOLDER}/manifest.json" in names:
+        return Split([root])  # it was packed or indexed as one dataset
+    if config is None and split is None and _is_whole(root, names):
+        return Split([root])
+    try:
+        card = _card(root, names)
+        known = configurations(card)
+        chosen = _configuration(known, config, str(root))
+        splits = splits_of(chosen, names)
+        features = {**_info(root, names), **features_of_card(card, chosen.name)}
+    except ValueError as error:
+        raise FormatError(str(error), file=str(root / "README.md")) from error
+    files = _split(splits, split, chosen, str(root))
+    if "field" in chosen.options:
+        raise UnsupportedError(
+            f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list in a field of a JSON "
+            "object (field:), which is not read. Write the list to its own file, for example with jq -c '.FIELD[]' "
+            "IN.json > OUT.jsonl, and open that"
+        )
+    if chosen.options:
+        log_warning(
+            "%s: README.md gives configuration %r the options %s, which are not applied: spec= names columns and types",
+            *(root, chosen.name, ", ".join(chosen.options)),
+        )
+    return Split(_paths(root, names, files), features)
+
+
+def splits_hint(root: AnyPath) -> str | None:
+    """Return a hint that names the configurations or splits of a local folder; None if it has no data files."""
+    if (
+        not (isinstance(root, Path) and root.is_dir())
+        or len(names := list(islice(walk_names(root), _MOST_NAMES))) == _MOST_NAMES
+    ):
+        return None
+    try:
+        known = configurations(_card(root, names))
+        splits = splits_of(known[0], names)
+    except (BushelError, ValueError, OSError):
+        return None
+    if not any(_kind(name) or is_data_if_named(name) for files in splits.values() for name in files):
+        return None
+    first = f"split={next(iter(splits))!r}"
+    kind, listed = "splits", list(splits)
+    if len(known) > 1:
+        first = f"config={known[0].name!r}, {first}"
+        kind, listed = "configurations", [each.name for each in known]
+    return f"it has the {kind} {few(listed)}: bushel.open({str(root)!r}, {first}) reads one"
+
+
+def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
+    """Return whether the whole repository is a dataset of a container that is known by such a file as index.json."""
+    found = candidates(name.partition("/")[0] for name in names)
+    return any(each.shards(root) for each in found if not each.suffixes)
+
+
+def _card(root: AnyPath, names: Sequence[str]) -> Any:
+    """Return the parsed front matter of README.md; None without it. Raise ValueError if it is not YAML."""
+    if "README.md" not in names:
+        return None
+    text = front_matter(bytes(read_whole(root / "README.md")).decode("utf-8", "replace"))
+    if text is None or not ("configs" in text or "dataset_info" in text):
+        return None
+    try:
+        with needed_by(f"{root / 'README.md'}: the list of its configurations", "bushel[hub]"):
+            import yaml
+    except MissingPackageError:
+        if "configs" in text:
+            raise
+        log_warning("%s names classes, which are not read: pip install 'bushel[hub]'", root / "README.md")
+        return None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"the front matter is not YAML: {error}") from error
+
+
+def _info(root: AnyPath, names: Sequence[str]) -> Mapping[str, Feature]:
+    """Return the features in `dataset_info.json`; empty if the file does not exist.
+
+    Raises:
+        ValueError: It is malformed.
+    """
+    if _INFO not in names:
+        return {}
+    try:
+        return features_of_info(json.loads(bytes(read_whole(root / _INFO))))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{_INFO}: {error}") from error
+
+
+def _configuration(known: Sequence[Configuration], name: str | None, path: str) -> Configuration:
+    names = [each.name for each in known]
+    if name is not None:
+        if name in names:
+            return known[names.index(name)]
+        raise SpecError(_unknown("configuration", name, names, path, "config"))
+    defaults = [each for each in known if each.is_default] if len(known) > 1 else list(known)
+    if len(defaults) == 1:
+        return defaults[0]
+    raise SpecError(f"{path} has several configurations: {', '.join(sorted(names))}. Name one: config={names[0]!r}")
+
+
+def _split(splits: Mapping[str, list[str]], name: str | None, chosen: Configuration, path: str) -> list[str]:
+    if not splits:
+        raise SpecError(f"{path} has no data files in configuration {chosen.name!r}")
+    if name is not None:
+        if name in splits:
+            return splits[name]
+        raise SpecError(_unknown("split", name, list(splits), path, "split"))
+    if len(splits) == 1:
+        return next(iter(splits.values()))
+    raise SpecError(f"{path} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r}")
+
+
+def _unknown(what: str, name: str, known: Sequence[str], path: str, argument: str) -> str:
+    meant = did_you_mean(name, known)
+    return f"{path} has no {what} {name!r} ({argument}=): it has {', '.join(known)}{'; ' + meant if meant else ''}"
+
+
+def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[AnyPath]:
+    """Return the files of the most frequent kind; of media, the folder that contains them all."""
+    kinds = Counter(_kind(name) for name in files)
+    data = {kind: count for kind, count in kinds.items() if kind}
+    named = [name for name in files if is_data_if_named(name)]
+    if not data and named:
+        return [below(root, name) for name in named]
+    if not data:
+        shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
+        raise FormatError(f"no container reads the {len(files)} files of the split ({shown})", file=str(root))
+    kind = max(data, key=lambda each: data[each])
+    own = [name for name in files if _kind(name) == kind]
+    if kind != "media":
+        return [below(root, name) for name in own]
+    folder = _common_folder(files)
+    others = set(names) - set(files)
+    if any(_kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in others):
+        raise FormatError(
+            f"the media files of the split share the folder {folder or '.'!r} with media files of other splits",
+            file=str(root),
+            hint="open a list of files, or the folder of all splits",
+        )
+    return [below(root, folder) if folder else root]
+
+
+def _kind(name: str) -> str:
+    own = name.rpartition("/")[2]
+    if own in METADATA:
+        return ""
+    if is_data_file(own):
+        return own[own.find(".") if own.endswith((".gz", ".zst")) else own.rfind(".") :]
+    codec = codec_of_extension(own.partition(".")[2].lower())
+    return "media" if holds_image(codec) or holds_clip(codec) or holds_sound(codec) else ""
+
+
+def _common_folder(files: Sequence[str]) -> str:
+    folders = [name.split("/")[:-1] for name in files]
+    common = []
+    for parts in zip(*folders, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return "/".join(common)

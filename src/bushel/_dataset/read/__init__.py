@@ -1,0 +1,1 @@
+"""Reading: from positions in a list of shards to samples, columns and keys."""

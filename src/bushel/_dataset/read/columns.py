@@ -1,0 +1,198 @@
+"""Columns of a dataset: values of samples that the index holds, as arrays. No data file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.selection import Remaining
+from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
+from bushel._index.column_join import join_pieces
+from bushel._index.column_names import ColumnOf, column_of, possible_columns
+from bushel._index.columns import Part, Piece
+from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.public import did_you_mean
+from bushel.errors import FormatError, SpecError
+from bushel.spec import KEY
+
+_HINT = "run `bushel index --force` on the dataset"
+
+_LOOK_AT = 1000  # shards up to this number are all asked for their columns; of more, the first and the last
+_LOOK_AT_REMOTE = 32
+
+
+def column_names(reader: Reader) -> tuple[str, ...]:
+    """Return the names of the columns that every shard has, or every shard of a joined dataset, in order.
+
+    Of very many shards, and of many remote ones, only the first and the last are looked at.
+    """
+    found: dict[str, None] = {}
+    for shards in filter(None, reader.divisions):
+        first, *rest = looked_at(shards)
+        found |= {name: None for name in first.index.columns if all(name in shard.index.columns for shard in rest)}
+    return tuple(found)
+
+
+def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
+    """Return the names of the columns that any shard has; of very many shards, the first or the last."""
+    return tuple(dict.fromkeys(name for shard in looked_at(shards) for name in shard.index.columns))
+
+
+def looked_at(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+    """Return the shards that are asked for their columns: the first and the last of very many."""
+    many = len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE) if shards else False
+    return [shards[0], shards[-1]] if many or isinstance(shards, Listing) else shards
+
+
+def masked(part: Part) -> Any:
+    """Return values as an array, which is masked if some are missing."""
+    values, missing = part
+    return values if missing is None or not missing.any() else np.ma.MaskedArray(values, missing)
+
+
+def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Part:
+    """Return a column of some samples, given their positions in the whole dataset.
+
+    Raises:
+        KeyError: The column does not exist; the message says which is meant, or which command makes it.
+        FormatError: An index is damaged.
+    """
+    if isinstance(positions, Remaining):
+        values, missing = part_of(reader, range(positions.total), name)
+        kept = positions.kept()
+        return values[kept], None if missing is None else missing[kept]
+    wanted = _meaning(name, reader)
+    reader = reader.narrowed([wanted.field.name])
+    shards = reader.shards
+    if reader.windows is not None and wanted.part == "length":
+        offsets = reader.windows.shape.offsets.get(wanted.field.name)
+        if offsets is not None:
+            return np.full(len(positions), len(offsets), np.int64), None
+    if reader.sides:
+        return _of_joined(reader, np.asarray(positions, np.int64), wanted)
+    if isinstance(positions, range) and positions.step == 1 and reader.windows is None:
+        return _put_together(_slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted)
+    rows = np.asarray(positions, np.int64)
+    groups = reader.groups(rows) if len(rows) else []
+    pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
+    part = _put_together(pieces or [_empty(shards, wanted)], shards, wanted)
+    return part if len(groups) < 2 else _in_order(part, [group.places_in(len(rows)) for group in groups])
+
+
+def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
+    """Return a column of some samples of datasets that are joined."""
+    groups = [
+        group
+        for group in (reader.groups(positions, [wanted.field.name]) if len(positions) else ())
+        if wanted.field.name in group.index.fields
+    ]
+    pieces = [_piece(reader.shards, group.number, group.rows, wanted) for group in groups]
+    lone = np.ones(len(positions), np.bool_)
+    places = [group.places_in(len(positions)) for group in groups]
+    for own in places:
+        lone[own] = False
+    if lone.any() or not pieces:
+        has = (shard for shard in reader.shards if any(field.name == wanted.field.name for field in shard.fields))
+        places.append(np.flatnonzero(lone))
+        pieces.append(Piece(np.zeros(len(places[-1]), np.bool_), np.ones(len(places[-1]), np.bool_)))
+        pieces.append(_empty(list(islice(has, 1)), wanted))
+    return _in_order(_put_together(pieces, reader.shards, wanted), places)
+
+
+def _in_order(part: Part, places: Sequence[I64]) -> Part:
+    """Return values in the order of samples, given the places of the samples to which they belong."""
+    back = np.empty(sum(map(len, places)), np.int64)
+    back[np.concatenate(places)] = np.arange(len(back))
+    values, missing = part
+    return values[back], None if missing is None else missing[back]
+
+
+def _put_together(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: ColumnOf) -> Part:
+    try:
+        return join_pieces(pieces)
+    except ValueError as error:
+        folder = str(shards[0].shard.root)
+        raise FormatError(f"column {wanted.name!r}: {error}", file=folder, hint=_HINT) from error
+
+
+def _meaning(name: str, reader: Reader) -> ColumnOf:
+    shards = reader.shards
+    try:
+        return column_of(name, union_of_fields(kinds(shards)))
+    except SpecError as error:
+        raise KeyError(str(error)) from None
+    except KeyError as error:
+        near = did_you_mean(name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))])
+        known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
+        if name == KEY:
+            near = "keys are not in a column: ds.select(keys=[...]) chooses samples by them, ds.keys has all"
+        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {known}'}") from error
+
+
+def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
+    """Return the values of a range of samples, shard by shard: views of the tables."""
+    pieces = []
+    starts = reader.starts
+    first = int(np.searchsorted(starts, positions.start, side="right")) - 1
+    for number in range(first, len(reader.shards)):
+        low, high = max(positions.start, int(starts[number])), min(positions.stop, int(starts[number + 1]))
+        if int(starts[number]) >= positions.stop:
+            break
+        if low < high:
+            rows = slice(low - int(starts[number]), high - int(starts[number]))
+            pieces.append(_piece(reader.shards, number, rows, wanted))
+    return pieces
+
+
+def _empty(shards: Sequence[OpenShard], wanted: ColumnOf) -> Piece:
+    return _piece(shards, 0, slice(0, 0), wanted) if shards else Piece(np.zeros(0, np.int64))
+
+
+def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: ColumnOf) -> Piece:
+    shard = shards[number]
+    index = shard.index
+    column = index.fields.get(wanted.field.name)
+    try:
+        if (values := index.columns.get(wanted.name)) is not None:
+            return values.piece(rows)
+        if column is None or (column.starts is None and column.lacks_all):  # the shard lacks all values
+            count = len(range(index.samples)[rows]) if isinstance(rows, slice) else len(rows)
+            return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
+        if wanted.reading in ("bytes", "elements"):
+            return _sizes(column, rows, elements=wanted.reading == "elements")
+        if wanted.reading == "length" and (texts := index.columns.get(wanted.field.name)) is not None:
+            own = texts.piece(rows)
+            if own.missing is None or (column.length[rows][own.missing] == MISSING).all():  # no text is too long for it
+                return Piece(np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing)
+    except ValueError as error:
+        raise FormatError(f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT) from error
+    where, sidecar = shard.shard.root, shard.shard.sidecar
+    alone = len(shards) == 1 and bool(shard.shard.name)  # its folder may have files of other datasets
+    if alone and isinstance(sidecar, Path) and not sidecar.with_name("manifest.json").exists():
+        where = shard.path(0)
+    raise KeyError(
+        f"column {wanted.name!r} is not in the index of {shard.path(0)}; make it with: "
+        f"bushel index {where} --columns {wanted.name}"
+    )
+
+
+def _sizes(column: FieldExtents, rows: slice | I64, *, elements: bool) -> Piece:
+    """Return the number of stored bytes, or of elements, of samples."""
+    length = column.length
+    if column.starts is None:
+        return Piece(np.maximum(length[rows], 0), length[rows] == MISSING)
+    starts = column.starts
+    if (starts[1:] < starts[:-1]).any() or starts[0] < 0 or starts[-1] > column.rows:
+        raise ValueError("the offsets of its sequences are not ascending")
+    if elements:
+        sizes = np.diff(starts)
+    else:
+        ends = offsets_of(np.maximum(length, 0))
+        sizes = ends[starts[1:]] - ends[starts[:-1]]
+    return Piece(sizes[rows], None if column.absent is None else column.absent[rows])

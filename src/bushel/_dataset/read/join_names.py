@@ -1,0 +1,183 @@
+"""The names by which samples are joined: their keys, or the values of a field or column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read.columns import column_names, part_of
+from bushel._dataset.read.known_values import exact_kind
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.selection import Selection
+from bushel._index.column_names import known_column_of
+from bushel._index.columns import Column
+from bushel._index.elements import Group
+from bushel._index.name_stems import hashes_of_stems, text_of
+from bushel._index.table import MISSING
+from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
+from bushel.codecs import get_codec
+from bushel.kernels import decode_keys, hash_keys
+from bushel.spec import KEY
+
+_TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
+_AT_ONCE = 1 << 16
+
+
+def can_name(reader: Reader, selection: Selection, name: str) -> bool:
+    """Return whether a field or column of a view may hold texts or whole numbers that name samples, or lists."""
+    field = selection.fields.get(name)
+    if field is not None:
+        return field.codec in _TYPES
+    meant = known_column_of(name, reader.fields)
+    return meant is not None and name in column_names(reader)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of the samples of a dataset or view. A sample that a view has several times counts once."""
+
+    reader: Reader  # the reader of the dataset, whose samples are not windows
+    selection: Selection  # the samples and fields of the view
+    on: str  # the field or column whose values are the names; `__key__` for the keys
+
+    @property
+    def positions(self) -> I64:
+        """int64[n]: the position of each sample of the view in the whole dataset."""
+        return self.selection.absolute(np.arange(len(self.selection.positions), dtype=np.int64))
+
+    @cached_property
+    def samples(self) -> I64:
+        """int64[n]: the positions of the samples in the whole dataset, ascending."""
+        positions = self.positions
+        return positions if (positions[1:] > positions[:-1]).all() else np.unique(positions)
+
+    def has_lists(self) -> bool:
+        """Return whether the field holds lists of names: as a sequence, or in some JSON value."""
+        field = self.selection.fields.get(self.on)
+        if field is None or field.sequence:
+            return field is not None
+        return field.codec == "json" and any(isinstance(value, list) for value in self._values(self.positions))
+
+    def lists(self) -> Iterator[list[str] | None]:
+        """Yield the names that each of `samples` lists; None if it has no list.
+
+        A value that is one text or whole number is a list of one.
+
+        Raises:
+            TypeError: A value is something else.
+        """
+        for value in self._values(self.samples):
+            own = value if isinstance(value, list) or value is None else [value]
+            yield None if own is None else list(_names(own, self.on))
+
+    def _values(self, positions: I64) -> Iterator[Any]:
+        for first in range(0, len(positions), _AT_ONCE):
+            for sample in self.reader.read(positions[first : first + _AT_ONCE], {self.on: None}, decode=True):
+                yield sample.get(self.on)
+
+    def hashes(self, *, stems: bool = False) -> tuple[U64, Bools]:
+        """Return the hash of the name of each sample, or of its stem; and whether it has a name."""
+        found, there = np.zeros(len(self.samples), np.uint64), np.zeros(len(self.samples), np.bool_)
+        for places, (text, offsets, numbers) in self._texts_at(self.samples):
+            own = hashes_of_stems(text, offsets) if stems else hash_keys(text, offsets)
+            found[places] = own if numbers is None else own[numbers]
+            there[places] = True
+        return found, there
+
+    def take(self, places: I64) -> list[str]:
+        """Return the names of some samples, given their places in `samples`. All of them have one."""
+        positions = self.samples[places]
+        if self.on == KEY:
+            return self.reader.keys(positions)
+        names = [""] * len(positions)
+        for own, (text, offsets, numbers) in self._texts_at(positions):
+            rows = np.arange(len(offsets) - 1) if numbers is None else numbers
+            for place, name in zip(own.tolist(), decode_keys(text, offsets, rows), strict=True):
+                names[place] = name
+        return names
+
+    def has_name(self, places: I64) -> Bools:
+        """Return which samples have a name, given their places in `samples`."""
+        there = np.zeros(len(places), np.bool_)
+        for own, _ in self._texts_at(self.samples[places]):
+            there[own] = True
+        return there
+
+    def _texts_at(self, positions: I64) -> Iterator[tuple[I64, _Texts]]:
+        """Yield places in `positions` with the names there, until all that have a name were given."""
+        reader = self.reader
+        if self.on == KEY:
+            for group in reader.groups(positions, []) if len(positions) else ():
+                places = group.places_in(len(positions))
+                yield places, _keys(group, positions[places])
+        elif self.on not in reader.fields:
+            values, missing = part_of(reader, positions, self.on)
+            places = np.arange(len(values)) if missing is None else np.flatnonzero(~missing)
+            yield places, (*text_of(list(_names(values[places].tolist(), self.on))), None)
+        else:
+            for group in reader.groups(positions, [self.on]) if len(positions) else ():
+                yield from self._of_field(group, positions)
+
+    def _of_field(self, group: Group, positions: I64) -> Iterator[tuple[I64, _Texts]]:
+        """Yield the names of one shard: by the column of its table, or else by the stored values."""
+        if (extents := group.index.fields.get(self.on)) is None:
+            return
+        own = np.flatnonzero(extents.length[group.rows] != MISSING)
+        places, rows = group.places_in(len(positions))[own], group.rows[own]
+        kind, column = exact_kind(group.index, self.on), group.index.columns.get(self.on)
+        if column is not None and kind not in (None, "float") and not _lacks(column, rows):
+            yield places, _of_column(column, rows)
+            return
+        for first in range(0, len(places), _AT_ONCE):
+            some = places[first : first + _AT_ONCE]
+            text, offsets = self.reader.gather(positions[some], self.on)
+            if extents.codec != "utf8":
+                decode, ends = get_codec(extents.codec).decode, offsets.tolist()
+                values = [decode(text[a:b].tobytes()) for a, b in zip(ends, ends[1:], strict=False)]
+                text, offsets = text_of(list(_names(values, self.on)))
+            yield some, (text, offsets, None)
+
+
+_Texts = tuple[U8, I64, I64 | None]
+"""Names as text and offsets, and the number of each sample's own among them; None if they are in order."""
+
+
+def _keys(group: Group, positions: I64) -> _Texts:
+    keys, rows = group.index.keys, group.rows
+    if keys is None:
+        return (*_text_of_numbers(positions), None)
+    if not len(rows):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64), None
+    low, high = int(rows.min()), int(rows.max())
+    return keys.text, keys.offsets[low : high + 2], rows - low
+
+
+def _of_column(column: Column, rows: I64) -> _Texts:
+    if column.text is not None and column.offsets is not None:
+        return column.text, column.offsets, rows if column.codes is None else column.codes[rows].astype(np.int64)
+    return (*_text_of_numbers(column.piece(rows).values), None)
+
+
+def _lacks(column: Column, rows: I64) -> bool:
+    """Return whether the column of a field lacks values that the field has, such as long texts."""
+    return column.missing is not None and bool(column.missing.view(np.uint8)[rows].any())
+
+
+def _text_of_numbers(values: npt.NDArray[Any]) -> tuple[U8, I64]:
+    """Return whole numbers as Python writes them, as text and offsets."""
+    fixed = np.ascontiguousarray(values.astype("S21")).view(np.uint8).reshape(len(values), 21)
+    used = fixed != 0
+    offsets = offsets_of(used.sum(axis=1))
+    return fixed[used], offsets
+
+
+def _names(values: Iterable[Any], on: str) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise TypeError(f"field {on!r} holds {value!r}: names of samples are texts or whole numbers")
+        yield str(value)

@@ -1,0 +1,192 @@
+"""The reader of datasets that are joined: a sample has fields of several datasets, each in shards of its own.
+
+The tables of the joined datasets are used as they are. A batch is divided by the shards of the first dataset, as ever,
+and then by the shards of each other one, in which the partners of the samples are. So every value is read in the way
+that is fastest for its shard, as if the dataset that has it were read alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bushel._dataset.read.reader import Reader, Sample
+from bushel._dataset.read.shard_fields import only, renamed_shard
+from bushel._dataset.read.shards import OpenShard, ShardRows, union_of_fields
+from bushel._dataset.read.sides import Joined, Rows, Side
+from bushel._index.elements import Elements, Group
+from bushel._runtime.arrays import I64
+from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.completeness import Incomplete
+
+
+class JoinedReader(Reader):
+    """Reads samples whose fields are in several datasets.
+
+    Args:
+        shards: The shards of all datasets, the first one's before the others'.
+        counted: Number of shards of the first dataset.
+        sides: The other datasets.
+        verify: As for `Reader`.
+        incomplete: As for `Reader`.
+        joins: The descriptions of the joins.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[OpenShard],
+        counted: int,
+        sides: Sequence[Side],
+        *,
+        verify: bool | None,
+        incomplete: Incomplete | None,
+        joins: tuple[Joined, ...],
+    ) -> None:
+        super().__init__(shards, verify=verify, incomplete=incomplete)
+        self.sides, self.joins, self._all = tuple(sides), joins, ShardRows(self.shards)
+        self.counted, self.starts = tuple(self.shards[:counted]), self.starts[: counted + 1]
+        self.keyed = any(shard.keyed for shard in self.counted)
+        for shards in self.divisions:  # one may have no samples
+            for name, field in union_of_fields(shards).items():
+                self.fields.setdefault(name, field)
+
+    @property
+    def all(self) -> ShardRows:
+        """All shards, whose samples are counted one after another, starting with the shards of the first dataset."""
+        return self._all
+
+    @property
+    def divisions(self) -> Sequence[Sequence[OpenShard]]:
+        """The shards of each dataset."""
+        return [self.counted, *(self.shards[side.shards.start : side.shards.stop] for side in self.sides)]
+
+    def rows_of(self, name: str, positions: I64) -> I64:
+        """Return the places of the values of a field among the samples of all shards; -1 for none."""
+        own = any(field.name == name for shard in self.counted[:1] for field in shard.fields)
+        own = own or any(field.name == name for shard in self.counted[1:] for field in shard.fields)
+        rows = positions if own else np.full(len(positions), -1, np.int64)
+        for side in self.sides:
+            if name in side.names:
+                partners = side.rows[positions].astype(np.int64)
+                rows = np.where(partners >= 0, partners, rows)
+        return rows
+
+    def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
+        """Divide a batch by the shards of the first dataset, and by shards of the others that have needed fields."""
+        found = self.all.groups(positions)
+        for side in self.sides:
+            if names is not None and side.names.isdisjoint(names):
+                continue
+            partners = side.rows[positions].astype(np.int64)
+            there = np.flatnonzero(partners >= 0)
+            groups = self.all.groups(partners[there]) if len(there) else []
+            if len(there) < len(positions):
+                groups = [
+                    replace(group, places=there if group.places is None else there[group.places]) for group in groups
+                ]
+            found += groups
+        return found
+
+    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
+        """Return the number of the shard that holds a sample, or this field of it, and its row there."""
+        if name is not None and (row := int(self.rows_of(name, np.array([position], np.int64))[0])) >= 0:
+            return self.all.row_of(row)
+        return super().row_of(position)
+
+    def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
+        """Return the keys of these samples, which are keys of the first dataset."""
+        found = self.all.groups(positions) if groups is None else groups
+        return super().keys(positions, [group for group in found if group.number < len(self.counted)])
+
+    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+        """Read and decode one sample: the fields of each dataset by themselves."""
+        homes = {name: self.row_of(position, name) for name in wanted}
+        sample: Sample = {KEY: self.key(position)}
+        for home in dict.fromkeys(homes.values()):
+            own = {name: elements for name, elements in wanted.items() if homes[name] == home}
+            sample |= super().sample(position, own, home) | {KEY: sample[KEY]}
+        return sample
+
+
+def joined_readers(
+    own: Reader, their: Reader, partners: I64, joined: Joined, *, names: Collection[str], others: Mapping[str, str]
+) -> JoinedReader:
+    """Return a reader of the samples of a dataset that also have fields of their partners in another one.
+
+    Args:
+        own: The reader of the dataset.
+        their: The reader of the other one.
+        partners: int64[n], for each sample of the whole first dataset the position of its partner in the whole other
+            one; -1 for none.
+        joined: The description of the join.
+        names: The fields of the first dataset that are kept.
+        others: The fields of the other dataset that are kept, with their new names.
+    """
+    before = sum(shard.samples for shard in own.shards)
+    shards = [only(shard, names) for shard in own.shards]
+    added = [renamed_shard(only(shard, others), others) for shard in their.shards]
+    total = before + sum(shard.samples for shard in added)
+    sides = [replace(side, names=side.names.intersection(names)) for side in own.sides]
+    count, start = len(their.counted), len(shards)
+    sides.append(Side(range(start, start + count), _names_in(added[:count]), _rows(partners, before, total)))
+    for side in their.sides:
+        rows = np.where(partners >= 0, side.rows[partners], -1)
+        moved = range(start + side.shards.start, start + side.shards.stop)
+        new = frozenset(others[name] for name in side.names if name in others)
+        sides.append(Side(moved, new, _rows(rows, before, total)))
+    reader = JoinedReader(
+        shards + added,
+        len(own.counted),
+        sides,
+        verify=max(own.verify, their.verify, key=(False, None, True).index),
+        incomplete=own.incomplete or their.incomplete,
+        joins=(*own.joins, *their.joins, joined),
+    )
+    reader.remaining = own.remaining
+    return reader
+
+
+def joined_in_turn(
+    shards: list[OpenShard],
+    readers: Sequence[tuple[Reader, Collection[str]]],
+    *,
+    verify: bool | None,
+    incomplete: Incomplete | None,
+) -> JoinedReader:
+    """Return the reader of concatenated datasets. At least one of them is joined.
+
+    Args:
+        shards: The shards that the positions in each dataset count, with the wanted fields.
+        readers: The reader of each dataset, and its wanted fields.
+        verify: As for `Reader`.
+        incomplete: As for `Reader`.
+    """
+    samples = sum(int(reader.starts[-1]) for reader, _ in readers)
+    counted, sides, start, before = len(shards), list[Side](), 0, samples
+    total = samples + sum(shard.samples for reader, _ in readers for shard in reader.shards[len(reader.counted) :])
+    for reader, names in readers:
+        own, moved = int(reader.starts[-1]), len(shards) - len(reader.counted)
+        for side in reader.sides:
+            rows = np.full(samples, -1, np.int64)
+            rows[start : start + own] = np.where(side.rows >= 0, side.rows.astype(np.int64) - own, -1)
+            numbers = range(side.shards.start + moved, side.shards.stop + moved)
+            sides.append(Side(numbers, side.names.intersection(names), _rows(rows, before, total)))
+        shards = [*shards, *(only(shard, names) for shard in reader.shards[len(reader.counted) :])]
+        before, start = before + sum(shard.samples for shard in reader.shards[len(reader.counted) :]), start + own
+    joins = tuple(join for reader, _ in readers for join in reader.joins)
+    return JoinedReader(shards, counted, sides, verify=verify, incomplete=incomplete, joins=joins)
+
+
+def _names_in(shards: Sequence[OpenShard]) -> frozenset[str]:
+    return frozenset(field.name for shard in shards for field in shard.fields)
+
+
+def _rows(rows: I64, first: int, total: int) -> Rows:
+    """Return places that are counted from `first` on, in as few bytes as hold them; -1 stays."""
+    found = np.where(rows >= 0, rows + first, -1)
+    return found.astype(np.int32) if total < 1 << 31 else found.astype(np.int64)

@@ -1,0 +1,243 @@
+"""The lists of a folder's shards: the manifest, and the list of shards by which large datasets open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from bushel._dataset.open.caller_fields import CallerFields
+from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path
+from bushel._dataset.read.labels import labels_in, labels_of
+from bushel._dataset.read.shards import Listing, OpenShard, samples_of
+from bushel._index.class_names import Labels
+from bushel._index.file_spec import asked_for
+from bushel._index.saving import save_manifest
+from bushel._index.shard_list import (
+    KEYED,
+    NAME,
+    SUMMED,
+    FolderState,
+    ShardList,
+    Strings,
+    load_shard_list,
+    save_shard_list,
+)
+from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
+from bushel._index.table import Shard
+from bushel._runtime.arrays import offsets_of
+from bushel._runtime.log import log_info
+from bushel.spec import Field, parse_spec
+from bushel.storage import AnyPath, is_object
+
+_MANY = 1000  # a list of shards is kept for datasets of more shards than this
+_HELD = 4096  # number of shards whose tables stay mapped; a process may have some 65,000 mappings
+_SETTLED_NS = 2_000_000_000
+"""Age of a modification time from which a later change is sure to have another time: file system clocks have steps."""
+
+
+class ListedShards(Listing):
+    """The shards of a folder as its list of shards lists them. Each is made when it is asked for."""
+
+    def __init__(self, root: Path, listed: ShardList) -> None:
+        self.root, self.listed = root, listed
+        self._fields = tuple(listed.spec.values())
+        self._made: OrderedDict[int, OpenShard] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> tuple[Path, ShardList]:
+        return self.root, self.listed
+
+    def __setstate__(self, state: tuple[Path, ShardList]) -> None:
+        ListedShards.__init__(self, *state)
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    @overload
+    def __getitem__(self, item: int) -> OpenShard: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[OpenShard]: ...
+
+    def __getitem__(self, item: int | slice) -> OpenShard | list[OpenShard]:
+        if isinstance(item, slice):
+            return [self[number] for number in range(*item.indices(len(self)))]
+        if not -len(self) <= item < len(self):
+            raise IndexError(f"shard {item} is out of range for {len(self)} shards")
+        number = int(item) % len(self)
+        with self._lock:
+            if (shard := self._made.get(number)) is not None:
+                self._made.move_to_end(number)
+                return shard
+            shard = self._made[number] = self._make(number)
+            if len(self._made) > _HELD:
+                self._made.popitem(last=False)
+            return shard
+
+    def __iter__(self) -> Iterator[OpenShard]:
+        return map(self.__getitem__, range(len(self)))
+
+    def _make(self, number: int) -> OpenShard:
+        table = self.listed
+        stamps, flags = table.stamps(number), int(table.flags[number])
+        shard = Shard(self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars)
+        known = (int(table.samples[number]), stamps, bool(flags & KEYED), bool(flags & SUMMED), self._fields)
+        return OpenShard(table.container, shard, *known, True, table.labels)
+
+
+def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: CallerFields) -> list[OpenShard]:
+    """Return shards with the facts in the manifest. Each is compared with its files when it is first read."""
+    fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
+    entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
+    return [
+        listed_shard(container, shard, entries[name], fields, labels, asked)
+        for shard, name in zip(shards, listed_names(shards), strict=True)
+    ]
+
+
+def listed_shard(
+    container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels, asked: CallerFields
+) -> OpenShard:
+    """Return a shard whose table is not loaded yet, as the manifest lists it."""
+    known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
+    return OpenShard(container, shard, *known, True, labels, asked=asked)
+
+
+def identities(shards: Sequence[OpenShard]) -> list[tuple[str, int, list[tuple[str, int]]]]:
+    """Return the name, number of samples, and names and sizes of the files of each shard."""
+    if isinstance(shards, Listing):
+        return list(shards.listed.identities())
+    if all(each.section is None for each in shards):
+        return [(each.shard.name, each.samples, [(f.name, f.size) for f in each.stamps]) for each in shards]
+    from bushel._dataset.read.sections import whole_shards
+
+    return [
+        (parts[0].shard.name, sum(each.samples for each in parts), [(f.name, f.size) for f in parts[0].stamps])
+        for parts in whole_shards(shards)
+    ]
+
+
+def revisions(shards: Sequence[OpenShard]) -> list[str]:
+    """Return the repositories, with their commits, in which the files of shards can never change."""
+    if isinstance(shards, Listing):
+        return []
+    roots = (each.shard.root for each in shards)
+    return sorted({root.root for root in roots if is_object(root) and root.immutable})
+
+
+def open_listed(root: AnyPath, container: str | None, state: FolderState) -> ListedShards | None:
+    """Return the shards of a complete dataset by its list of shards; None if it has none that fits."""
+    if not isinstance(root, Path) or is_staged(root, ""):
+        return None
+    table = load_shard_list(root / FOLDER / NAME, state)
+    if table is None or container not in (None, table.container):
+        return None
+    return ListedShards(root, table)
+
+
+def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) -> None:
+    """Store the list of shards that the manifest lists, if the folder did not change a moment ago.
+
+    Args:
+        root: The dataset's folder.
+        shards: Its shards, in order. None of them is stored if one is not as the manifest lists it.
+        state: The state of the folder before its shards were looked for.
+    """
+    settled = max(state.folder_ns, state.manifest_ns) < time.time_ns() - _SETTLED_NS
+    if len(shards) <= _MANY or not isinstance(root, Path) or not settled or not _are_listed(root, shards):
+        return
+    starts = offsets_of(len(each.stamps) for each in shards)
+    stamps = [stamp for each in shards for stamp in each.stamps]
+    table = ShardList(
+        shards[0].container,
+        {field.name: field for field in shards[0].fields},
+        shards[0].labels,
+        shards[0].shard.sidecars,
+        Strings.of([each.shard.name for each in shards]),
+        samples_of(shards),
+        np.array([KEYED * each.keyed + SUMMED * each.checksums for each in shards], np.uint8),
+        starts,
+        Strings.of([stamp.name for stamp in stamps]),
+        np.array([stamp.size for stamp in stamps], np.int64),
+        np.array([stamp.mtime_ns for stamp in stamps], np.int64),
+        np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in stamps], np.int64),
+    )
+    try:
+        save_shard_list(table, state, root / FOLDER / NAME)
+    except OSError as error:
+        log_info("%s: the list of shards is not stored: %s", root, error)
+
+
+def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
+    """Return whether these shards were opened by the manifest of one folder, with one folder of sidecars."""
+    first = shards[0]
+    return (
+        all(
+            each.shard.root is first.shard.root
+            and each.shard.sidecars == first.shard.sidecars
+            and each.fields is first.fields
+            and each.labels is first.labels
+            and each.damage is None
+            and not each.loaded
+            and tuple(stamp.name for stamp in each.stamps) == each.shard.files
+            for each in shards
+        )
+        and first.shard.root == root
+    )
+
+
+def write_manifest(
+    shards: Sequence[OpenShard],
+    path: AnyPath | None = None,
+    *,
+    expected: int | None = None,
+    before: int | UnsetType = UNSET,
+    others: Manifest | None = None,
+    sync: bool = True,
+) -> AnyPath | None:
+    """Write the manifest of a dataset and return its path; None if the shards share no folder.
+
+    Args:
+        shards: The shards.
+        path: Path for the manifest of an incomplete dataset. By default the dataset is complete.
+        expected: Number of samples that an incomplete dataset should have, if known.
+        before: Number of samples that it had before those that are being appended, if some are.
+        others: A manifest that lists these shards; its other shards stay listed.
+        sync: Whether to wait until it is on disk.
+    """
+    complete = path is None
+    path = path or manifest_path([opened.shard for opened in shards])
+    if path is None:
+        return None
+    spec: dict[str, str] = {}
+    codecs: dict[str, str] = {}
+    for opened in shards:
+        for name, extents in opened.index.fields.items():
+            spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
+            codecs.setdefault(name, asked_for(extents.codec))
+    names = listed_names([opened.shard for opened in shards])
+    entries = [ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)]
+    labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
+    if others is not None:
+        new = dict(zip(names, entries, strict=True))
+        entries = [new.get(entry.name, entry) for entry in others.shards]
+        spec, codecs, labels = others.spec | spec, others.codecs | codecs, others.labels | labels
+    manifest = Manifest(
+        shards[0].container,
+        spec,
+        codecs,
+        entries,
+        complete=complete,
+        expected=expected,
+        labels=labels,
+        before=before,
+    )
+    save_manifest(manifest, path, sync=sync)
+    return path

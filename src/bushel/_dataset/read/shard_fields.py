@@ -1,0 +1,74 @@
+"""Shards restricted to some fields, or with other types or names of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bushel._dataset.open.caller_fields import CallerFields, renamed
+from bushel._dataset.read.shards import OpenShard
+from bushel._index.class_names import Labels, can_be_named, check_labels, labels_of_fields
+from bushel.spec import Field
+
+if TYPE_CHECKING:
+    from bushel.containers.parquet.features import Feature
+
+
+def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
+    """Return a shard with only these fields."""
+    fields = tuple(field for field in shard.fields if field.name in names)
+    if fields == shard.fields:
+        return shard
+    kept = [field.name for field in fields]
+    index = shard.index.select(kept) if shard.loaded else None
+    return replace(shard, fields=fields, labels=labels_of_fields(shard.labels, kept), _index=index)
+
+
+def with_caller_fields(shard: OpenShard, asked: CallerFields) -> OpenShard:
+    """Return a shard with the types and names of fields that a caller gives."""
+    index = asked.table(shard.index) if shard.loaded else None
+    return replace(shard, fields=tuple(map(asked.field, shard.fields)), asked=asked, _index=index)
+
+
+def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
+    """Return a shard whose fields have other names, given the new name of each that changes."""
+    names = {old: new for old, new in names.items() if any(field.name == old for field in shard.fields)}
+    if not names:
+        return shard
+    before = {new: old for old, new in shard.asked.names.items()}
+    earlier = {old: new for old, new in shard.asked.names.items() if new not in names}
+    asked = replace(shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}})
+    index = renamed(shard.index, names) if shard.loaded else None
+    labels: Labels = {_renamed(name, names): own for name, own in shard.labels.items()}
+    fields = tuple(replace(field, name=names.get(field.name, field.name)) for field in shard.fields)
+    return replace(shard, fields=fields, labels=labels, asked=asked, _index=index)
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str:
+    """Return the new name of a field, or of a member of a value of one."""
+    old = next((one for one in names if name == one or name.startswith(f"{one}.")), name)
+    return names.get(old, old) + name[len(old) :]
+
+
+def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
+    """Return a shard with the names of classes and the types that its files do not have themselves.
+
+    Raises:
+        SpecError: A name is too long, or two classes have the same.
+    """
+    fields = {field.name: field for field in shard.fields}
+    typed = {
+        name: Field(name, feature.codec, fields[name].sequence)
+        for name, feature in features.items()
+        if feature.codec is not None and name in fields and fields[name].codec == "bytes"
+    }
+    named = {
+        name: feature.names
+        for name, feature in features.items()
+        if feature.names and name not in shard.labels and can_be_named(fields, name)
+    }
+    if typed:
+        asked = CallerFields({**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+        shard = with_caller_fields(shard, asked)
+    return replace(shard, labels={**shard.labels, **check_labels(named)}) if named else shard

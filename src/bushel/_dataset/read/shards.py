@@ -1,0 +1,438 @@
+"""Shards of an open dataset: their tables, fields and files, and the names of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import field
+
+from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
+from bushel._index.class_names import Labels
+from bushel._index.elements import Group
+from bushel._index.sidecar import load_index
+from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
+from bushel._runtime.arrays import I64
+from bushel._runtime.structs import Struct
+from bushel.containers import get_container, register_container, registered_here
+from bushel.containers.abilities import PromisesChecksums
+from bushel.errors import FormatError
+from bushel.kernels import decimal_texts
+from bushel.spec import Field, wider
+from bushel.storage import AnyPath, File, is_object, open_known
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.damaged import Damage
+    from bushel._dataset.read.selection import Remaining
+    from bushel._index.shard_list import ShardList
+    from bushel.containers.sections import Section
+
+
+_MANY_FILES, _SMALL = 64, 1 << 20
+"""A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
+
+
+class OpenShard(Struct):
+    """One shard of an open dataset. Its table is loaded on first use."""
+
+    container: str  # name of its container
+    shard: Shard
+    samples: int
+    stamps: Sequence[FileStamp]  # its files as the index recorded them
+    keyed: bool  # whether samples have keys of their own
+    checksums: bool  # whether the CRC-32 of every field is known
+    fields: tuple[Field, ...]
+    stored: bool  # whether the index is in a sidecar, so that a copy in another process can map it again
+    labels: Labels = field(default_factory=dict)  # field to the names of its classes
+    _index: ShardIndex | None = None
+    damage: Damage | None = None  # the damage of the shard, if its structure is damaged
+    asked: CallerFields = NO_CALLER_FIELDS  # the fields that the caller declares
+    section: Section | None = None  # the part of the shard that it is; None for a whole shard
+
+    @classmethod
+    def of(
+        cls,
+        container: str,
+        shard: Shard,
+        index: ShardIndex,
+        *,
+        stored: bool,
+        damage: Damage | None = None,
+        asked: CallerFields = NO_CALLER_FIELDS,
+        checked: bool = False,
+    ) -> OpenShard:
+        """Return a shard whose table is loaded: see the attributes.
+
+        `checked` says that the table names no codec that runs code, as `load_index` and `build_table` give it.
+        """
+        if asked is not NO_CALLER_FIELDS or not checked:
+            index = asked.table(index)
+        fields, checksums = [], True
+        for extents in index.fields.values():
+            fields.append(extents.field)
+            checksums = checksums and extents.crc32 is not None
+        if len(index.files) > len(shard.files):
+            shard = shard.with_files_of(index)
+        known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
+        return cls(container, shard, *known, stored, index.labels, index, damage, asked)
+
+    @classmethod
+    def unchanged(cls, container: str, shard: Shard, asked: CallerFields) -> OpenShard | None:
+        """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
+
+        That is the usual case. `tables.table_to_read` handles all others.
+        """
+        if len(shard.files) > _MANY_FILES and not shard.sidecar.exists():
+            return None
+        sidecar, paths = shard.sidecar, shard.paths
+        try:
+            index = load_index(sidecar)
+            if len(index.files) != len(paths):
+                return None
+            for name, path, known in zip(shard.files, paths, index.files, strict=True):
+                stat = path.stat()
+                if (name, stat.st_size, stat.st_mtime_ns) != (known.name, known.size, known.mtime_ns):
+                    return None
+        except (OSError, FormatError):
+            return None
+        return cls.of(container, shard, index, stored=True, asked=asked, checked=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        index = None if self.stored else self._index
+        known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
+        said = (self.damage, self.asked, self.section)
+        values = (self.container, self.shard, *known, self.stored, self.labels, index, *said)
+        return _unpickled, (values, registered_here(self.container))
+
+    @property
+    def index(self) -> ShardIndex:
+        """The shard's table. It is mapped on first use.
+
+        Raises:
+            FormatError: The shard has changed since the manifest was written.
+        """
+        if self._index is None:
+            if self.section is not None:
+                from bushel._dataset.read.section_tables import table_of_section
+
+                index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
+            else:
+                from bushel._dataset.read.load_table import load_table
+
+                index = load_table(self.shard, self.stamps, self.samples)
+                self.stamps = index.files
+            self._index = self.asked.table(index).select([field.name for field in self.fields])
+        return self._index
+
+    @property
+    def unvalidated(self) -> bool:
+        """Whether a file may be replaced unnoticed: its server says neither ETag nor time, by which that is seen.
+
+        That is known when the table is loaded.
+        """
+        return not self.local and any(stamp.mtime_ns == 0 for stamp in self.stamps)
+
+    @property
+    def local(self) -> bool:
+        """Whether its files are in the file system of this machine."""
+        return isinstance(self.shard.root, Path)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether its table is loaded."""
+        return self._index is not None
+
+    def path(self, number: int) -> AnyPath:
+        """Return the path of one of its files."""
+        return self.shard.path(number)
+
+    def locate(self, file: int, offset: int, empty: int | None = None) -> tuple[str, int]:
+        """Return the path of the file that holds a byte, and the offset there: see `ShardIndex.place`."""
+        return self.shard.locate(self.index.place(file, offset, empty))
+
+    def open(self, number: int, file_of: Callable[[int], File] | None = None) -> File:
+        """Open one of its files or block files for reading.
+
+        Args:
+            number: Number of the file; the numbers after the last file belong to block files.
+            file_of: Returns the open file of a number, for block files; by default this method.
+
+        Raises:
+            FormatError: The file has changed since it was indexed.
+            OSError: The file cannot be read.
+        """
+        if number >= len(self.stamps):
+            from bushel._index.opening import block_file
+
+            many = self.shard if self._has_many_files else None
+            return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0], many)
+        stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
+        if self.section is not None:
+            from bushel._dataset.read.section_tables import file_of_section
+
+            return file_of_section(self.shard, self.section, stamp)
+        if len(self.stamps) > _MANY_FILES and stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
+            from bushel.storage.small_file import SmallFile
+
+            return SmallFile(self.shard.path_text(number), stamp.size, stamp.mtime_ns, forget)
+        file = open_known(path := self.path(number), stamp.size, stamp.mtime_ns)
+        changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
+        if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
+            from bushel._dataset.open.tables import stamp_of
+
+            changed = stamp_of(file) != stamp.crc32
+        if file.size != stamp.size or changed:
+            from bushel.storage.small_file import changed_since
+
+            raise changed_since(str(path), file.size, stamp.size, forget)
+        return file
+
+    @property
+    def _has_many_files(self) -> bool:
+        """Whether values lie in blocks of many local files, which should not stay open."""
+        first = len(self.stamps)
+        return first > _MANY_FILES and self.local and all(own.file >= first for own in self.index.fields.values())
+
+    def check_readable(self, row: int, position: int) -> None:
+        """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""
+        if self.damage is not None and not self.damage.whole[row]:
+            keys = self.index.keys
+            raise self.damage.error_of(str(position) if keys is None else keys[row])
+
+
+def _unpickled(values: tuple[Any, ...], own: Any) -> OpenShard:
+    """Return the shard of a pickle, whose container is registered in a worker process that was not forked."""
+    if own is not None:
+        register_container(own, replace=True)
+    return OpenShard(*values)
+
+
+class Listing(Sequence[OpenShard]):
+    """Very many shards of one kind. Each `OpenShard` is made when it is asked for; `listed` lists them."""
+
+    listed: ShardList
+
+
+def kinds(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+    """Return shards that have all containers, fields and labels of these shards."""
+    return shards[:1] if isinstance(shards, Listing) else shards
+
+
+def samples_of(shards: Sequence[OpenShard]) -> I64:
+    """Return int64[shards], the number of samples of each shard."""
+    return shards.listed.samples if isinstance(shards, Listing) else np.array([one.samples for one in shards], np.int64)
+
+
+def any_keyed(shards: Sequence[OpenShard]) -> bool:
+    """Return whether any sample has a key of its own."""
+    return shards.listed.any_keyed if isinstance(shards, Listing) else any(shard.keyed for shard in shards)
+
+
+class Verification:
+    """Says for which shards bytes are compared with their checksums, where these are known.
+
+    With `verify`, all are; with None, shards of containers that promise it, and files that may change unnoticed.
+
+    Attributes:
+        promised: For each shard, whether that is certain before its table is loaded.
+    """
+
+    def __init__(self, shards: Sequence[OpenShard], verify: bool | None) -> None:
+        self._shards = shards
+        if verify is not None:
+            self.promised, self._unvalidated = [verify] * len(shards), False
+        elif isinstance(shards, Listing):
+            self.promised, self._unvalidated = [promises_checksums(shard) for shard in shards[:1]] * len(shards), False
+        else:
+            self.promised = [promises_checksums(shard) for shard in shards]
+            self._unvalidated = not all(shard.local for shard in shards)
+        self._any = self._unvalidated or any(self.promised)
+
+    def of(self, number: int) -> bool:
+        """Return whether bytes of a shard are compared with their checksums."""
+        return self.promised[number] or (self._unvalidated and self._shards[number].unvalidated)
+
+    def among(self, groups: Iterable[Group]) -> frozenset[int]:
+        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
+        return frozenset(group.number for group in groups if self.of(group.number)) if self._any else frozenset()
+
+
+def promises_checksums(shard: OpenShard) -> bool:
+    """Return whether the container of a shard stores checksums that its own reader always compares."""
+    return isinstance(get_container(shard.container), PromisesChecksums)
+
+
+class ShardRows:
+    """The shards of a dataset in order, and the shard and row of each position.
+
+    Attributes:
+        shards: The shards.
+        counted: Those whose samples are counted by positions: all, unless some are joined to them.
+        starts: int64[counted + 1], position of each counted shard's first sample, and the number of samples.
+        keyed: Whether any sample has a key of its own.
+        fields: The fields of all shards, in order of first appearance.
+        remaining: The positions that remain if samples were removed; None if none was.
+    """
+
+    def __init__(self, shards: Sequence[OpenShard], remaining: Remaining | None = None) -> None:
+        self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
+        self.counted: Sequence[OpenShard] = self.shards
+        self.starts = np.zeros(len(self.shards) + 1, np.int64)
+        np.cumsum(samples_of(self.shards), out=self.starts[1:])
+        self.keyed = any_keyed(self.shards)
+        self.fields = union_of_fields(kinds(self.shards))
+        self.remaining = remaining
+
+    @property
+    def whole(self) -> range | Remaining:
+        """The positions of the whole dataset, without removed samples."""
+        return range(int(self.starts[-1])) if self.remaining is None else self.remaining
+
+    @property
+    def divisions(self) -> Sequence[Sequence[OpenShard]]:
+        """The shards of each dataset that was joined; without joins, all shards."""
+        return [self.shards]
+
+    @property
+    def all(self) -> ShardRows:
+        """All shards. Their samples are counted one after another."""
+        return self
+
+    def rows_of(self, name: str, positions: I64) -> I64:
+        """Return the places of the values of a field, or of its columns, among the samples of all shards; -1 for none.
+
+        Without joins, these are the positions.
+        """
+        return positions
+
+    def group_of(self, position: int, name: str) -> Group | None:
+        """Return the shard and row of a field of a sample; None if that shard lacks the field.
+
+        Raises:
+            FormatError: The structure of the shard is damaged, and the damage touches the sample.
+        """
+        groups = self.readable(np.array([position], np.int64), [name])
+        return next((group for group in groups if name in group.index.fields), None)
+
+    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
+        """Return the number of the shard that holds a sample, or this field of it, and its row there."""
+        number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
+        return number, position - int(self.starts[number])
+
+    def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
+        """Divide a batch by shard; `names` are the fields that are needed, None for all."""
+        if len(self.shards) == 1:
+            return [Group(0, self.shards[0].index, positions, None)]
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))  # np.unique would import numpy.ma
+        present = ordered[begins].tolist()
+        if len(present) == 1:
+            [number] = present
+            return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
+        if any(not self.shards[number].loaded for number in present):
+            from bushel._dataset.read.load_table import load_together
+
+            load_together([self.shards[number] for number in present])
+        offsets = begins.tolist() + [len(order)]
+        groups = []
+        for at, number in enumerate(present):
+            places = order[offsets[at] : offsets[at + 1]]
+            groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
+        return groups
+
+    def readable(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
+        """Divide a batch by shard as `groups` does.
+
+        Raises:
+            FormatError: The structure of a shard is damaged, and the damage touches one of these samples.
+        """
+        groups = self.groups(positions, names)
+        for group in groups:
+            if (shard := self.shards[group.number]).damage is not None:
+                own = positions if group.places is None else positions[group.places]
+                for row, position in zip(group.rows.tolist(), own.tolist(), strict=True):
+                    shard.check_readable(row, position)
+        return groups
+
+    def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
+        """Return the keys of these samples. A sample without a key has its position as text."""
+        if not self.keyed:
+            return decimal_texts(np.ascontiguousarray(positions))
+        keys: list[str] = [""] * len(positions)
+        for group in self.groups(positions) if groups is None else groups:
+            if group.index.keys is None:
+                own = decimal_texts(positions if group.places is None else positions[group.places])
+            else:
+                own = self._own_keys(group, group.index.keys)
+            if group.places is None:
+                return own
+            for place, key in zip(group.places.tolist(), own, strict=True):
+                keys[place] = key
+        return keys
+
+    def _own_keys(self, group: Group, keys: Keys) -> list[str]:
+        try:
+            return keys.take(group.rows)
+        except ValueError as error:
+            sidecar = str(self.shards[group.number].shard.sidecar)
+            hint = "run `bushel index --force` on the dataset"
+            raise FormatError(f"the index is damaged: {error}", file=sidecar, hint=hint) from error
+
+    def key(self, position: int) -> str:
+        """Return the key of one sample."""
+        return self.keys(np.array([position], np.int64))[0]
+
+    def location(self, position: int, name: str) -> tuple[str, int]:
+        """Return the path of the file with a field of a sample, and the offset of its stored bytes.
+
+        A shard without the field, as joined datasets may have, is named by its first file and 0.
+        """
+        number, sample = self.row_of(position, name)
+        shard = self.shards[number]
+        own = shard.index.fields.get(name)
+        if own is None:
+            return shard.locate(0, 0)
+        row = int(sample if own.starts is None else own.starts[sample])
+        if not 0 <= row < own.rows:
+            return shard.locate(own.file, 0)
+        offset, empty = int(own.offset[row]), None
+        if own.length[row] == 0:
+            empty = int(np.count_nonzero((own.offset[:row] == offset) & (own.length[:row] == 0)))
+        return shard.locate(own.file, offset, empty)
+
+
+def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
+    """Return the fields of all shards, in order of first appearance, each with a type that holds the values of all."""
+    alike: dict[tuple[Field, ...], list[OpenShard]] = {}
+    for shard in shards:
+        if shard.samples:
+            alike.setdefault(shard.fields, []).append(shard)
+    alike = alike or {shard.fields: [shard] for shard in shards}
+    fields: dict[str, Field] = {}
+    sources: dict[str, list[OpenShard]] = {}
+    for own, having in alike.items():
+        for one in own:
+            before, others = fields.setdefault(one.name, one), sources.setdefault(one.name, having)
+            if before == one or _has_no_value(one.name, having):
+                continue
+            if _has_no_value(one.name, others):
+                fields[one.name], sources[one.name] = one, having
+            elif before.sequence != one.sequence:
+                raise FormatError(
+                    f"field {one.name!r} is a sequence in some shards and plain in others",
+                    file=str(having[0].path(0)),
+                    hint="declare its type with spec=",
+                )
+            else:
+                fields[one.name] = wider(before, one)
+    return fields
+
+
+def _has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
+    """Return whether the tables of shards, which are not loaded from a store for it, say that no sample has a field."""
+    return all((shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards)

@@ -1,0 +1,160 @@
+"""The reader of windows: a position is the number of a window, and a sample has only the elements of its window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bushel._dataset.read.element_counts import element_counts
+from bushel._dataset.read.reader import Reader, Sample
+from bushel._dataset.read.windows import Windows, WindowShape
+from bushel._index.elements import Elements, Group, Ranges
+from bushel._runtime.arrays import I64, U8
+from bushel.codecs.frames import choose
+from bushel.spec import KEY, Field
+
+if TYPE_CHECKING:
+    from bushel._dataset.read.room import Room
+    from bushel._dataset.read.selection import Selection
+    from bushel._dataset.read.shards import OpenShard
+    from bushel.storage.fetch import Held
+
+
+class WindowReader(Reader):
+    """Reads windows of the samples of a dataset. It shares the files of the dataset's own reader.
+
+    Args:
+        base: The reader of the dataset.
+        selection: Which samples, and which of their fields, the dataset or view has.
+        windows: The windows of these samples.
+        find: Returns the number of the sample with a key, or None if no sample has it.
+    """
+
+    windows: Windows
+
+    def __init__(self, base: Reader, selection: Selection, windows: Windows, find: Callable[[str], int | None]) -> None:
+        self.__dict__.update(base.__dict__)
+        self.base, self.windows, self.selection, self._find = base, windows, selection, find
+        self.fields = _fields(selection.fields, windows.shape)
+
+    def samples(self, positions: I64) -> I64:
+        """Return the positions in the whole dataset of the samples that windows are of."""
+        return self.selection.absolute(self.windows.places(positions)[0])
+
+    @property
+    def divisions(self) -> Sequence[Sequence[OpenShard]]:
+        """The shards of each dataset that was joined."""
+        return self.base.divisions
+
+    def rows_of(self, name: str, positions: I64) -> I64:
+        """Return the places of the values of a field among the samples of all shards; -1 for none."""
+        return self.base.rows_of(name, self.samples(positions))
+
+    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
+        """Return the number of the shard that holds the sample of a window, or this field of it, and its row there."""
+        return self.base.row_of(int(self.samples(np.array([position], np.int64))[0]), name)
+
+    def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
+        """Divide a batch by the shards of its samples."""
+        return self.base.groups(self.samples(positions), names)
+
+    def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
+        """Return the keys of windows: the keys of their samples with the starts of the windows."""
+        places, starts = self.windows.places(positions)
+        own = self.base.keys(self.selection.absolute(places))
+        return [f"{key}@{start}" for key, start in zip(own, starts.tolist(), strict=True)]
+
+    def find(self, key: str) -> list[int]:
+        """Return the number of the window with a key, or an empty list."""
+        own, _, start = key.rpartition("@")
+        sample = self._find(own) if start.isdecimal() and len(start) < 19 else None
+        found = None if sample is None else self.windows.find(sample, int(start))
+        return [] if found is None or self.keys(np.array([found], np.int64)) != [key] else [found]
+
+    def ranges(self, positions: I64) -> dict[str, Ranges]:
+        """Return the elements of windows, of each field that has some."""
+        places, starts = self.windows.places(positions)
+        shape = self.windows.shape
+        counts = element_counts(self.base, self.selection.absolute(places), shape.field)
+        return {name: Ranges(starts, own, counts) for name, own in shape.offsets.items()}
+
+    def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
+        """Return the elements to read of samples, given the elements that are wanted of their windows.
+
+        Raises:
+            IndexError: An element is beyond the end of a window.
+            TypeError: Windows within these windows are wanted.
+        """
+        ranges, found = self.ranges(positions), dict[str, Elements]()
+        for name, elements in wanted.items():
+            if name in self.windows.shape.pads:
+                continue
+            found[name] = elements
+            if (own := ranges.get(name)) is not None:
+                if isinstance(elements, Ranges):
+                    raise TypeError(f"field {name!r} is read in windows already")
+                chosen = slice(None) if elements is None else choose(elements, len(own.offsets), "a window", "elements")
+                found[name] = replace(own, offsets=own.offsets[chosen])
+        return found
+
+    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+        """Read and decode one window."""
+        return self.read(np.array([position], np.int64), wanted, decode=True)[0]
+
+    def read(
+        self,
+        positions: I64,
+        wanted: Mapping[str, Elements],
+        *,
+        decode: bool,
+        parts: bool | None = None,
+        held: Held | None = None,
+        room: Room | None = None,
+    ) -> list[Sample]:
+        """Read windows with one call to the storage for the whole batch, as `Reader.read` reads samples."""
+        asked = self.asked(positions, wanted)
+        samples = super().read(positions, asked, decode=decode, parts=parts, held=held, room=room)
+        for sample, key in zip(samples, self.keys(positions), strict=True):
+            sample[KEY] = key  # some of the ways to read take the keys from the tables
+        pads = {name: field for name, field in self.windows.shape.pads.items() if name in wanted}
+        ranges = self.ranges(positions) if pads else {}
+        for name, field in pads.items():
+            for sample, own in zip(samples, ranges[field].outside(), strict=True):
+                if field in sample or field not in wanted:
+                    sample[name] = own
+        return samples
+
+    def whole_value(self, position: int, name: str, elements: Elements) -> Any:
+        """Return elements of the sample of a window, and read the whole value for that."""
+        return super().read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+
+    def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
+        """Return the stored bytes of one plain field in one buffer.
+
+        Raises:
+            TypeError: The field is read in windows.
+        """
+        if name in self.windows.shape.offsets:
+            raise TypeError(f"field {name!r} is read in windows, which have no stored bytes of their own: use read()")
+        return super().gather(positions, name)
+
+    def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
+        """Ask for readahead of windows that will be read soon."""
+        super().prefetch(positions, self.asked(positions, wanted), decode=decode)
+
+
+def _fields(fields: Mapping[str, Field], shape: WindowShape) -> dict[str, Field]:
+    """Return the fields of windows: types of arrays have the length of the window, and each may have its flags."""
+    found = dict(fields)
+    for name, offsets in shape.offsets.items():
+        own = fields[name]
+        base, _, arguments = own.codec.partition("(")
+        dtype, *sizes = arguments.rstrip(")").split(",")
+        if base == "array" and sizes and not own.sequence:
+            found[name] = replace(own, codec=f"array({','.join([dtype, str(len(offsets)), *sizes[1:]])})")
+    for pad, name in shape.pads.items():
+        found[pad] = Field(pad, f"array(bool,{len(shape.offsets[name])})", sequence=False)
+    return found

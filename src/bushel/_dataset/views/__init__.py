@@ -1,0 +1,1 @@
+"""Datasets, and views of them: selections, joins, windows, streams."""

@@ -1,0 +1,89 @@
+"""Several datasets as one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Never
+
+import numpy as np
+
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.selection import joined
+from bushel._dataset.read.shard_fields import only
+from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.public import public
+
+
+@public()
+def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:
+    """Concatenate datasets. Their containers and specs may differ.
+
+    A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
+    up returns the first. `labels` has the class names of all; `bushel.merge` also joins datasets that number the
+    classes differently.
+
+    Args:
+        datasets: The datasets, in a list.
+        others: Nothing: `concat(a, b)` is refused with the call that works.
+
+    Raises:
+        ValueError: `datasets` is empty.
+        TypeError: `datasets` is not a list of datasets.
+        FormatError: A field is a sequence in one dataset and plain in another.
+        SpecError: Two datasets give different names to the same class number of a field.
+
+    Examples:
+        >>> both = bushel.concat([ds[:2], ds[8:]])
+        >>> len(both), both.keys[2]
+        (6, 'dog/2')
+    """
+    if others or isinstance(datasets, Dataset):
+        raise TypeError("concat takes one list of datasets: write bushel.concat([a, b])")
+    whole = one_after_another(datasets)
+    whole.labels  # noqa: B018 - raises if they differ
+    return whole
+
+
+def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
+    """Concatenate as `concat` does, without comparing names of classes. `labels` of the result may raise."""
+    datasets = list(datasets)
+    if not datasets:
+        raise ValueError("concat needs at least one dataset")
+    for each in datasets:
+        if not isinstance(each, Dataset):
+            raise TypeError(
+                f"concat takes a list of datasets, not of {type(each).__name__}: open paths with bushel.open"
+            )
+    if any(dataset._reader.windows is not None for dataset in datasets):
+        from bushel._dataset.views.make_windows import concat_windows
+
+        return concat_windows(datasets, one_after_another)
+    shards = [only(shard, dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
+    verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
+    incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
+    remaining = joined([dataset._reader.whole for dataset in datasets])
+    if any(dataset._reader.sides for dataset in datasets):
+        from bushel._dataset.read.joined import joined_in_turn
+
+        readers = [(dataset._reader, dataset.spec) for dataset in datasets]
+        reader: Reader = joined_in_turn(shards, readers, verify=verify, incomplete=incomplete)
+    else:
+        reader = Reader(shards, verify=verify, incomplete=incomplete)
+    reader.remaining = None if isinstance(remaining, range) else remaining
+    whole = Dataset((), reader=reader)
+    names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
+    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
+    if all(map(_is_all, datasets)):
+        return whole._view(names=names)
+    positions = [
+        dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64)) + start
+        for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
+    ]
+    return whole._view(np.concatenate(positions), names)
+
+
+def _is_all(dataset: Dataset) -> bool:
+    """Return whether a dataset has all samples that were not removed, in their order."""
+    own, whole = dataset._selection.positions, dataset._reader.whole
+    return own is whole or (isinstance(own, range) and own == whole)

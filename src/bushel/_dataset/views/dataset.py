@@ -1,0 +1,447 @@
+"""Dataset: a sequence of samples with a description, and its views."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bushel._dataset.read.selection import Mask, Remaining
+from bushel._dataset.read.shards import OpenShard, kinds
+from bushel._dataset.views.column_values import ColumnValues
+from bushel._dataset.views.samples import CHUNK, Sample
+from bushel._runtime.public import public
+from bushel.containers import Shard, ShardIndex
+
+if TYPE_CHECKING:
+    from bushel._dataset.views.info import Info
+    from bushel._dataset.views.mapped import Mapped
+    from bushel._pictures.notebook import Gallery
+    from bushel._runtime.shuffle import Shuffle
+
+__all__ = ["Dataset", "Sample"]
+
+
+@public()
+class Dataset(ColumnValues):
+    """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
+
+    Threads and forked processes may share it. A pickled copy opens its own files.
+
+    Examples:
+        >>> ds[3]["image"].shape, ds.keys[3]
+        ((48, 64, 3), 'cat/3')
+        >>> ds["dog/2", ["label"]]
+        {'__key__': 'dog/2', 'label': 1}
+        >>> [sample["label"] for sample in ds.read([0, 6, 1], ["label"])]
+        [0, 1, 0]
+        >>> len(ds[2:10]), len(ds.where("label == 1"))
+        (8, 6)
+    """
+
+    @classmethod
+    def from_tables(
+        cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool | None = None
+    ) -> Dataset:
+        """Return a dataset of shards whose tables are given. Nothing is looked up or stored beside the files.
+
+        Args:
+            container: Name of the container.
+            tables: Each shard with its table, such as `get_container(container).index(shard, options)` returns.
+            verify: As for `open`.
+
+        Examples:
+            >>> shard = ds.shards[0]
+            >>> bushel.Dataset.from_tables("tar", [(shard.shard, shard.index)]).keys[0]
+            'cat/0'
+        """
+        return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
+
+    # Description
+
+    def __repr__(self) -> str:
+        from bushel._runtime.amounts import size
+
+        info = self.info
+        total = "" if len(self) == info.samples else f" of {info.samples:,}"
+        noun, windows = "samples", self._reader.windows
+        if windows is not None:
+            noun, total = str(windows.shape), ""
+        shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {size(info.bytes)}"
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        removed = f"; {info.removed:,} removed" if info.removed else ""
+        notes = removed + ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
+        notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
+        if windows is not None and windows.without:
+            notes += f"; {windows.without:,} samples are too short for a window"
+        notes += f"; {self._selection.made}" if self._selection.made else ""
+        return f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards}; {fields}{notes}>"
+
+    def _repr_html_(self) -> str:
+        from bushel._dataset.views.in_notebook import dataset_html
+
+        return dataset_html(self)
+
+    def show(self, n: int = 12, columns: Sequence[str] | None = None) -> Gallery:
+        """Return the first samples as a notebook shows them: pictures, keys and short values.
+
+        Elsewhere, printing it shows keys and values. Choose others with a view: `ds[1000:].show()`,
+        `ds.where("label == 3").show()`.
+
+        Args:
+            n: Number of samples.
+            columns: Columns of the index to show below each; by default the fields of numbers and texts.
+
+        Raises:
+            KeyError: The column does not exist; the message says what may be meant, or which command makes it.
+
+        Examples:
+            >>> print(ds.show(2))
+            cat/0  label=0 cat
+            cat/1  label=0 cat
+        """
+        from bushel._pictures.notebook import Gallery
+
+        return Gallery(self, n, columns)
+
+    @property
+    def size(self) -> int:
+        """Size of all files of the dataset in bytes.
+
+        Examples:
+            >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
+            True
+        """
+        from bushel._dataset.views.info import stored_info
+
+        return stored_info(self._reader.shards).bytes
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files is outside the file system of this machine."""
+        return not all(shard.local for shard in kinds(self._reader.shards))
+
+    @property
+    def info(self) -> Info:
+        """Container, counts and sizes of the whole dataset.
+
+        Examples:
+            >>> ds.info.container, ds.info.samples, ds.info.checksums
+            ('tar', 12, True)
+        """
+        from bushel._dataset.views.info import info_of
+
+        return info_of(self._reader, self.spec)
+
+    @property
+    def shards(self) -> Sequence[OpenShard]:
+        """The shards of the whole dataset, with their files and tables; a join has the shards of all datasets in turn.
+
+        Examples:
+            >>> len(ds.shards)
+            1
+        """
+        return self._reader.shards
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times.
+
+        For a dataset of the Hugging Face Hub, they also depend on the commit.
+        """
+        import hashlib
+        import json
+
+        from bushel._dataset.read.listed import identities, revisions
+
+        shown = [self.spec, identities(self._reader.shards), *revisions(self._reader.shards)]
+        digest = hashlib.sha256(json.dumps(shown).encode())
+        for side in self._reader.sides:
+            digest.update(side.rows.data)
+        if self._reader.windows is not None:
+            digest.update(self._reader.windows.digest())
+        if isinstance(self._selection.positions, range):
+            digest.update(repr(self._selection.positions).encode())
+        elif isinstance(self._selection.positions, Remaining):
+            digest.update(b"without" + self._selection.positions.removed.tobytes())
+        else:
+            digest.update(self._selection.positions.tobytes())
+        return digest.hexdigest()[:32]
+
+    # Views
+
+    def fields(self, names: Iterable[str]) -> Dataset:
+        """Return a view with only these fields.
+
+        Raises:
+            KeyError: A field does not exist.
+            TypeError: `names` is a str.
+
+        Examples:
+            >>> ds.fields(["label"])[0]
+            {'__key__': 'cat/0', 'label': 0}
+        """
+        return self._view(names=list(self._selection.wanted(names)))
+
+    def select(self, keys: Iterable[str]) -> Dataset:
+        """Return a view of the samples with these keys, in this order.
+
+        Raises:
+            KeyError: No sample has one of the keys.
+            TypeError: `keys` is a str.
+
+        Examples:
+            >>> ds.select(["dog/2", "cat/0"])[0, ["label"]]
+            {'__key__': 'dog/2', 'label': 1}
+        """
+        if isinstance(keys, str):
+            raise TypeError(f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key")
+        chosen = np.array([self.position(key) for key in keys], np.int64)
+        return self._view(self._selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
+
+    def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
+        """Return a view of the samples for which `keep(sample)` is true.
+
+        Args:
+            keep: Called once with every sample, before `filter` returns.
+            fields: The fields that `keep` needs. Fewer fields are read faster.
+
+        Examples:
+            >>> dogs = ds.filter(lambda sample: sample["label"] == 1, ["label"])
+            >>> len(dogs)
+            6
+        """
+        if not callable(keep):
+            hint = f": ds.where({keep!r}) takes a condition on columns" if isinstance(keep, str) else ""
+            raise TypeError(f"filter() takes a function of a sample, not {keep!r}{hint}")
+        kept: list[int] = []
+        for first in range(0, len(self), CHUNK):
+            samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
+            kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
+        made = f"filter({getattr(keep, '__qualname__', keep)})"
+        return self._view(self._selection.absolute(np.array(kept, np.int64)), made=made)
+
+    def map(
+        self,
+        function: Callable[[Sample], Sample],
+        fields: Mask = None,
+        *,
+        spec: Mapping[str, str] | None = None,
+        decode: bool = True,
+    ) -> Mapped:
+        """Return a lazy view whose samples pass through a function when they are read.
+
+        Args:
+            function: Takes a sample, a dict with `__key__`, and returns a dict, changed or not. None is an error. A
+                `Loader` with `processes=` sends it to them by cloudpickle.
+            fields: The fields that it needs. Fewer fields are read faster.
+            spec: Types of fields that it adds or changes, for `transforms=` of a loader and for `pack`.
+            decode: Whether it gets decoded values. False gives it stored bytes.
+
+        Examples:
+            >>> longer = ds.map(lambda sample: sample | {"twice": sample["label"] * 2}, ["label"])
+            >>> longer[11]
+            {'__key__': 'dog/5', 'label': 1, 'twice': 2}
+        """
+        from bushel._dataset.views.mapped import Mapped
+
+        if fields is not None:
+            fields = fields if isinstance(fields, Mapping) else list(self._selection.wanted(fields))
+        return Mapped(self, function, fields, spec, decodes=decode)
+
+    def split(
+        self,
+        shares: Mapping[str, float | None] | None = None,
+        /,
+        *,
+        shuffle: Shuffle = True,
+        seed: int = 0,
+        stratify: str | None = None,
+        **named: float | None,
+    ) -> dict[str, Self]:
+        """Divide the dataset into views, such as one for training and one for validation. Every sample is in one.
+
+        `bushel.split` writes such parts as datasets of their own, and chooses the same samples for the same arguments.
+
+        Args:
+            shares: Name of each view to its share, or to its number of samples: `{"train": 0.9, "val": 0.1}`. None, for
+                one of them, is the rest. Shares can be given as keyword arguments, too.
+            shuffle: How samples are chosen: True at random, False in order, the first share first; or another value
+                that `bushel.split` takes. Each view keeps the order of the dataset.
+            seed: Seed of the random choice. The same seed chooses the same samples, on every machine and in every
+                version.
+            stratify: Name of a field of numbers or text, such as `label`: each view gets its share of every class. No
+                data are read if it is a column of the index.
+            named: Shares by name.
+
+        Raises:
+            ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
+            KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
+
+        Examples:
+            >>> parts = ds.split(train=0.75, val=0.25, stratify="label")
+            >>> len(parts["train"]), parts["val"].column("label")
+            (10, array([0, 1]))
+            >>> len(ds.split({"train": None, "val": 3})["val"])
+            3
+        """
+        from bushel._dataset.read.splitting import divided, named_shares
+
+        wanted = {**named_shares(shares or {}), **named}
+        chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
+        by = f" by {stratify}" if stratify else ""
+        parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
+        return {name: self._view(self._selection.absolute(own), made=parts[name]) for name, own in chosen.items()}
+
+    def save(self, name: str, *, overwrite: bool = False) -> None:
+        """Save this view by a name beside the manifest, for `bushel.open(path, view=name)`.
+
+        A view that `where` made is saved as its condition, others as the positions and keys of their samples
+        (docs/views.md). `overwrite` replaces a view of this name.
+
+        Raises:
+            FileExistsError: There is a view of this name.
+            ValueError: This cannot be a name: up to 100 letters, digits and `. _ -`.
+            UnsupportedError: The dataset is joined, or lies in several folders.
+
+        Examples:
+            >>> ds.where("label == 'dog'").save("dogs")
+            >>> len(bushel.open("train/", view="dogs"))
+            6
+        """
+        from bushel._dataset.views.saved_views import save_view
+
+        save_view(self, name, overwrite=overwrite)
+
+    def export_index(self, path: str | os.PathLike[str]) -> Path:
+        """Write the index as a Parquet file, which DuckDB and polars query, and which `bushel.open` opens.
+
+        A row is a sample. A field is a struct of `uri`, `offset`, `size` (bytes), `content_type` and `checksum`, the
+        parts of Parquet's logical type FILE; `to_arrow` has the other columns, too. Values that lie in no file are
+        in `inline`. Removed samples are left out (docs/index-file.md). No data are read.
+
+        Args:
+            path: The file, whose name ends in `.parquet`, beside the folder of the data. If it is elsewhere, open it by
+                `bushel.open(DATA, index=FILE)`.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            MissingPackageError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
+            UnsupportedError: The dataset is a view, a join or incomplete; or a value lies in compressed blocks.
+            ValueError: The name has another ending, or the file would be in the folder of the data.
+            OSError: The file cannot be written.
+
+        Examples:
+            >>> file = ds.export_index("train.parquet")
+            >>> bushel.open(file).fingerprint == ds.fingerprint
+            True
+        """
+        from bushel._dataset.views.index_file import export_index
+
+        return export_index(self, path)
+
+    def with_field(self, name: str, values: Any, kind: str | None = None) -> Self:
+        """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
+
+        Columns of whole numbers, real numbers and truth values are columns at once, for `where` and `column`.
+
+        Args:
+            name: Name of the field.
+            values: An array with a row for each value, a list, or a dataset that has this field, or one field only.
+                None, or a masked element of a masked array, stands for no value. Each worker process gets a copy of
+                values in memory; it opens the files of a dataset, such as `bushel.open("embeddings.npy")`.
+            kind: Type of values in memory, such as `json`; by default it is inferred.
+
+        Raises:
+            ValueError: There is such a field, the number of values is another one, or a view has samples several times.
+            SpecError: The type cannot be inferred.
+            CodecError: A value is not of this type.
+            TypeError: `values` has another type.
+
+        Examples:
+            >>> scored = ds.with_field("score", np.linspace(0, 1, len(ds)))
+            >>> best = scored.where("score > 0.8 and label == 1")
+            >>> [sample["__key__"] for sample in best]
+            ['dog/3', 'dog/4', 'dog/5']
+        """
+        from bushel._dataset.views.given_values import with_values
+
+        return with_values(self, name, values, kind)
+
+    def windows(
+        self,
+        field: str,
+        length: int | None = None,
+        *,
+        hop: int | None = None,
+        step: int = 1,
+        also: Iterable[str] = (),
+        pad: bool = False,
+        delta: Mapping[str, Iterable[int]] | None = None,
+    ) -> Dataset:
+        """Return a view whose samples are windows: some elements of a sequence, frames of a clip, or rows of an array.
+
+        The window of the sample `clip7` that starts at element 48 has the key `clip7@48`. It has the elements of
+        `field`, and all other fields as the sample has them. Only the bytes of these elements are read, of a clip those
+        from the keyframe before them; windows of the same clip that are read together are decoded together.
+
+        Args:
+            field: A sequence field, or a field of clips, sounds or arrays.
+            length: Number of elements in a window.
+            hop: Elements from the start of one window to the start of the next; None for windows that follow one
+                another.
+            step: Distance of its elements: 4 takes every fourth.
+            also: Fields whose elements the window has at the same places, such as the actions at the frames.
+            pad: Whether the last window of a sample may reach beyond its end, so that all elements are in a window.
+                The last element then fills it up, and `frames_is_pad`, of bool[length], says where. Otherwise the
+                elements that do not fill a window are left out.
+            delta: Instead of a length, the elements of each field, counted from one element of `field`, which every
+                `hop`-th one is in turn: `{"frames": [-1, 0], "action": [0, 1, 2]}`. The first or last element takes the
+                place of what would be outside, and `action_is_pad`, of bool[3], says where.
+
+        Raises:
+            KeyError: The field does not exist, or the index does not say how many elements samples have; the message
+                names the command that records it.
+            TypeError: A field has no elements, or an argument has another type.
+            ValueError: An argument is out of its range, or fields have different numbers of elements in a sample.
+            UnsupportedError: The samples are windows already.
+
+        Examples:
+            >>> with bushel.Writer("walks.tar", {"pose": "array(float32,-1,2)", "goal": "int"}) as writer:
+            ...     for steps in (5, 9):
+            ...         print(writer.append({"pose": np.zeros((steps, 2), "f4"), "goal": steps}, key=f"walk{steps}"))
+            0
+            1
+            >>> windows = bushel.open("walks.tar").windows("pose", 4, hop=2)
+            >>> list(windows.keys), windows[1]["pose"].shape, windows[1]["goal"]
+            (['walk5@0', 'walk9@0', 'walk9@2', 'walk9@4'], (4, 2), 9)
+        """
+        from bushel._dataset.views.make_windows import shape_of, windows_of
+
+        return windows_of(self, shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta))
+
+    def shard(self, index: int, num_shards: int) -> Dataset:
+        """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
+
+        The parts are divisions of the samples; they have nothing to do with the shards in which they are stored.
+
+        Args:
+            index: Which part, from 0.
+            num_shards: Number of parts.
+
+        Raises:
+            ValueError: `index` is not in `range(num_shards)`.
+
+        Examples:
+            >>> [len(ds.shard(number, 5)) for number in range(5)]
+            [2, 2, 3, 2, 3]
+        """
+        if not 0 <= index < num_shards:
+            raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
+        first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
+        return self._view(self._selection.positions[first:last], made=f"part {index} of {num_shards}")

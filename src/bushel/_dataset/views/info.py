@@ -1,0 +1,165 @@
+"""`Info`: the facts about a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
+from bushel._index.expansion import COSTLY, expansion_of
+from bushel._index.sidecar import find_manifest
+from bushel._runtime.amounts import size
+from bushel._runtime.public import public
+from bushel.containers import get_container
+from bushel.storage import as_path
+
+if TYPE_CHECKING:
+    from bushel._dataset.read.reader import Reader
+    from bushel._dataset.read.sides import Joined
+
+
+@public()
+@dataclass(frozen=True, slots=True, repr=False)
+class Info:
+    """Container, counts and sizes of a dataset.
+
+    Attributes:
+        container: Name of the container; several names are joined by `+`.
+        shards: Number of shards.
+        samples: Number of samples of the whole dataset. A view has the same info as the dataset that it views.
+        bytes: Size of all files in bytes.
+        files: Number of files.
+        checksums: Whether the CRC-32 of every field is known.
+        keyed: Whether samples have keys of their own rather than positions.
+        indexed: Whether the index of every shard is stored beside it.
+        spec: Field names to types.
+        complete: Whether the writer of the dataset has finished, as far as is known.
+        expected: Number of samples that an incomplete dataset should have, if known.
+        expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
+            order; 0 if nothing is compressed. Only shards whose tables are open are counted.
+        joins: A `Joined` for each dataset that was joined to the first one.
+        removed: Number of samples that were removed (docs/removal.md), which the other counts of samples leave out.
+        unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
+
+    Examples:
+        >>> info = ds.info
+        >>> info.container, info.samples, info.shards, info.keyed
+        ('tar', 12, 1, True)
+    """
+
+    container: str
+    shards: int
+    samples: int
+    bytes: int
+    files: int
+    checksums: bool
+    keyed: bool
+    indexed: bool
+    spec: dict[str, str]
+    complete: bool = True
+    expected: int | None = None
+    expansion: float = 0.0
+    unread: int = 0
+    joins: tuple[Joined, ...] = ()
+    removed: int = 0
+
+    @property
+    def costly(self) -> str | None:
+        """The cost of reading at random, in words, if blocks expand to more than ten times the returned bytes."""
+        if self.expansion <= COSTLY:
+            return None
+        return f"reading at random expands {self.expansion:,.0f} times the bytes that it returns"
+
+    @property
+    def shortfall(self) -> str:
+        """The missing samples or parts of an incomplete dataset, in words."""
+        return "incomplete" if self.expected is None else f"incomplete: {self.expected:,} samples expected"
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{number:,} {unit}{'' if number == 1 else 's'}"
+            for number, unit in ((self.samples, "sample"), (self.shards, "shard"), (self.files, "file"))
+        )
+        notes = [
+            "keys" if self.keyed else "no keys",
+            "checksums" if self.checksums else "no checksums",
+            "index stored" if self.indexed else "index not stored",
+        ]
+        if not self.complete:
+            notes.append(self.shortfall)
+        if self.removed:
+            notes.append(f"{self.removed:,} removed")
+        if self.costly is not None:
+            notes.append(self.costly)
+        if self.unread:
+            notes.append(f"{size(self.unread)} to be read when needed")
+        notes += [join.misses or f"joined by {join.on}" for join in self.joins]
+        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
+        return f"<bushel.Info: {self.container}, {counts}, {size(self.bytes)}; {fields}; {', '.join(notes)}>"
+
+
+def stored_info(shards: Sequence[OpenShard]) -> Info:
+    """Return the info of some shards, without fields: `samples` counts all that are stored."""
+    if isinstance(shards, Listing):
+        table = shards.listed
+        return Info(
+            container=table.container,
+            shards=len(table),
+            samples=int(table.samples.sum()),
+            bytes=int(table.sizes.sum()),
+            files=len(table.sizes),
+            checksums=table.all_summed,
+            keyed=any_keyed(shards),
+            indexed=True,
+            spec={},
+        )
+    whole, unread = list(shards), 0
+    if any(shard.section is not None for shard in shards):
+        from bushel._dataset.read.sections import unread_bytes, whole_shards
+
+        whole, unread = [parts[0] for parts in whole_shards(shards)], unread_bytes(shards)
+    return Info(
+        container="+".join(dict.fromkeys(shard.container for shard in shards)),
+        shards=len(whole),
+        samples=sum(shard.samples for shard in shards),
+        bytes=sum(stamp.size for shard in whole for stamp in shard.stamps),
+        files=sum(len(shard.stamps) for shard in whole),
+        checksums=all(shard.checksums for shard in shards),
+        keyed=any_keyed(shards),
+        indexed=all(shard.stored for shard in shards),
+        spec={},
+        unread=unread,
+    )
+
+
+def info_of(reader: Reader, spec: dict[str, str]) -> Info:
+    """Return the info of a dataset with this reader and these fields."""
+    shards, incomplete = reader.shards, reader.incomplete
+    return replace(
+        stored_info(shards),
+        samples=len(reader.whole),
+        keyed=reader.keyed,
+        spec=spec,
+        complete=incomplete is None,
+        expected=None if incomplete is None else incomplete.expected,
+        expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
+        joins=reader.joins,
+        removed=0 if reader.remaining is None else len(reader.remaining.removed),
+    )
+
+
+def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
+    """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest."""
+    folder = as_path(path) if isinstance(path, str) else None
+    if not isinstance(folder, Path) or not folder.is_dir() or not shards or str(shards[0].shard.root) != str(folder):
+        return []
+    place = manifest_path([opened.shard for opened in shards])
+    manifest = None if place is None else find_manifest(place)
+    if manifest is None or not manifest.complete:
+        return []
+    listed = {entry.name for entry in manifest.shards}
+    there = get_container(shards[0].container).shards(folder) or []
+    return [str(one.path(0)) for one, name in zip(there, listed_names(there), strict=True) if name not in listed]

@@ -1,0 +1,113 @@
+"""Private parts of datasets for other rooms: the reader, and positions in the whole dataset."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read.columns import part_of
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.selection import Mask, Selection
+from bushel._dataset.read.window_reader import WindowReader
+from bushel._dataset.read.windows import Windows
+from bushel._dataset.views.samples import Samples
+from bushel._index.columns import Part
+from bushel.errors import UnsupportedError
+
+SamplesT = TypeVar("SamplesT", bound=Samples)
+
+
+def reader_of(dataset: Samples) -> Reader:
+    """Return the reader that a dataset and all of its views share. Its positions are those in the whole dataset."""
+    reader = dataset._reader
+    return reader.base if isinstance(reader, WindowReader) else reader
+
+
+def reader_and_selection(dataset: Samples) -> tuple[Reader, Selection]:
+    """Return the reader of a dataset or view, whose samples are windows in a view of windows, and the selection."""
+    return dataset._reader, dataset._selection
+
+
+def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
+    """Return a view of these fields only: `Reader.narrowed` explains the benefit."""
+    reader, selection = dataset._reader.narrowed(dataset._selection.wanted(fields)), dataset._selection
+    return dataset if reader is dataset._reader else type(dataset)((), reader=reader, selection=selection)
+
+
+def direct(dataset: SamplesT) -> SamplesT:
+    """Return the same dataset or view with a reader of its own, which reads local files past the page cache."""
+    return type(dataset)((), reader=dataset._reader.direct(), selection=dataset._selection)
+
+
+def windows_of(dataset: Samples) -> Windows | None:
+    """Return the windows that the samples of a view are; None if they are not windows."""
+    return dataset._reader.windows
+
+
+def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the elements of its sample that a window has, of each field that has some; empty if it is not a window.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    reader, found = dataset._reader, dataset._selection.at(position)
+    if not isinstance(reader, WindowReader):
+        return {}
+    return {name: own.of(0) for name, own in reader.ranges(np.array([found], np.int64)).items()}
+
+
+def keys_at(dataset: Samples, positions: npt.NDArray[np.int64]) -> list[str]:
+    """Return the keys of samples of a view, windows included: text of their positions in the dataset if it has no keys.
+
+    `positions` is int64[n], and each is in range.
+    """
+    return dataset._reader.keys(dataset._selection.absolute(positions))
+
+
+def refuse_windows(dataset: Samples, instead: str) -> None:
+    """Refuse a view whose samples are windows, where only whole samples have a meaning.
+
+    Raises:
+        UnsupportedError: They are windows; `instead` says what to do.
+    """
+    if dataset._reader.windows is not None:
+        raise UnsupportedError(f"the samples of this view are {dataset._reader.windows.shape}: {instead}")
+
+
+def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the positions in the whole dataset of samples of a view, or of the samples of its windows.
+
+    `positions` is int64[n], and each is in range.
+
+    Returns:
+        int64[n].
+    """
+    reader, found = dataset._reader, dataset._selection.absolute(positions)
+    return reader.samples(found) if isinstance(reader, WindowReader) else found
+
+
+def whole_position(dataset: Samples, position: int) -> int:
+    """Return the position in the whole dataset of a sample of a view, or window. A negative one counts from the end.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    found, reader = dataset._selection.at(position), dataset._reader
+    return int(reader.samples(np.array([found], np.int64))[0]) if isinstance(reader, WindowReader) else found
+
+
+def is_whole(dataset: Samples) -> bool:
+    """Return whether this is not a view of some samples, or of the samples in another order."""
+    return dataset._reader.windows is None and dataset._selection.is_whole(int(dataset._reader.starts[-1]))
+
+
+def column_of_view(dataset: Samples, name: str) -> Part:
+    """Return values and missing ones of a column, for the samples of a view.
+
+    Raises:
+        KeyError: The column does not exist; the message suggests names, or the command that makes it.
+        FormatError: An index is damaged.
+    """
+    return part_of(dataset._reader, dataset._selection.positions, name)

@@ -1,0 +1,244 @@
+"""`bushel.join`: datasets whose samples belong together, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from bushel._dataset.read.join_lists import ListedNames, lists_of_values
+from bushel._dataset.read.join_match import match
+from bushel._dataset.read.join_names import Names, can_name
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.sides import Joined
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.info import stored_info
+from bushel._dataset.views.inside import refuse_windows
+from bushel._dataset.views.partners import with_partners
+from bushel._dataset.views.samples import Samples
+from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.log import log_info, log_warning
+from bushel._runtime.public import did_you_mean, public
+from bushel.spec import KEY
+
+On = str | tuple[str, str]
+
+_SHOWN = 3
+
+
+@public()
+def join(
+    first: Dataset | Iterable[Dataset],
+    *others: Dataset,
+    on: On = "key",
+    how: Literal["inner", "left"] = "inner",
+    names: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
+) -> Dataset:
+    r"""Return a view whose samples have the fields of several datasets: a photo of one, its captions of another.
+
+    Each sample of the first dataset gets the fields of its partner in every other one. The view has the keys and the
+    order of the first dataset, and does what every dataset does. Containers may differ. No data are read, except names
+    in fields of `on` that no index has, and what stays in memory is up to 16 bytes for each sample and dataset.
+
+    Args:
+        first: The first dataset, or all of them.
+        others: The datasets that are joined to it.
+        on: The property that partners share. `key`: the keys are equal. (The samples of JSON lines, CSV and Parquet
+            have none; where such a dataset has a field `key`, that is meant, and otherwise the position.) Another name
+            names a field or column of texts or whole numbers: if both datasets have it, the values are equal; if
+            one has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
+            compared without a leading `./` and without what follows the first dot of the last part, as are the keys. So
+            `./cat/0.jpg` names the sample `cat/0` of a tar, zip or folder. A pair, such as `("photo", "id")`, names the
+            field in the first dataset and in the others. If the field of the first dataset holds lists of names, its
+            samples get lists: of each field of the other dataset, the values of the named samples.
+        how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack its fields.
+        names: New names for fields of the other datasets: a mapping, or one for each of them.
+
+    Raises:
+        ValueError: Two samples of a dataset that is joined have the same name, or both of the first one have the same
+            key; two datasets have a field of the same name (if it is the field `on`, the other dataset's is kept where
+            it is not of texts or numbers, else the first one's); or only a dataset that is joined to the first one
+            holds lists of names.
+        SpecError: Lists of names are joined with a field that is a sequence itself.
+        KeyError: No dataset has such a field.
+        UnsupportedError: The samples of an argument are windows.
+        TypeError: An argument is not a dataset, or values of the field are not texts or whole numbers.
+
+    Examples:
+        >>> lines = ['{"image": "photos/cat/0.jpg", "caption": "a cat"}', '{"image": "cat/1", "caption": "another"}']
+        >>> _ = Path("captions.jsonl").write_text("\n".join(lines))
+        >>> captions, photos = bushel.open("captions.jsonl"), ds.fields(["image"])
+        >>> both = bushel.join(captions, photos, on="image", how="left")
+        >>> both[1]["caption"], both[1]["image"].shape
+        ('another', (48, 64, 3))
+        >>> both.info.joins[0].misses
+        "joined by image: no partner for 1 of the first dataset ('photos/cat/0.jpg') and 11 of the second dataset ..."
+    """
+    datasets = [first, *others] if isinstance(first, Dataset) else [*first, *others]
+    for each in datasets:
+        if not isinstance(each, Dataset):
+            raise TypeError(f"join takes datasets, not {type(each).__name__}: open paths with bushel.open")
+        refuse_windows(each, "join the datasets first, and make windows of the result")
+    if not datasets:
+        raise ValueError("join needs at least one dataset")
+    if how not in ("inner", "left"):
+        raise ValueError(f'how={how!r}: expected "inner" or "left"')
+    named, *rest = datasets
+    whole = named
+    new = [names] * len(rest) if isinstance(names, Mapping) else [*names, *[{}] * (len(rest) - len(names))]
+    if len(new) != len(rest):
+        raise ValueError(f"names= has {len(new)} mappings for {len(rest)} datasets that are joined to the first one")
+    if unknown := [old for own in new for old in own if all(old not in other.spec for other in rest)]:
+        raise KeyError(f"names= has {unknown[0]!r}: the datasets that are joined to the first one have no such field")
+    for other, own in zip(rest, new, strict=True):
+        whole = _joined(whole, named._view(whole._selection.positions), other, _resolved(named, other, on), how, own)
+    return whole
+
+
+def samples_in(joined: Dataset, first: Dataset) -> Dataset:
+    """Return the samples of the first dataset of a join that the join has, as a view of that dataset."""
+    made = f"samples with a partner by {', '.join(dict.fromkeys(each.on for each in joined.info.joins))}"
+    return first._view(joined._selection.positions, made=made)
+
+
+def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
+    """Return the name in each of two datasets: of a field or column, or `__key__`.
+
+    Raises:
+        KeyError: The field does not exist.
+        TypeError: `on` is neither a text nor a pair of texts.
+    """
+    if isinstance(on, str) and on not in ("key", KEY):
+        owners = [dataset for dataset in (first, other) if _can_name(dataset, on)]
+        if owners:
+            return on if first in owners else KEY, on if other in owners else KEY
+        on = (on, on)
+    pair = (on, on) if isinstance(on, str) else tuple(on)
+    if len(pair) != 2 or not all(isinstance(one, str) for one in pair):
+        raise TypeError(f"on={on!r}: expected the name of a field, or a pair of names")
+    return _meant(first, pair[0]), _meant(other, pair[1])
+
+
+def _can_name(dataset: Dataset, name: str) -> bool:
+    return can_name(dataset._reader, dataset._selection, name)
+
+
+def _meant(dataset: Dataset, name: str) -> str:
+    if name == KEY or (name == "key" and (dataset._reader.keyed or not _can_name(dataset, name))):
+        return KEY
+    if not _can_name(dataset, name):
+        known = [each for each in (*dataset.spec, *dataset.columns) if _can_name(dataset, each)]
+        possible = f"possible are {', '.join(dict.fromkeys(known)) or 'none'}."
+        meant = did_you_mean(name, known) or possible
+        raise KeyError(
+            f"on={name!r} is not a field or column of texts or whole numbers: {meant} "
+            f"`bushel index --columns {name}` adds a column"
+        )
+    return name
+
+
+def _joined(
+    first: Dataset, named: Dataset, other: Dataset, on: tuple[str, str], how: str, names: Mapping[str, str]
+) -> Dataset:
+    """Return a dataset joined with another one.
+
+    `named` has its samples with the fields that it had before anything was joined to it. `on` is the property by which
+    samples are partners, in each of the two.
+    """
+    new = {name: names.get(name, name) for name in other.spec}
+    kept = _without_collisions(first, new, on)
+    own = Names(named._reader, named._selection, on[0])
+    their = Names(other._reader, other._selection, on[1])
+    if on[1] != KEY and their.has_lists():
+        raise ValueError(
+            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that dataset first"
+        )
+    if on[0] != KEY and own.has_lists():
+        return _with_lists(first, own, their, how, kept, new)
+    if own.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):
+        found = _by_position(own.samples, their.samples)
+    else:
+        found = match(own, their)
+    joined = _joined_of(own, their, found, how)
+    partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
+    partners[own.samples[found >= 0]] = their.samples[found[found >= 0]]
+    _log_misses(joined)
+    return with_partners(first, other, partners, joined, names=kept, others=new)
+
+
+def _with_lists(
+    first: Dataset, own: Names, their: Names, how: str, names: list[str], others: Mapping[str, str]
+) -> Dataset:
+    """Return a dataset whose samples have lists of values of another one, whose samples they name in lists."""
+    listed = ListedNames.of(own)
+    found = match(listed, their)
+    lacking = offsets_of(found < 0)
+    complete = listed.has_list & (lacking[listed.starts[1:]] == lacking[listed.starts[:-1]])
+    lone = np.ones(len(their.samples), np.bool_)
+    lone[found[found >= 0]] = False
+    missing, alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
+    lost = len(complete) - int(complete.sum()), len(alone)
+    # samples without a list are shown by their keys, where no name is missing
+    few = np.flatnonzero(~complete)[:_SHOWN]
+    shown = listed.take(missing[:_SHOWN]) or own.reader.keys(own.samples[few])
+    examples = tuple(shown), _shown(their, alone)
+    joined = Joined(listed.on, how, len(complete) - lost[0], lost, examples, len(missing))
+    _log_misses(joined)
+    sizes = np.where(complete, np.diff(listed.starts), 0)
+    starts = offsets_of(sizes)
+    named = found[np.repeat(complete, np.diff(listed.starts))]
+    other = their.reader
+    container = stored_info(other.shards).container
+    shard = lists_of_values(their, container, others, starts, their.samples[named])
+    lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
+    partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
+    partners[own.samples[complete]] = np.flatnonzero(complete)
+    return with_partners(first, lists, partners, joined, names=names, others=others)
+
+
+def _log_misses(joined: Joined) -> None:
+    if joined.misses:
+        log = log_info if joined.matched else log_warning
+        log("%s; %d samples have one", joined.misses, joined.matched)
+
+
+def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:
+    """Return the fields of the first dataset that a join keeps, and remove unwanted fields of the other."""
+    kept = list(first.spec)
+    if new.get(on[1]) in kept and on[0] in (KEY, new.get(on[1])):
+        del new[on[1]]  # it holds what the first dataset has, or names of its samples
+    elif on[1] == KEY and on[0] in kept and on[0] in new.values():
+        kept.remove(on[0])
+    taken = list(new.values())
+    if both := [name for name in dict.fromkeys(taken) if name in kept or taken.count(name) > 1]:
+        raise ValueError(
+            f"two datasets have a field {both[0]!r}: choose fields with ds.fields([...]), or give the second one's "
+            f"another name, with names={{{both[0]!r}: {both[0] + '_2'!r}}}"
+        )
+    return kept
+
+
+def _by_position(first: I64, other: I64) -> I64:
+    """Return the places in `other` of the positions in `first`, both ascending; -1 for none."""
+    at = np.minimum(other.searchsorted(first), max(len(other) - 1, 0))
+    return np.where(other[at] == first, at, -1) if len(other) else np.full(len(first), -1, np.int64)
+
+
+def _joined_of(own: Names, their: Names, found: I64, how: str) -> Joined:
+    lone = np.ones(len(their.samples), np.bool_)
+    lone[found[found >= 0]] = False
+    alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
+    examples = _shown(own, alone[0]), _shown(their, alone[1])
+    on = own.on if their.on in (own.on, KEY) else their.on if own.on == KEY else f"{own.on} = {their.on}"
+    lost = len(alone[0]), len(alone[1])
+    return Joined("key" if on == KEY else on, how, len(found) - lost[0], lost, examples)
+
+
+def _shown(names: Names, places: I64) -> tuple[str, ...]:
+    """Return the names of the first of some samples, and the key of one that has no name."""
+    few = places[:_SHOWN]
+    named = names.has_name(few)
+    keys = names.reader.keys(names.samples[few])
+    own = dict(zip(few[named].tolist(), names.take(few[named]), strict=True))
+    return tuple(own.get(place, key) for place, key in zip(few.tolist(), keys, strict=True))

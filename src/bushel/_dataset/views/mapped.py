@@ -1,0 +1,176 @@
+"""`Mapped`: a dataset whose samples pass through a function when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from bushel._dataset.read.reader import Sample
+from bushel._dataset.read.selection import Given, Mask
+from bushel._runtime.public import public
+from bushel._runtime.structs import Struct
+from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel._index.key_lookup import KeyView
+
+_CHUNK = 64
+
+
+@public()
+class Mapped(Struct, frozen=True, eq=False):
+    """A lazy view of a dataset: every sample that is read passes through a function. `Dataset.map` makes it.
+
+    A `Loader`, a `MapView` and `pack` take it as a dataset. Positions, keys, order and seeds stay the same.
+
+    Attributes:
+        dataset: The `Dataset`, or a view of it.
+        function: Takes a sample, a dict with `__key__`, and returns one.
+        needs: The fields that the function gets, as `ds[position, fields]` takes them; None for all.
+        types: Types of fields that the function adds or changes.
+        kept: The fields of its results that samples have; None for all.
+        decodes: Whether the function gets decoded values. False gives it stored bytes.
+
+    Examples:
+        >>> small = ds.map(lambda sample: {"label": sample["label"] + 10}, ["label"])
+        >>> small[0], len(small)
+        ({'__key__': 'cat/0', 'label': 10}, 12)
+        >>> next(iter(bushel.Loader(small, 4)))["label"]
+        array([10, 10, 10, 10])
+    """
+
+    dataset: Any
+    function: Callable[[Sample], Sample]
+    needs: Mask = None
+    types: Mapping[str, str] | None = None
+    kept: tuple[str, ...] | None = None
+    decodes: bool = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"map() takes a function of a sample, not {self.function!r}")
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"<bushel.Mapped: {name} of {self.dataset!r}>"
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """The fields that the function gets, with the types that were given for its results."""
+        needed = self.dataset.spec if self.needs is None else self.dataset.fields(self.needs).spec
+        found = {**needed, **(self.types or {})}
+        return found if self.kept is None else {name: found[name] for name in self.kept if name in found}
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the dataset: a state belongs to the samples and their order, not to the function."""
+        return str(self.dataset.fingerprint)
+
+    @property
+    def keys(self) -> KeyView:
+        """The keys in order."""
+        keys: KeyView = self.dataset.keys
+        return keys
+
+    def position(self, key: str) -> int:
+        """Return the position of a key."""
+        return int(self.dataset.position(key))
+
+    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
+        """Return file and offset of a field; None for one that the function adds."""
+        return self.dataset.location(position, field) if field in self.dataset.spec else (None, None)
+
+    def __getitem__(self, item: Any) -> Any:
+        """Return a sample by position or key, or a view of several."""
+        if isinstance(item, str):
+            item = self.position(item)
+        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
+            return self.read([item])[0]
+        return replace(self, dataset=self.dataset[item])
+
+    def __iter__(self) -> Iterator[Sample]:
+        for first in range(0, len(self), _CHUNK):
+            yield from self.read(range(first, min(first + _CHUNK, len(self))))
+
+    def where(self, condition: str) -> Mapped:
+        """Return the samples for which a condition on columns of the dataset is true, as `Dataset.where` takes it."""
+        return replace(self, dataset=self.dataset.where(condition))
+
+    def fields(self, names: Iterable[str]) -> Mapped:
+        """Return a view whose samples have only these fields of the function's results."""
+        return replace(self, kept=tuple(names))
+
+    def map(self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None) -> Mapped:
+        """Return a view in which another function gets the results of this one."""
+        both = _Both(self.function if self.kept is None else _Kept(self.function, self.kept), function)
+        return replace(self, function=both, types={**(self.types or {}), **(spec or {})}, kept=None)
+
+    def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
+        """Read many samples. With `decode=False`, these are the stored bytes that the function's samples are made of.
+
+        Raises:
+            TypeError: The function returned something that is not a dict.
+        """
+        if not decode:
+            stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
+            return stored
+        names = None if fields is None else {KEY, *fields}
+        made = [_made(self, sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
+        return [own if names is None else {name: own[name] for name in own if name in names} for own in made]
+
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
+    ) -> list[Sample]:
+        """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
+        given = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored
+        return [_made(self, sample) for sample in given]
+
+    def prefetch(self, positions: Given, fields: Mask = None) -> None:
+        """Do nothing: files are read when samples are."""
+
+
+class _Both(Struct, frozen=True):
+    """Two functions, one after the other."""
+
+    first: Callable[[Sample], Sample]
+    second: Callable[[Sample], Sample]
+
+    def __call__(self, sample: Sample) -> Sample:
+        return self.second(_called(self.first, sample))
+
+
+class _Kept(Struct, frozen=True):
+    """Some fields of the results of a function."""
+
+    function: Callable[[Sample], Sample]
+    names: tuple[str, ...]
+
+    def __call__(self, sample: Sample) -> Sample:
+        return _chosen(_called(self.function, sample), self.names)
+
+
+def _made(view: Mapped, sample: Sample) -> Sample:
+    try:
+        made = _called(view.function, sample)
+        return made if view.kept is None else _chosen(made, view.kept)
+    except Exception as error:
+        error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
+        raise
+
+
+def _chosen(made: Sample, names: tuple[str, ...]) -> Sample:
+    if missing := [name for name in names if name not in made]:
+        raise KeyError(f"it returned no field {missing[0]!r}, but {', '.join(name for name in made if name != KEY)}")
+    return {KEY: made[KEY], **{name: made[name] for name in names}}
+
+
+def _called(function: Callable[[Sample], Sample], sample: Sample) -> Sample:
+    key, made = sample[KEY], function(sample)
+    if not isinstance(made, dict):
+        raise TypeError(f"it returned {made!r:.60}: return the sample, a dict, changed or not")
+    return {KEY: key} | made | {KEY: key}

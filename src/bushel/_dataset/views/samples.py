@@ -1,0 +1,238 @@
+"""Samples of a dataset: by position, key, field and range, from any container."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
+
+from bushel._dataset.read.reader import Reader, Sample
+from bushel._dataset.read.selection import Given, Mask, Positions, Selection
+from bushel._dataset.read.shards import OpenShard
+from bushel.spec import format_spec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bushel._index.key_lookup import KeyView, Lookup
+
+__all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
+
+CHUNK = 64
+"""Number of samples that iteration reads at once."""
+
+_WINDOWS = 8
+"""Number of windows that it reads at once: windows of one clip are decoded together."""
+
+
+class ShownSample(dict[str, Any]):
+    """A sample: a dict, which a notebook shows as a table with its pictures, its sounds, and the names of its classes.
+
+    Attributes:
+        origin: The reader and the position of the sample in its whole dataset; None for a copy.
+    """
+
+    __slots__ = ("origin",)
+    origin: tuple[Reader, int] | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShownSample, (dict(self),)
+
+    def _repr_html_(self) -> str:
+        from bushel._dataset.views.in_notebook import sample_in_notebook
+
+        return sample_in_notebook(self, getattr(self, "origin", None))
+
+
+class Chosen:
+    """Chosen samples and fields of a reader. A view has the same class."""
+
+    def __init__(
+        self,
+        shards: Sequence[OpenShard],
+        *,
+        verify: bool | None = None,
+        reader: Reader | None = None,
+        selection: Selection | None = None,
+    ) -> None:
+        self._reader = Reader(shards, verify=verify) if reader is None else reader
+        if selection is None:
+            whole = self._reader.remaining
+            positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
+            selection = Selection(positions, self._reader.fields)
+        self._selection = selection
+        self._lookup: Lookup | None = None
+
+    def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None, *, made: str = "") -> Self:
+        own, fields = self._selection, self._reader.fields
+        chosen = own.fields if names is None else {name: fields[name] for name in names}
+        how = ", then ".join(filter(None, (own.made, made)))
+        selection = Selection(own.positions if positions is None else positions, chosen, how)
+        return type(self)((), reader=self._reader, selection=selection)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lookup": None}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files. This is optional: the dataset and its views open them again when they are read."""
+        self._reader.close()
+
+    def __len__(self) -> int:
+        return len(self._selection.positions)
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`.
+
+        Examples:
+            >>> ds.spec
+            {'image': 'jpg', 'label': 'int'}
+        """
+        return format_spec(self._selection.fields)
+
+
+class Samples(Chosen):
+    """A read-only sequence of samples, by position and key."""
+
+    # Keys
+
+    @property
+    def keys(self) -> KeyView:
+        """The keys in order, as a sequence that reads them when they are asked for.
+
+        Examples:
+            >>> ds.keys[0], ds.keys[-1]
+            ('cat/0', 'dog/5')
+        """
+        from bushel._index.key_lookup import KeyView
+
+        return KeyView(len(self), lambda positions: self._reader.keys(self._selection.absolute(positions)))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._find(key) is not None
+
+    def position(self, key: str) -> int:
+        """Return the position of the first sample with this key.
+
+        Raises:
+            KeyError: No sample has this key.
+            TypeError: `key` is not a str.
+
+        Examples:
+            >>> ds.position("dog/2")
+            8
+        """
+        if not isinstance(key, str):
+            raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
+        position = self._find(key)
+        if position is None:
+            from bushel._dataset.read.read_errors import unknown_key
+
+            raise KeyError(unknown_key(key, len(self), self._selection.fields))
+        return position
+
+    def _find(self, key: str) -> int | None:
+        if self._lookup is None:
+            from bushel._dataset.read.key_file import lookup_of
+
+            self._lookup = lookup_of(self._reader)
+        return self._selection.first(self._lookup.find(key))
+
+    # Views
+
+    # Arrays have __index__ too, but it raises unless they hold a single number.
+    @overload
+    def __getitem__(  # type: ignore[overload-overlap]
+        self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
+    ) -> Self: ...
+    @overload
+    def __getitem__(self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]) -> Sample: ...
+
+    def __getitem__(self, item: Any) -> Any:
+        """Return a sample by position or key, optionally with a mask; or a view of several samples.
+
+        `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
+        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of a clip. `ds[10:20]`,
+        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length are views, which read nothing.
+
+        Raises:
+            IndexError: The position, or an element of a sequence, is out of range.
+            KeyError: A key or field does not exist.
+            TypeError: `item` has another type.
+        """
+        own, mask = self._selection, None
+        if isinstance(item, tuple):
+            if len(item) != 2:
+                raise TypeError(f"ds[position, fields] takes one position and one mask, not {len(item)} items")
+            item, mask = item
+        if isinstance(item, str):
+            item = self.position(item)
+        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
+            try:
+                position = int(own.positions[operator.index(item)])
+            except (IndexError, OverflowError):
+                position = own.at(operator.index(item))  # raises the error for it
+            wanted = dict.fromkeys(own.fields) if mask is None else own.wanted(mask)
+            sample = ShownSample(self._reader.narrowed(wanted).sample(position, wanted))
+            sample.origin = self._reader, position
+            return sample
+        if not isinstance(item, Iterable | slice):
+            from bushel._dataset.read.read_errors import wrong_position
+
+            raise TypeError(wrong_position(item))
+        if mask is not None:
+            raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
+        if isinstance(item, slice):
+            ends = ("" if end is None else str(end) for end in (item.start, item.stop))
+            step = "" if item.step is None else f":{item.step}"
+            return self._view(own.positions[item], made=f"[{':'.join(ends)}{step}]")
+        chosen = own.absolute(own.numbers(item).copy())  # the array may be the user's own
+        return self._view(chosen, made=f"{len(chosen):,} chosen positions")
+
+    # Reading
+
+    def __iter__(self) -> Iterator[Sample]:
+        from bushel._dataset.read.decoding import decode_samples
+
+        chunk = CHUNK if self._reader.windows is None else _WINDOWS
+        for first in range(0, len(self), chunk):
+            positions = self._selection.all_of(range(first, min(first + chunk, len(self))))
+            reader = self._reader.narrowed(self._selection.fields)
+            stored = reader.read(positions, dict.fromkeys(self._selection.fields), decode=False, parts=True)
+            for place, sample in enumerate(stored):
+                yield decode_samples(reader, [sample], positions[place : place + 1])[0]
+
+    def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
+        r"""Read many samples in one batched, coalesced read, which is much faster than one by one.
+
+        Fields whose values the index has (docs/columns.md) are taken from it, unless bytes are compared with checksums.
+
+        Args:
+            positions: int[n]; negative positions count from the end.
+            fields: The mask, as in `ds[position, fields]`.
+            decode: Whether to decode the values, or to return the stored bytes. Stored clips are always whole.
+
+        Returns:
+            The samples in the order of `positions`.
+
+        Raises:
+            IndexError: A position is out of range.
+            CorruptError: Stored bytes do not match their checksum (with `verify`).
+            FormatError: A file is shorter than in the index.
+            CodecError: Stored bytes do not decode.
+
+        Examples:
+            >>> few = ds.read([3, -1], ["label"])
+            >>> [sample["__key__"] for sample in few]
+            ['cat/3', 'dog/5']
+            >>> ds.read([3], ["image"], decode=False)[0]["image"][:2]
+            b'\xff\xd8'
+        """
+        wanted = self._selection.wanted(fields)
+        return self._reader.narrowed(wanted).read(self._selection.all_of(positions), wanted, decode=decode)

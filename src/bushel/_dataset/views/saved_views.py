@@ -1,0 +1,217 @@
+"""Views by name, beside the manifest: a query, or positions and keys, with the fingerprint of their dataset.
+
+A view is the safetensors file `.bushel/views/NAME.safetensors`, which docs/views.md specifies. A condition is evaluated
+when the view is opened; other views are lists of samples. If the dataset has changed since, the view is stale.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import msgspec
+import numpy as np
+
+from bushel._dataset.open.folders import above_parts
+from bushel._dataset.read.find_keys import positions_of_keys
+from bushel._dataset.read.shards import Listing
+from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.shard_list import Strings
+from bushel._index.sidecar import FOLDER
+from bushel._runtime.arrays import I64
+from bushel._runtime.public import did_you_mean, public
+from bushel.errors import FormatError, StateError, UnsupportedError
+from bushel.storage import AnyPath, below, list_names, read_whole, remove, write_whole
+
+D = TypeVar("D")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_SUFFIX = ".safetensors"
+_ARRAYS = {"positions": "I64", "keys.text": "U8", "keys.offsets": "I64"}
+_VERSION = 1
+
+
+@public()
+@dataclass(frozen=True, slots=True)
+class SavedView:
+    """A view that `Dataset.save` stored.
+
+    Attributes:
+        name: Its name.
+        made: How its samples were chosen, in words.
+        samples: Number of its samples when it was saved.
+        time: When that was, in seconds since 1970.
+        stale: Whether the dataset has changed since.
+
+    Examples:
+        >>> ds.where("label == 'dog'").save("dogs")
+        >>> [(view.name, view.made, view.samples, view.stale) for view in bushel.views("train/")]
+        [('dogs', "where label == 'dog'", 6, False)]
+    """
+
+    name: str
+    made: str
+    samples: int
+    time: float
+    stale: bool
+
+
+class _Header(msgspec.Struct):
+    version: int
+    crc32: int
+    of: str
+    made: str
+    where: str | None
+    fields: list[str]
+    samples: int
+    time: int
+
+
+# made at import, as the decoders of sidecars
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+def save_view(view: Any, name: str, *, overwrite: bool) -> None:
+    """Save a view: see `Dataset.save`."""
+    path = _path(folder := _folder(view), name)
+    if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
+        hint = "a dataset with views is opened by its absolute path if the current folder changes"
+        raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root))
+    if not overwrite and path.exists():
+        raise FileExistsError(f"view {name!r} exists already: give overwrite=True, or another name")
+    made = view._selection.made
+    where = made.removeprefix("where ") if made.startswith("where ") and ", then " not in made else None
+    positions, keys = np.zeros(0, np.int64), Strings.of([])
+    if where is None:
+        positions = np.ascontiguousarray(view._selection.positions, np.int64)
+        if view._reader.keyed:
+            keys = Strings.of(view._reader.keys(positions))
+    arrays: dict[str, Any] = {"positions": positions, "keys.text": keys.text, "keys.offsets": keys.offsets}
+    crc, now = body_crc32(arrays), time.time_ns()
+    header = _Header(_VERSION, crc, _whole(view).fingerprint, made, where, list(view.spec), len(view), now)
+    write_whole(path, encode(arrays, header))
+
+
+def saved_view(dataset: D, name: str, *, stale: bool) -> D:
+    """Return the view of a dataset that was saved under a name.
+
+    Raises:
+        KeyError: The view does not exist.
+        StateError: The dataset has changed since, and `stale` is false.
+        FormatError: The file is damaged.
+    """
+    folder = _folder(dataset)
+    try:
+        header, positions, keys = _load(_path(folder, name))
+    except FileNotFoundError:
+        names = _names(folder)
+        known = did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save(name) makes one'}"
+        raise KeyError(f"unknown view {name!r}: {known}") from None
+    own: Any = dataset
+    fields = [field for field in header.fields if field in own.spec]
+    changed = header.of != _whole(dataset).fingerprint
+    if changed and not stale:
+        raise StateError(
+            f"the view {name!r} is stale: the dataset has changed since it was saved. Save it again, or open the "
+            f"remaining samples with stale=True"
+        )
+    if header.where is not None:
+        found: D = own.where(header.where).fields(fields)
+    else:
+        if changed:
+            positions = _left(dataset, header, keys)
+        found = own._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
+    if changed:
+        message = (
+            f"the view {name!r} is stale: it had {header.samples:,} samples, and {len(cast('Any', found)):,} are left"
+        )
+        warnings.warn(message, stacklevel=5)
+    return found
+
+
+def _left(dataset: Any, header: _Header, keys: Strings) -> I64:
+    """Return the samples of a stale view that still exist, by their keys."""
+    if not len(keys) and header.samples:
+        raise StateError("the view is stale, and its samples have no keys by which they could be found again")
+    wanted = keys.tolist()
+    found, _ = positions_of_keys(dataset._reader, wanted)
+    place = {key: position for position, key in zip(found.tolist(), dataset._reader.keys(found), strict=True)}
+    left = np.array([place[key] for key in wanted if key in place], np.int64)
+    kept = np.zeros(int(dataset._reader.starts[-1]), np.bool_)
+    kept[np.asarray(dataset._reader.whole, np.int64)] = True
+    return left[kept[left]]
+
+
+def saved_views(dataset: Any) -> list[SavedView]:
+    """Return the views of a dataset that were saved, by name."""
+    folder, whole, views = _folder(dataset), _whole(dataset).fingerprint, []
+    for name in _names(folder):
+        header, _, _ = _load(_path(folder, name))
+        views.append(SavedView(name, header.made, header.samples, header.time / 1e9, header.of != whole))
+    return views
+
+
+def delete_view(dataset: Any, name: str) -> None:
+    """Delete a view. Raise KeyError if the view does not exist."""
+    folder = _folder(dataset)
+    names = _names(folder)
+    if name not in names:
+        known = f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
+        raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or known}")
+    remove(_path(folder, name))
+
+
+def _whole(dataset: Any) -> Any:
+    return dataset._view(dataset._reader.whole, list(dataset._reader.fields))
+
+
+def _folder(dataset: Any) -> AnyPath:
+    """Return the folder of the views of a dataset.
+
+    Raises:
+        UnsupportedError: The dataset is joined, or lies in several folders.
+    """
+    shards = dataset.shards
+    one = [shards[0].shard] if isinstance(shards, Listing) else [each.shard for each in shards]
+    above = above_parts(one) if one else None
+    made_of_others = dataset._reader.sides or dataset._reader.windows is not None
+    if not one or made_of_others or (above is None and any(each.beside != one[0].beside for each in one)):
+        what = "this one is joined, has windows, or lies in several folders"
+        raise UnsupportedError(f"a view is saved beside a dataset: {what}")
+    if above is not None and one[0].index is None:
+        return above / f"{FOLDER}/views"
+    older = one[0].beside / f"{FOLDER}/views"
+    if one[0].shared == FOLDER or (isinstance(older, Path) and older.is_dir()):
+        return older
+    return one[0].beside / f"{one[0].shared}/views"
+
+
+def _path(folder: AnyPath, name: str) -> AnyPath:
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r} cannot be the name of a view: up to 100 letters, digits and . _ -")
+    return below(folder, f"{name}{_SUFFIX}")
+
+
+def _names(folder: AnyPath) -> list[str]:
+    if isinstance(folder, Path) and not folder.is_dir():
+        return []
+    return sorted(each.removesuffix(_SUFFIX) for each in list_names(folder) if each.endswith(_SUFFIX))
+
+
+def _load(path: AnyPath) -> tuple[_Header, I64, Strings]:
+    data = read_whole(path)
+    try:
+        text, arrays = parse(memoryview(data), _ARRAYS)
+        header = _HEADER.decode(text)
+        keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
+        whole = header.crc32 == body_crc32(arrays) and keys.are_valid
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"not a view: {error}", file=str(path), hint="delete it, and save it again") from error
+    if header.version != _VERSION or not whole:
+        raise FormatError("the view is damaged, or newer than this Bushel", file=str(path), hint="save it again")
+    return header, arrays["positions"], keys

@@ -1,0 +1,59 @@
+"""Windows by time: each frame of an episode with its neighbours, at given distances in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from bushel._dataset.read.windows import PAD
+from bushel.codecs import holds_elements
+from bushel.containers import get_container
+from bushel.containers.abilities import HasRate
+from bushel.errors import SpecError
+
+if TYPE_CHECKING:
+    from bushel._dataset.views.dataset import Dataset
+
+_TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot
+
+
+def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
+    """Return the view of a dataset of episodes whose samples are frames with their neighbours.
+
+    `deltas` has, by field, the seconds from the frame to each of its neighbours, such as `{"action": [0, 0.1]}`.
+
+    Raises:
+        SpecError: The frames have no rate.
+        KeyError: The field does not exist.
+        TypeError: A field has no frames, or an argument has another type.
+        ValueError: No frame has one of the times.
+    """
+    if not isinstance(deltas, Mapping) or not deltas:
+        raise TypeError(f"delta_timestamps={deltas!r}: expected fields and seconds, such as {{'action': [0, 0.1]}}")
+    rates = {_rate(dataset, number) for number in range(len(dataset.shards))}
+    if len(rates) != 1:
+        raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
+    [rate] = rates
+    offsets = {name: [_offset(name, each, rate) for each in own] for name, own in deltas.items()}
+    others = {name: [0] for name, kind in dataset.spec.items() if kind.endswith("[]") or holds_elements(kind)}
+    found = dataset.windows(next(iter(offsets)), delta={**others, **offsets})
+    known = {name + PAD for name in others if name not in offsets}  # one frame is never outside
+    return found.fields([name for name in found.spec if name not in known])
+
+
+def _rate(dataset: Dataset, number: int) -> float:
+    shard = dataset.shards[number]
+    own = get_container(shard.container)
+    if not isinstance(own, HasRate):
+        raise SpecError(f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have")
+    return own.rate(shard.shard)
+
+
+def _offset(name: str, seconds: float, rate: float) -> int:
+    offset = round(seconds * rate)
+    if abs(offset / rate - seconds) > _TOLERANCE:
+        raise ValueError(
+            f"delta_timestamps: {name!r} asks for {seconds:g} seconds, but frames are {1 / rate:g} seconds apart: the "
+            f"next one is at {offset / rate:g}"
+        )
+    return offset

@@ -1,0 +1,31 @@
+"""The views that are saved beside a dataset: `bushel.views` and `bushel.delete_view`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.views.saved_views import SavedView, delete_view, saved_views
+from bushel._runtime.public import public
+
+
+@public()
+def views(source: Any) -> list[SavedView]:
+    """Return the views of a dataset that `Dataset.save` stored, by name. No data file is read.
+
+    Args:
+        source: Anything that `bushel.open` takes.
+
+    Examples:
+        >>> ds.save("all")
+        >>> [view.name for view in bushel.views("train/")]
+        ['all']
+    """
+    with open_dataset(source) as dataset:
+        return saved_views(dataset)
+
+
+def delete(source: Any, name: str) -> None:
+    """Delete a view of a dataset. Raise KeyError if the view does not exist."""
+    with open_dataset(source) as dataset:
+        delete_view(dataset, name)

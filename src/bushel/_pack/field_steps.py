@@ -1,0 +1,79 @@
+"""The transforms of one field while packing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bushel import kernels
+from bushel._pack.images import image_kind
+from bushel._runtime.structs import Struct
+from bushel.codecs import get_codec
+from bushel.codecs.base import Buffer
+from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode
+from bushel.transforms.spatial import Geometry, Image
+from bushel.transforms.values import Call, Transform
+
+Generators = Callable[[], "np.random.Generator"]
+"""Return a new random generator in its initial state."""
+
+
+class FieldSteps(Struct, frozen=True):
+    """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs."""
+
+    calls: tuple[Call, ...]  # all transforms, for a decoded value
+    plan: DecodePlan | None  # the transforms that are fused into decoding, or None
+    rest: tuple[Call, ...]  # the transforms that follow the plan
+
+    @classmethod
+    def of(cls, functions: Sequence[Transform]) -> FieldSteps:
+        """Plan the transforms of a field."""
+        calls = tuple(map(Call.of, functions))
+        plan = plan_decode(functions)
+        if not plan.spatial or plan.normalise is not None or plan.layout != "HWC":
+            return cls(calls, None, ())
+        return cls(calls, plan, tuple(map(Call.of, plan.rest)))
+
+    def on_stored(self, codec: str, data: Buffer, generators: Generators) -> Any:
+        """Transform an encoded value.
+
+        Returns:
+            The result; `data` itself if no transform changed the value.
+
+        Raises:
+            CodecError: The bytes are damaged.
+            Exception: A transform raised.
+        """
+        if self.plan is None or image_kind(data) != "jpg":
+            decoded = get_codec(codec).decode(data)
+            changed = self.on_value(decoded, generators)
+            return data if changed is decoded else changed
+        rng, size = generators(), image_size(data)
+        geometry = self.plan.geometry(*size, rng)
+        if geometry != Geometry.whole(*size):
+            return _apply(self.rest, _decode_region(self.plan, data, geometry), rng)
+        decoded = get_codec(codec).decode(data)
+        changed = _apply(self.rest, decoded, rng)
+        return data if changed is decoded else changed
+
+    def on_value(self, value: Any, generators: Generators) -> Any:
+        """Transform a decoded value."""
+        return _apply(self.calls, value, generators())
+
+
+def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
+    for call in calls:
+        value = call.function(value, rng=rng) if call.random else call.function(value)
+    return value
+
+
+def _decode_region(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:
+    width, height = geometry.size
+    channels = 1 if kernels.jpeg_header(data).components == 1 else 3
+    out = np.empty((1, height, width, channels), np.uint8)
+    errors = decode_into(plan, [data], [geometry], out)
+    if errors:
+        raise errors[0]
+    return out[0, :, :, 0] if channels == 1 else out[0]

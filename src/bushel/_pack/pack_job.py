@@ -1,0 +1,229 @@
+"""Pack a prepared source: as one dataset, or in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bushel._dataset.open.claiming import NO_CLAIM
+from bushel._dataset.open.folders import overwrite_folder
+from bushel._pack.columns import ColumnReader, column_reader
+from bushel._pack.commit import OnPart, Written
+from bushel._pack.file_columns import FileEncoder, file_encoder
+from bushel._pack.items import OrderRange, StreamItems
+from bushel._pack.pack_options import PackOptions, Workers
+from bushel._pack.part import ErrorLimit, Part, WorkerConfig, write_part
+from bushel._pack.prepared import Prepared
+from bushel._pack.processes import WorkerPool
+from bushel._pack.run_folder import RunFolder
+from bushel._pack.run_plan import RunPlan, describe, part_starts
+from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
+from bushel._pack.scale_out import RunTotals, join_run, run_parts
+from bushel._pack.side_files import ErrorList, ErrorLog, error_log_path
+from bushel._pack.transcoder import Transcoder
+from bushel._runtime.order import Sequential
+from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
+from bushel._runtime.structs import Struct
+from bushel._writer.options import WriterOptions
+from bushel._writer.pack_writer import PackWriter
+from bushel.loader.values.bad_samples import error_limit
+from bushel.sources.base import Listed
+from bushel.sources.samples import Stream
+from bushel.sources.stored import Stored, StoredStream
+from bushel.storage import AnyPath, parse_bytes
+from bushel.storage.claims import Claim
+
+Encode = Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
+
+
+def pack_whole(
+    prepared: Prepared,
+    target: AnyPath,
+    suffix: str,
+    options: PackOptions,
+    claim: Claim | None,
+    progress: OnProgress | None,
+) -> RunTotals:
+    """Pack everything into one dataset. Raise TooManyErrors if more items failed than are allowed."""
+    total, mode, limit = prepared.items, options.writer.mode, _limit(prepared, options)
+    reporter = ProgressReporter(progress)
+
+    def report(done: int, samples: int, errors: int, size: int) -> None:
+        reporter.report(Progress(done, total, "samples", samples, size, errors))
+
+    part = _part_of_everything(prepared, target, suffix)
+    staging = overwrite_folder(target) if mode == "overwrite" and isinstance(target, Path) else None
+    log = ErrorLog(part.log, staging=staging)
+    expected = total if mode in ("create", "overwrite") else None
+    writing = replace(prepared.writing, expected=expected, total=total)
+    with (
+        _encoding(prepared.encoder, options.workers.processes) as encode,
+        PackWriter(
+            target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync, claim=claim
+        ) as writer,
+    ):
+        config = _config(prepared, encode, options.workers, report)
+        result = write_part(part, writer, log, mode, limit, config)
+    reporter.finish()
+    return RunTotals((str(target),), result.samples, result.kept, result.bytes, result.errors, result.limits)
+
+
+def pack_in_parts(
+    prepared: Prepared,
+    parts: int,
+    target: AnyPath,
+    suffix: str,
+    options: PackOptions,
+    progress: OnProgress | None,
+) -> RunTotals:
+    """Pack the parts that are missing, or the requested one: see `pack_whole`.
+
+    Raises:
+        TooManyErrors: More items failed than are allowed.
+        StateError: The target has parts of a call with other arguments.
+    """
+    local, limit = options.run.engine is None, _limit(prepared, options)
+    run = RunFolder(target, suffix)
+    plan = _plan(prepared, parts, options)
+    listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
+    workers = options.workers if local or options.workers.threads else replace(options.workers, threads=1)
+    job = PackJob(run, tuple(plan.starts), prepared, replace(prepared.writing, mode="create"), workers)
+    with ExitStack() as stack:
+        stack.enter_context(join_run(run, plan, options.writer.mode, options.run.part, listing))
+        if local:
+            job = replace(job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes)))
+        return run_parts(run, plan, job.write, options.run, limit, progress)
+
+
+def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Part:
+    single = bool(suffix) and target.name.endswith(suffix)
+    root, name = (target.parent, target.name) if single else (target, "")
+    source, order = prepared.source, prepared.order
+    if isinstance(source, Stream):
+        items = StreamItems(iter(source), again=isinstance(source, StoredStream))
+        return Part(target, root, name, error_log_path(target), items, {"stream": True})
+    shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
+    plan = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
+    return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)
+
+
+def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
+    """Return the plan of a run. Its arguments are those that decide which bytes are written."""
+    samples, writing, order = options.samples, prepared.writing, prepared.order
+    chosen = {"fields": samples.fields, "rename": samples.rename} if isinstance(prepared.source, Stored) else {}
+    arguments = {
+        "source": prepared.fingerprint,
+        **chosen,
+        "spec": prepared.spec,
+        "transforms": samples.transforms,
+        "orient": samples.orient,
+        "check": samples.check,
+        "jpeg": samples.jpeg,
+        "keys": samples.keys,
+        "shuffle": order.version,
+        "seed": options.seed,
+        "shard_samples": writing.shard_samples,
+        "shard_bytes": None if writing.shard_bytes is None else parse_bytes(writing.shard_bytes),
+        "generation": writing.generation,
+        "labels": writing.labels,
+        "seek": writing.seek,
+        "columns": writing.columns,
+    }
+    return RunPlan(
+        "pack", str(writing.container), order.samples, part_starts(order.samples, parts), describe(arguments)
+    )
+
+
+def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
+    return ErrorLimit(error_limit(options.errors.max_errors, prepared.items), options.errors.strict)
+
+
+def _file_encoder(prepared: Prepared) -> FileEncoder | None:
+    return file_encoder(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
+
+
+def _column_reader(prepared: Prepared) -> ColumnReader | None:
+    return column_reader(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
+
+
+@contextmanager
+def _encoding(encoder: SampleEncoder | Transcoder, processes: int) -> Iterator[Encode]:
+    """Yield a function that encodes a batch: the encoder, or one that has worker processes do it."""
+    if processes:
+        with WorkerPool(encoder, processes) as pool:
+            yield pool
+    else:
+        yield encoder
+
+
+def _config(
+    prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart, taken: frozenset[str] = frozenset()
+) -> WorkerConfig:
+    one_by_one = bool(taken) or prepared.key is not None
+    return WorkerConfig(
+        encode=encode,
+        origin=prepared.encoder.origin,
+        workers=workers.at_once,
+        batch_bytes=prepared.batch_bytes,
+        progress=progress,
+        columns=None if one_by_one else _column_reader(prepared),
+        files=None if one_by_one or workers.processes else _file_encoder(prepared),
+        lengths=prepared.lengths,
+        keys=prepared.keys,
+        key=prepared.key,
+        taken=taken,
+    )
+
+
+class PackJob(Struct, frozen=True):
+    """The common settings of all parts of a packing run. On an engine, it is pickled."""
+
+    run: RunFolder  # the files of the run
+    starts: tuple[int, ...]  # index of the first item of each part in the order, followed by the number of items
+    prepared: Prepared
+    writing: WriterOptions  # how a part is written; the first part gets the empty folders
+    workers: Workers  # the threads or processes that encode samples
+    encode: Encode | None = None  # encodes a batch, in workers that are running; None to start them for each part
+
+    def write(
+        self,
+        number: int,
+        target: AnyPath,
+        limit: ErrorLimit,
+        log: ErrorList,
+        progress: OnPart | None,
+        taken: frozenset[str],
+    ) -> Written:
+        """Pack a part to a path where nothing is. The bytes depend on the number, and on the keys that are taken.
+
+        Args:
+            number: Number of the part.
+            target: The path to write to.
+            limit: The treatment of errors, with the errors of other parts.
+            log: Gets the items that cannot be packed.
+            progress: Called after every batch.
+            taken: Keys that earlier parts have. A sample with one of these cannot be packed.
+
+        Raises:
+            TooManyErrors: More items failed than are allowed.
+        """
+        items = OrderRange(self.prepared.order, self.starts[number], self.starts[number + 1])
+        root, name = (target.parent, target.name) if self.run.single else (target, "")
+        part = Part(self.run.part(number), root, name, log.path, items, {"part": number})
+        folders = self.writing.folders and (self.writing.folders if number == 0 else ())
+        writing = replace(self.writing, expected=len(items), folders=folders, first_number=self.starts[number])
+        with ExitStack() as stack:
+            encode = self.encode
+            if encode is None:
+                encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
+            config = _config(self.prepared, encode, self.workers, progress or _ignore, taken)
+            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing, claim=NO_CLAIM))
+            result = write_part(part, writer, log, "create", limit, config)
+        return Written(result.bytes, result.limits)
+
+
+def _ignore(done: int, samples: int, errors: int, size: int) -> None:
+    """Do nothing with the progress of a part in a worker process: the driver counts parts."""

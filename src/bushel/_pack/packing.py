@@ -1,0 +1,256 @@
+"""Pack any source into any container."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.stream import StreamDataset
+from bushel._pack.images import Jpeg
+from bushel._pack.pack_options import PackOptions
+from bushel._pack.prepared_source import DatasetAt
+from bushel._pack.write_dataset import PackResult, write_dataset
+from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
+from bushel._runtime.public import names_near, public
+from bushel._runtime.shuffle import Shuffle
+from bushel._writer.options import Mode
+from bushel.storage import AnyPath, as_path
+
+if TYPE_CHECKING:  # packing without transforms imports none
+    from bushel.transforms.by_field import Transforms
+
+
+@public()
+@shows_progress("packing")
+@names_near
+def pack(
+    source: Any,
+    target: str | os.PathLike[str] | AnyPath,
+    *,
+    container: str | None = None,
+    fields: Iterable[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    spec: Mapping[str, str] | None = None,
+    transforms: Transforms | None = None,
+    orient: bool = False,
+    check: bool = False,
+    jpeg: Jpeg = None,
+    keys: bool | Callable[[str], str] | None = None,
+    shuffle: Shuffle = False,
+    seed: int = 0,
+    parts: int | None = None,
+    part: int | None = None,
+    plan_only: bool = False,
+    max_errors: float | None = 0,
+    strict: bool = False,
+    strict_files: bool = False,
+    shard_samples: int | None = None,
+    shard_bytes: int | str | None = None,
+    generation: Literal["A", "B", "C"] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    mode: Mode = "create",
+    workers: int | None = None,
+    processes: int = 0,
+    sync: bool = True,
+    seek: bool | None = None,
+    columns: str | Iterable[str] | None = None,
+    engine: Any = None,
+    retries: int = 3,
+    speculate: float = 3.0,
+    progress: ShowProgress = None,
+) -> PackResult:
+    """Pack samples into a dataset.
+
+    Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one writer stores them in
+    order, so the files do not depend on the number of workers. The bytes of an unchanged image are stored as they are.
+    At most 64 MiB of encoded samples wait for the writer, besides one batch per worker.
+
+    Args:
+        source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a dataset, arrays,
+            dicts, or any source: see `bushel.sources`.
+        target: See `bushel.Writer`.
+        container: See `bushel.Writer`.
+        fields: Names of the fields of a dataset to keep; all by default.
+        rename: Old to new names of fields of a dataset, for containers that cannot hold the old ones.
+        spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder of PNGs as JPEGs.
+            For a dataset see `bushel.convert`.
+        transforms: One transform or a list of transforms for the only image field, or a mapping of field names to
+            either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if it has a parameter of that name.
+            For a sequence field it is called with each element. If the last one returns bytes, they are stored.
+        orient: Rotate and mirror images by their Exif orientation, before the transforms. An image that is not
+            upright is encoded again, without Exif; the others keep their bytes.
+        check: Decode every image whose bytes are stored unchanged, so that damaged ones count as errors. By default
+            only the first bytes of an image are checked.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
+            `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and keeps metadata: see
+            `bushel.jpeg.baseline`. Damaged JPEGs count as errors; those that need no change keep their bytes.
+        keys: Whether samples keep their keys; by default they do. With True, samples of a dataset without keys get
+            their position as text. A function maps every key to the stored key, for containers that cannot hold the
+            original one. It is called once for every sample of a dataset, in order, including those that `resume`
+            skips; with `parts`, in any order.
+        shuffle: Order of the samples: False or None for the order of the source, True or `"exact"` for a random
+            permutation, `"blocks"`, or an order object.
+        seed: Seed of the order and of the randomness in transforms.
+        parts: Write the samples, divided by position, in this many parts of nearly equal size: `part-00000`, …,
+            in the folder `target`, which `bushel.open` reads as one dataset, or `train-part-00000.rec` for `train.rec`.
+            The same call again, here or on another machine, joins the run and writes only parts that are missing
+            (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items, or for every
+            shard of a dataset.
+        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are written.
+        plan_only: Write only the plan of the run, with `parts`. The parts can then be started at the same time, without
+            each of them listing the source.
+        max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
+            (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
+        strict: Raise the first error unchanged, and leave the unfinished dataset for `mode="resume"`.
+        strict_files: Raise an error, before anything is written, if the source passes over files of its folder. By
+            default they are counted in the result.
+        shard_samples: See `bushel.Writer`.
+        shard_bytes: See `bushel.Writer`.
+        generation: See `bushel.Writer`; also `A` for a bag.
+        labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. By default those
+            that the source has. A folder or table of classes gets these numbers, and others follow.
+        mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
+            the same arguments, and the files are the same as without the interruption; `overwrite` replaces a
+            dataset once the new one is complete.
+        workers: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
+            each part; by default 1.
+        processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
+        sync: See `bushel.Writer`.
+        seek: See `bushel.Writer`. By default, seek tables are made if the source is a dataset that has some.
+        columns: See `bushel.Writer`. By default the usual ones, and the columns of a source that is a dataset.
+        engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
+            client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
+        retries: Number of retries of a part on an engine, if its worker died or the system failed.
+        speculate: On an engine, when no parts wait, one that takes this many times longer than usual is started a
+            second time, and the first result counts. 0 for never.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
+            times per second.
+
+    Returns:
+        A summary: samples, errors, bytes, and the spec that was written.
+
+    Raises:
+        TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
+        SpecError: The container cannot hold these samples; the message names the reason, and the containers that can.
+        StateError: The run to resume or to join had other arguments, or the labels differ from the dataset's.
+        FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
+        FileNotFoundError: See `bushel.Writer`.
+
+    Examples:
+        >>> from bushel.transforms import Resize
+        >>> done = bushel.pack("photos/", "small/", container="tar", transforms=[Resize(32)])
+        >>> done.samples, done.spec
+        (12, {'image': 'jpg', 'label': 'int'})
+    """
+    return write_dataset(source, as_path(target), PackOptions.of(locals()), callback_of(progress))
+
+
+@public()
+@shows_progress("converting")
+@names_near
+def convert(
+    source: Any,
+    target: str | os.PathLike[str] | AnyPath,
+    *,
+    container: str | None = None,
+    fields: Iterable[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    spec: Mapping[str, str] | None = None,
+    transforms: Transforms | None = None,
+    jpeg: Jpeg = None,
+    keys: bool | Callable[[str], str] | None = None,
+    shuffle: Shuffle = False,
+    seed: int = 0,
+    parts: int | None = None,
+    part: int | None = None,
+    plan_only: bool = False,
+    max_errors: float | None = 0,
+    shard_samples: int | None = None,
+    shard_bytes: int | str | None = None,
+    generation: Literal["A", "B", "C"] | None = None,
+    mode: Mode = "create",
+    workers: int | None = None,
+    processes: int = 0,
+    sync: bool = True,
+    seek: bool | None = None,
+    columns: str | Iterable[str] | None = None,
+    engine: Any = None,
+    retries: int = 3,
+    speculate: float = 3.0,
+    progress: ShowProgress = None,
+) -> PackResult:
+    """Write a dataset in another container, or with other fields, types or shards: `bushel.pack` of a dataset.
+
+    Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
+    that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
+    depend on the number of workers.
+
+    Names of classes are kept (`Dataset.labels`). A dataset that is appended to keeps its numbers: classes are found by
+    their names, new ones follow, and numbers that differ are mapped.
+
+    Memory is bounded by the number of workers times 16 MiB, or times the largest samples where these are larger.
+
+    Args:
+        source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
+            dataset, a view of one, or a stream.
+        target: See `bushel.Writer`. With `mode="overwrite"` and without parts it may be the source, which is replaced
+            once the new dataset is complete.
+        container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
+        fields: Names of the fields to keep; all by default.
+        rename: Old to new names of fields, for containers that cannot hold the old ones.
+        spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in
+            the source is `bytes` are taken to be of the new type; values of other fields are converted. A sequence with
+            one element in each sample can become a plain field.
+        transforms: See `bushel.pack`; by names of fields in the target.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, `baseline` rewrites progressive JPEGs: see `bushel.pack`.
+        keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
+            without keys get their position as text. A function maps every key to the stored key, for containers that
+            cannot hold the original one. For a dataset it is called once for every sample, in order, including those
+            that `resume` skips; with `parts`, in any order.
+        shuffle: Order of the samples in the target: see `bushel.pack`.
+        seed: Seed of the order and of the randomness in transforms.
+        max_errors: Number of samples that may fail: see `bushel.pack`. With 0, the first error is raised unchanged.
+        shard_samples: See `bushel.Writer`.
+        shard_bytes: See `bushel.Writer`.
+        generation: See `bushel.Writer`; also `A` for a bag.
+        mode: See `bushel.Writer`. `resume` continues an interrupted conversion with the same arguments.
+        parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By default one dataset,
+            or, with `engine`, as many parts as the source has shards.
+        part: Write only this part, counted from 0.
+        plan_only: Write only the plan of the run, with `parts`.
+        workers: Number of threads that read and encode; by default the number of CPUs that this process may use. With
+            `engine`, threads of each part; by default 1.
+        processes: Number of worker processes that replace the threads, for transforms in pure Python.
+        sync: See `bushel.Writer`.
+        seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
+        columns: See `bushel.Writer`. By default the columns of the source, and the usual ones.
+        engine: See `bushel.pack`.
+        retries: See `bushel.pack`.
+        speculate: See `bushel.pack`.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
+            times per second.
+
+    Returns:
+        A summary: samples, bytes, and the spec that was written.
+
+    Raises:
+        TooManyErrors: More than `max_errors` samples failed, where that is not 0.
+        SpecError: The target cannot hold these samples; the message names the reason, and the containers that can. Or a
+            class number must be mapped and has no name.
+        CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
+            damaged.
+        CorruptError: Stored bytes do not match their CRC.
+        KeyError: The field does not exist.
+        FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
+        FileNotFoundError, StateError: See `bushel.Writer`.
+
+    Examples:
+        >>> done = bushel.convert("train/", "train.rec", container="recordio")
+        >>> done.samples, done.spec
+        (12, {'image': 'jpg', 'label': 'int'})
+    """
+    options = PackOptions.of(locals(), strict=max_errors == 0)
+    opened = source if isinstance(source, Dataset | StreamDataset) else DatasetAt(source)
+    return write_dataset(opened, as_path(target), options, callback_of(progress))

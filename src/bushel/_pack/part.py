@@ -1,0 +1,340 @@
+"""Pack one part: threads encode samples, one writer stores them, and errors are counted in the order of the items."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._pack.columns import ColumnReader, WrittenSamples, write_columns
+from bushel._pack.file_columns import FILE_BATCH_BYTES, FileEncoder, write_files
+from bushel._pack.items import OrderRange, StreamItems
+from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
+from bushel._pack.side_files import ErrorList, ErrorLog, PackState, error_text
+from bushel._runtime.parallel import parallel_map
+from bushel._runtime.structs import Struct
+from bushel._writer.options import Mode
+from bushel._writer.pack_writer import PackWriter
+from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
+from bushel.storage import AnyPath
+
+_QUEUED_BYTES = 64 << 20
+_BATCH_OVERHEAD = 1024  # bytes of an encoded batch besides its samples
+_MAX_BATCH_ITEMS = 256
+_MAX_LISTED_ITEMS = 1024  # items of a batch whose bytes are known before
+_POSITIONS_AT_ONCE = 1 << 14
+
+
+class Part(Struct, frozen=True):
+    """The plan of one part."""
+
+    target: AnyPath  # path of the dataset
+    root: AnyPath  # folder that is or contains the target
+    name: str  # name of the target if it is one file, else empty
+    log: AnyPath  # path of the error log
+    items: OrderRange | StreamItems  # the items to pack
+    plan: dict[str, Any]  # the arguments that decide which sample is written where, for `PackState`
+
+    @property
+    def of_run(self) -> bool:
+        """Whether this is one of several parts, which the run keeps if other parts fail."""
+        return "part" in self.plan
+
+
+def _unknown(positions: npt.NDArray[np.int64]) -> None:
+    """Return that the lengths of these items are not known."""
+
+
+def _none(positions: Iterable[int]) -> Iterable[str]:
+    """Return no keys."""
+    return ()
+
+
+class WorkerConfig(Struct, frozen=True):
+    """Workers and progress callback of a run."""
+
+    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]  # encodes a batch, in any thread
+    origin: Callable[[int], str | None]  # returns the path or other origin of the item at a position, if known
+    workers: int  # number of threads
+    batch_bytes: int  # bytes of samples that are encoded as one batch
+    # called with the numbers of items, samples, errors and bytes after every batch
+    progress: Callable[[int, int, int, int], None]
+    # reads the source as columns, which need no threads; None if samples are encoded one by one
+    columns: ColumnReader | None = None
+    # reads the files of the source in batches, instead of `encode`; None if samples are encoded one by one
+    files: FileEncoder | None = None
+    # returns the stored bytes of the items at these positions, or None if unknown
+    lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
+    # yields the keys of the items at these positions, if known without reading them
+    keys: Callable[[Iterable[int]], Iterable[str]] = _none
+    # maps every key to the stored key, in the order of the samples; None to keep them
+    key: Callable[[str], str] | None = None
+    taken: frozenset[str] = frozenset()  # keys that samples may not have, because earlier parts have them
+
+
+class ErrorLimit(Struct, frozen=True):
+    """The treatment of errors."""
+
+    allowed: int | None = None  # number of errors that the whole call tolerates; None for any number
+    strict: bool = False  # raise the first error unchanged
+    errors: int = 0  # number of errors in the other parts
+    items: Callable[[], int] = int  # returns the number of items in the other parts that are finished, for the message
+
+
+class PartResult(Struct, frozen=True):
+    """The result of packing one part."""
+
+    samples: int  # samples written
+    kept: int  # samples that the dataset had before
+    errors: int  # bad items, including bad items of the run that was resumed
+    bytes: int  # stored bytes of the fields written
+    limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
+
+
+def write_part(
+    part: Part, writer: PackWriter, log: ErrorLog | ErrorList, mode: Mode, limit: ErrorLimit, config: WorkerConfig
+) -> PartResult:
+    """Pack a part into a writer, and close the writer.
+
+    Raises:
+        TooManyErrors: More items failed than are allowed. The samples before are an incomplete dataset.
+        StateError: `resume` found something else than the beginning of this part.
+    """
+    state = PackState(part.root, part.name, part.plan)
+    kept = len(writer)
+    before = 0 if mode == "resume" else kept
+    start, errors = _start(part, writer, mode, state, log)
+    sizes = _BatchSize(config.batch_bytes if config.files is None else FILE_BATCH_BYTES)
+    if config.key is not None and isinstance(part.items, OrderRange):
+        for key in config.keys(part.items.take(0, start).tolist()):
+            config.key(key)  # which may count its calls
+    results = _results(part, start, writer, sizes, config)
+    done, written, size = start, 0, 0
+    bad: BadItem | None = None
+    try:
+        for batch in results:
+            for result in batch:
+                if isinstance(result, WrittenSamples):
+                    done, written, size = done + result.samples, written + result.samples, size + result.size
+                    continue
+                found = result if isinstance(result, BadItem) else _append(writer, result, config)
+                done += 1
+                if found is None:
+                    written += 1
+                    size += result.size if isinstance(result, EncodedSample) else 0
+                    continue
+                bad = found
+                if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
+                    raise bad.error
+                errors += 1
+                log.add(bad)
+                if limit.strict:
+                    log.publish()
+                    hint = "" if mode == "overwrite" else "; mode='resume' continues from here"
+                    bad.error.add_note(f"at {_item_name(bad)}{hint}")
+                    raise bad.error
+                if limit.allowed is not None and limit.errors + errors > limit.allowed:
+                    nothing = _give_up(writer, log, state, mode, before)
+                    raise _too_many(part, mode, bad, limit, errors, done, log, nothing=nothing) from bad.error
+            sizes.observe(size, written)
+            config.progress(done, kept + written, errors, size)
+    finally:
+        results.close()
+    if bad is not None and len(writer) == before and not part.of_run:  # success would hide the mistake
+        _give_up(writer, log, state, mode, before)
+        raise _none_packed(bad, errors, log) from bad.error
+    writer.close()
+    log.finish()
+    state.finish()
+    return PartResult(written, kept, errors, size, writer.limits)
+
+
+def _results(
+    part: Part, start: int, writer: PackWriter, sizes: _BatchSize, config: WorkerConfig
+) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
+    """Return the encoded or written samples of the items of a part from number `start` on, in order."""
+    if config.columns is not None and isinstance(part.items, OrderRange):
+        return write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
+    batches = _batches(part.items, start, sizes, config)
+    if config.files is not None and isinstance(part.items, OrderRange):
+        return write_files(config.files, writer, batches, config.workers)
+    return parallel_map(
+        config.encode,
+        batches,
+        workers=config.workers,
+        limit=_QUEUED_BYTES,
+        size=_queued_bytes,
+        draw_in_workers=True,
+        name="bushel-pack",
+    )
+
+
+def _queued_bytes(batch: Sequence[object]) -> int:
+    return _BATCH_OVERHEAD + encoded_bytes(batch)
+
+
+def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: ErrorLog | ErrorList) -> tuple[int, int]:
+    """Return the index of the first item to pack, and the number of errors before it."""
+    kept = len(writer)
+    if mode != "resume":
+        log.begin(mode)
+        if mode != "overwrite":  # which cannot be resumed
+            state.begin(kept)
+        return 0, 0
+    if isinstance(part.items, StreamItems) and not part.items.again:
+        raise StateError("a stream cannot be resumed, because it yields its samples only once")
+    begun, noted = state.first(), log.resume()
+    if begun is None and kept and writer.was_unfinished:
+        raise StateError(
+            f"cannot resume: {part.target} is unfinished, with {kept} samples so far, but no run of this source "
+            f"began it ({state.path} does not exist). If a program with a bushel.Writer did, continue it there with "
+            "mode='resume'; mode='overwrite' replaces it with this source"
+        )
+    first = begun or 0
+    writer.fill_last(since=first)
+    start = part.items.index_after(kept - first, noted)
+    if begun is None and kept and isinstance(part.items, OrderRange) and part.items.has_others(start, noted):
+        raise StateError(
+            f"cannot resume: {part.target} is complete with {kept} samples, and the source has {len(part.items)}. "
+            "mode='append' adds all of these, mode='overwrite' replaces the dataset"
+        )
+    passed: Collection[int] = range(start)
+    if noted and isinstance(part.items, OrderRange):
+        passed = set(part.items.take(0, start).tolist())
+    errors = sum(position in passed for position in noted)
+    state.begin(first)  # before the log loses errors, without which the next process could not count the items again
+    log.keep(errors)
+    return start, errors
+
+
+def _append(writer: PackWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
+    key = sample.key
+    try:
+        if key is not None and config.key is not None:
+            key = config.key(key)
+    except Exception as error:  # of any kind: the function is the user's
+        return BadItem(sample.position, key, config.origin(sample.position), error)
+    failure: Exception
+    if key in config.taken:
+        failure = ValueError(f"key {key!r} is in the dataset already")
+    else:
+        try:
+            writer.append(sample.values, key=key)
+        except (SpecError, CodecError, ValueError, TypeError) as error:
+            failure = error
+        else:
+            return None
+    return BadItem(sample.position, key, config.origin(sample.position), failure)
+
+
+def _item_name(bad: BadItem) -> str:
+    return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
+
+
+def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode, before: int) -> bool:
+    """End a run with too many errors: keep its samples for `mode="resume"`; without any, leave the existing dataset.
+
+    Returns:
+        Whether there is nothing to resume.
+    """
+    if mode == "overwrite":
+        log.publish()
+        writer.discard()
+        return True
+    if len(writer) != before:
+        writer.close_incomplete()
+        log.publish()
+        return False
+    writer.discard()
+    log.publish()
+    if mode != "append":  # after one, mode="resume" must know that the samples there are of another run
+        state.finish()
+    return True
+
+
+def _too_many(
+    part: Part,
+    mode: Mode,
+    bad: BadItem,
+    limit: ErrorLimit,
+    errors: int,
+    done: int,
+    log: ErrorLog | ErrorList,
+    *,
+    nothing: bool,
+) -> TooManyErrors:
+    count = limit.errors + errors
+    if part.of_run:
+        after = "The parts that are finished are kept: the same call with a larger max_errors continues"
+    elif mode == "overwrite":
+        after = f"{part.target} is unchanged"
+    elif nothing:
+        after = "Nothing was written: correct the call, or the items, and call again"
+    else:
+        after = (
+            f"{part.target} is incomplete: it contains the samples before. mode='resume' with a larger max_errors "
+            "continues, mode='overwrite' starts again"
+        )
+    return TooManyErrors(
+        f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors allows {limit.allowed}. "
+        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}. {after}",
+        errors=count,
+    )
+
+
+def _none_packed(bad: BadItem, errors: int, log: ErrorLog | ErrorList) -> TooManyErrors:
+    return TooManyErrors(
+        f"none of the {errors} items can be packed, so nothing was written. The last one is {_item_name(bad)}: "
+        f"{error_text(bad.error)}. All are listed in {log.path}",
+        errors=errors,
+    )
+
+
+class _BatchSize:
+    """The number of items in a batch, such that a batch has about `size` bytes by the mean of the items so far."""
+
+    def __init__(self, size: int) -> None:
+        self.items = 1
+        self._size = size
+
+    def observe(self, size: int, samples: int) -> None:
+        """Update the number of items from the totals so far."""
+        if samples:
+            self.items = min(max(self._size * samples // max(size, 1), 1), _MAX_BATCH_ITEMS)
+
+
+def _batches(
+    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, config: WorkerConfig
+) -> Iterator[list[Item]]:
+    if isinstance(items, StreamItems):
+        numbered: Iterator[Item] = itertools.islice(enumerate(items.samples), start, None)
+        while batch := list(itertools.islice(numbered, sizes.items)):
+            yield batch
+        return
+    for first in range(start, len(items), _POSITIONS_AT_ONCE):
+        chunk = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
+        positions: list[Item] = chunk.tolist()
+        if (lengths := config.lengths(chunk)) is not None:
+            yield from (positions[own.start : own.stop] for own in batch_ranges(lengths, config.batch_bytes))
+            continue
+        rest = iter(positions)
+        while batch := list(itertools.islice(rest, sizes.items)):
+            yield batch
+
+
+def batch_ranges(lengths: npt.NDArray[np.int64], size: int) -> Iterator[range]:
+    """Yield the batches of consecutive samples: up to `size` bytes or 1024 samples each, and at least one sample.
+
+    `lengths` is int64[n], bytes of each sample.
+    """
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + size, side="right"))
+        stop = min(max(stop, start + 1), start + _MAX_LISTED_ITEMS)
+        yield range(start, stop)
+        start = stop

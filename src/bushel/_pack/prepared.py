@@ -1,0 +1,175 @@
+"""A source that is ready to be packed: its order, its fields, the encoder of its samples, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._pack.images import Rewriting
+from bushel._pack.pack_options import PackOptions
+from bushel._pack.run_plan import describe
+from bushel._pack.sample_encoder import SampleEncoder
+from bushel._pack.transcoder import Transcoder
+from bushel._runtime.order import Order
+from bushel._runtime.structs import Struct
+from bushel._writer.options import WriterOptions
+from bushel.errors import FormatError, SpecError
+from bushel.sources.base import Fetching, Fingerprinted, Labelled, Named, Selective, Source, Traceable
+from bushel.sources.samples import Stream
+from bushel.sources.stored import Stored, StoredStream
+from bushel.spec import Field, Spec, format_spec
+
+if TYPE_CHECKING:
+    from bushel._pack.field_steps import FieldSteps
+    from bushel.transforms.by_field import Transforms
+
+_BATCH_BYTES = 1 << 20
+_DATASET_BATCH_BYTES = 16 << 20
+_REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once
+_ORIGINS = 1000  # items whose origins a fingerprint contains, at most
+
+
+class Prepared(Struct, frozen=True):
+    """A source, and how its samples are packed."""
+
+    source: Source | Stream  # the source, with the class numbers of the target
+    order: Order  # order of its items; a stream has an order of no items
+    parts: int | None  # number of parts to write; None for one dataset
+    fields: Mapping[str, Field]  # fields of the target
+    encoder: SampleEncoder | Transcoder  # encodes samples as the container stores them
+    writing: WriterOptions  # how each dataset is written
+    # maps every key to the stored key, or None; it is called in the order of the samples
+    key: Callable[[str], str] | None
+    limits: tuple[str, ...] = ()  # properties of the source that the target does not keep, in words
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Field to type of the target."""
+        return format_spec(self.fields)
+
+    @property
+    def items(self) -> int | None:
+        """Number of items, or None for a stream."""
+        return None if isinstance(self.source, Stream) else self.order.samples
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes of samples that are encoded as one batch."""
+        if isinstance(self.source, Stored | StoredStream):
+            return _DATASET_BATCH_BYTES
+        return _REMOTE_BATCH_BYTES if isinstance(self.source, Fetching) and self.source.remote else _BATCH_BYTES
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Files of the source that are not samples, by kind."""
+        return dict(self.source.skipped) if isinstance(self.source, Selective) else {}
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the source: its own if it has one, else one of its length, spec, labels and origins.
+
+        Two calls, in different processes, pack the same items if it is equal. Origins are looked up for a thousand
+        items at most, and no item is read.
+        """
+        source = self.source
+        if isinstance(source, Fingerprinted):
+            return source.fingerprint
+        facts: list[Any] = [self.items, dict(source.spec)]
+        if isinstance(source, Labelled):
+            facts.append(dict(source.label2idx))
+        elif isinstance(source, Named):
+            facts.append({name: list(each) for name, each in source.labels.items()})
+        if isinstance(source, Traceable) and self.items:
+            positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
+            facts.append([source.origin(position) for position in positions.tolist()])
+        import hashlib  # which imports OpenSSL
+
+        return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+    def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+        """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
+        if not isinstance(self.source, Stored) or not isinstance(self.encoder, Transcoder):
+            return None
+        total = np.zeros(len(positions), np.int64)
+        for name in self.encoder.plans:
+            total += np.maximum(self.source.dataset.lengths(positions, name), 0)
+        return total
+
+    def keys(self, positions: Iterable[int]) -> Iterable[str]:
+        """Yield the keys of these items of a dataset, as they are before `key` changes them; none of other sources."""
+        if isinstance(self.source, Stored):
+            keys = self.source.dataset.keys
+            yield from (keys[position] for position in positions)
+
+
+def encoder_for(
+    options: PackOptions,
+    fields: Spec,
+    codecs: Mapping[str, str],
+    *,
+    given: Mapping[str, str],
+    images: Collection[str],
+    source: Source | None = None,
+    keyed: bool = True,
+) -> SampleEncoder:
+    """Return the encoder of samples, or of the values of a dataset that change.
+
+    Args:
+        options: The arguments of `pack`.
+        fields: Fields of the target.
+        codecs: Field to the codec of its stored bytes in the target.
+        given: Field to the codec of its values in the source.
+        images: The image fields.
+        source: The source that it reads, or None if it gets samples.
+        keyed: Whether samples keep their keys.
+
+    Raises:
+        SpecError: An option needs an image field.
+    """
+    wanted = options.samples
+    if wanted.orient and not images:
+        raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
+    return SampleEncoder(
+        source=source,
+        fields=fields,
+        given=given,
+        codecs=codecs,
+        steps={} if wanted.transforms is None else _steps(wanted.transforms, fields),
+        seed=options.seed,
+        orient=wanted.orient,
+        check=wanted.check,
+        rewriting=Rewriting.of(wanted.jpeg, codecs),
+        keyed=keyed,
+        remote=isinstance(source, Fetching) and source.remote,
+    )
+
+
+def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
+    from bushel._pack.field_steps import FieldSteps  # packing without transforms imports none
+    from bushel.transforms.by_field import transforms_by_field
+
+    by_field = transforms_by_field(transforms, format_spec(fields))
+    return {name: FieldSteps.of(functions) for name, functions in by_field.items()}
+
+
+def check_none_skipped(source: Source | Stream) -> None:
+    """Check that a source passes over no files.
+
+    Raises:
+        FormatError: The source passes over files; the message lists their kinds.
+    """
+    if isinstance(source, Selective) and source.skipped:
+        kinds = describe_skipped(source.skipped)
+        raise FormatError(
+            f"strict_files=True, but the source passes over files: {kinds}. This is the first one",
+            file=source.first_skipped,
+            hint="move them away, convert them, or leave out strict_files",
+        )
+
+
+def describe_skipped(skipped: Mapping[str, int]) -> str:
+    """Return the numbers of skipped files by kind: `3 .nef, 1 .mp4`."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in skipped.items())

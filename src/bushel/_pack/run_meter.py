@@ -1,0 +1,125 @@
+"""Progress of a run: for the callback, and in `status.json` for other processes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from bushel._pack.commit import PartReport
+from bushel._pack.run_folder import RunFolder
+from bushel._pack.run_plan import RunPlan
+from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
+from bushel._runtime.tasks.drive import Counts
+
+_STATUS_SECONDS = 5.0
+
+
+class RunMeter:
+    """The totals of one call.
+
+    Attributes:
+        samples: Samples of the parts that this call has committed.
+        bytes: Their stored bytes.
+        errors: Items that could not be packed, in all parts that have finished during this call.
+    """
+
+    def __init__(self, run: RunFolder, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None) -> None:
+        self._run, self._plan = run, plan
+        self._reporter = ProgressReporter(progress)
+        self._total = sum(self._items(number) for number in numbers)
+        self._before = plan.parts - len(numbers)
+        self._done = self._parts = 0
+        self._counts = Counts(0, 0)
+        self._started = time.monotonic()
+        self._next_status = 0.0
+        self.samples = self.bytes = self.errors = 0
+
+    def _items(self, number: int) -> int:
+        return self._plan.starts[number + 1] - self._plan.starts[number]
+
+    def within(self, number: int) -> Callable[[int, int, int, int], None]:
+        """Return the callback of a part that this process writes."""
+
+        def report(done: int, samples: int, errors: int, size: int) -> None:
+            self._report(done, samples, errors, size)
+
+        return report
+
+    def add(self, number: int, report: PartReport) -> None:
+        """Add a part that has finished."""
+        samples, size, errors = report.replaced
+        self._done += self._items(number)
+        self._parts += 1
+        self.errors += report.errors - errors
+        if report.won:
+            self.samples = max(self.samples + report.samples - samples, 0)
+            self.bytes = max(self.bytes + report.bytes - size, 0)
+        self._report(0, 0, 0, 0)
+
+    def take_back(self, number: int) -> None:
+        """Count a part as missing again."""
+        self._done -= self._items(number)
+        self._parts -= 1
+        self._report(0, 0, 0, 0)
+
+    def look(self, counts: Counts) -> None:
+        """Take the counts of the driver, and write `status.json` from time to time."""
+        self._counts = counts
+        self._report(0, 0, 0, 0)
+        if time.monotonic() >= self._next_status:
+            self._save("running")
+
+    def finish(self) -> None:
+        """Report the end of the run."""
+        self._reporter.finish()
+
+    @contextmanager
+    def status(self) -> Iterator[None]:
+        """Keep `status.json` while a run is driven."""
+        self._save("running")
+        try:
+            yield
+        except BaseException as error:
+            self._save("stopped", f"{type(error).__name__}: {error}")
+            raise
+        self._save("written")
+
+    def _report(self, done: int, samples: int, errors: int, size: int) -> None:
+        self._reporter.report(
+            Progress(
+                self._done + done,
+                self._total,
+                "samples",
+                self.samples + samples,
+                self.bytes + size,
+                self.errors + errors,
+                parts=(self._before + self._parts, self._plan.parts),
+                retries=self._counts.retries,
+                stragglers=self._counts.stragglers,
+            )
+        )
+
+    def _save(self, state: str, error: str | None = None) -> None:
+        seconds = time.monotonic() - self._started
+        self._next_status = time.monotonic() + _STATUS_SECONDS
+        self._run.save_status(
+            {
+                "state": state,
+                "error": error,
+                "driver": f"{socket.gethostname()}:{os.getpid()}",
+                "updated": time.time(),
+                "seconds": round(seconds, 1),
+                "parts": self._plan.parts,
+                "done": self._before + self._parts,
+                "samples": self.samples,
+                "bytes": self.bytes,
+                "samples_per_second": round(self.samples / max(seconds, 1e-9), 1),
+                "bytes_per_second": round(self.bytes / max(seconds, 1e-9), 1),
+                "errors": self.errors,
+                "retries": self._counts.retries,
+                "stragglers": self._counts.stragglers,
+            }
+        )

@@ -1,1 +1,0 @@
-"""Reading samples, columns and keys by their positions in a list of shards."""

@@ -1,0 +1,116 @@
+"""Fields that move together: the geometry of a sample is drawn once, and its masks, boxes and points follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from bushel._runtime.structs import Struct
+from bushel.codecs.image import ImageReading, decode_image, decode_top
+from bushel.loader.decode.sample_transforms import FieldTransforms
+from bushel.loader.values.collate import Sample
+from bushel.transforms.fused import DecodePlan, bytes_of, image_size, is_image
+from bushel.transforms.moves import Moves, Stage, moved_image
+from bushel.transforms.spatial import Geometry
+from bushel.transforms.together import names_of
+from bushel.transforms.values import Call
+
+
+class Drawn(Struct, frozen=True):
+    """The random geometry of one sample.
+
+    Attributes:
+        geometry: The geometry that can be fused into decoding.
+        stages: The stages of each `Moves` among the transforms after it, in their order.
+        fields: The fields that follow, as they are afterwards.
+    """
+
+    geometry: Geometry
+    stages: tuple[tuple[Stage, ...], ...]
+    fields: dict[str, Any]
+
+    def calls(self, calls: Sequence[Call]) -> tuple[Call, ...]:
+        """Return the transforms of the images of this sample. Random numbers are drawn once for all of them."""
+        stages = iter(self.stages)
+        return tuple(
+            Call(partial(_through, next(stages)), random=False) if isinstance(call.function, Moves) else call
+            for call in calls
+        )
+
+
+def _through(stages: tuple[Stage, ...], image: Any) -> Any:
+    for stage in stages:
+        image = moved_image(image, stage)
+    return image
+
+
+def draw_together(
+    step: FieldTransforms, plan: DecodePlan, sample: Sample, rng: np.random.Generator | None
+) -> Drawn | None:
+    """Draw the geometry of a sample, and move the fields that follow it.
+
+    Returns:
+        The drawn geometry; None if the sample has none of the fields.
+
+    Raises:
+        ValueError: An image is missing or has another size than the first one, or a field does not fit its image.
+    """
+    if not (there := [name for name in step.fields if name in sample]):
+        return None
+    if missing := [name for name in step.images if name not in sample]:
+        raise ValueError(f"field {missing[0]!r}, with which {there[0]!r} moves, is missing")
+    reading = step.reading or ImageReading()
+    sizes = {name: _size(sample[name], reading) for name in step.images}
+    size = sizes[step.field]
+    for name, other in sizes.items():
+        if other != size:
+            raise ValueError(f"{name!r} has {other} pixels, but {step.field!r}, with which it moves, has {size}")
+    geometry = plan.geometry(*size, rng)
+    drawn: list[tuple[Stage, ...]] = []
+    last = geometry.size
+    for call in step.rest:
+        if isinstance(call.function, Moves):
+            drawn.append(call.function.draw(*last, rng))
+            last = drawn[-1][-1].size
+    moved: dict[str, Any] = {}
+    for one in [one for one in step.followers if one.field in sample]:
+        own, before = sample, size
+        if is_image(value := sample[one.field]):
+            pixels, before = _decoded_mask(bytes_of(value), reading, geometry.box[3], size)
+            own = {**sample, one.field: pixels}
+        for stage in (geometry, *chain.from_iterable(drawn)):
+            own = {**own, **one.follow(own, stage, before)}
+            before = stage.size
+        moved |= {name: own[name] for name in names_of((one,))}
+    return Drawn(geometry, tuple(drawn), moved)
+
+
+def _decoded_mask(data: Any, reading: ImageReading, rows: int, size: tuple[int, int]) -> tuple[Any, tuple[int, int]]:
+    """Decode at least these rows of a mask. Return them, and width and height of its image without the rows below."""
+    if image_size(data, orient=reading.orient) != size:  # an error says so, with the size of the mask
+        return decode_image(data, reading), size
+    pixels = decode_top(data, reading, rows)
+    return pixels, (size[0], len(pixels))
+
+
+def decoded_and_moved(value: Any, geometry: Geometry, reading: ImageReading) -> Any:
+    """Return an image, encoded or decoded, or a list of decoded ones, after a geometry."""
+    return moved_image(decode_image(bytes_of(value), reading) if is_image(value) else value, geometry)
+
+
+def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
+    """Return width and height of an image, encoded or decoded, or of all decoded ones of a list."""
+    if is_image(value):
+        return image_size(bytes_of(value), orient=reading.orient)
+    images = value if isinstance(value, list) else [value]
+    shapes = {one.shape[:2] for one in images if isinstance(one, np.ndarray) and one.ndim in (2, 3)}
+    if len(shapes) != 1 or not all(isinstance(one, np.ndarray) for one in images):
+        raise ValueError(
+            f"expected an image HxW or HxWxC, or a list of images of one size, not a {type(value).__name__}"
+        )
+    [(height, width)] = shapes
+    return width, height

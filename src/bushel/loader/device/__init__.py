@@ -1,0 +1,1 @@
+"""Decoding of images on a device, beside the processor."""

@@ -1,0 +1,388 @@
+"""Divide the images of a batch between the CPU and a device, hand them over, and join both parts in one tensor."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from bushel._runtime.arrays import offsets_of
+from bushel.errors import CodecError
+from bushel.loader.device.device import DeviceDecoder, EncodedImages
+from bushel.loader.read.loadable import Loadable, failure_of
+from bushel.loader.values.bad_samples import Failure
+from bushel.loader.values.collate import Batch, Sample, collate
+from bushel.spec import KEY
+from bushel.transforms.fused import DecodePlan, decode_into
+from bushel.transforms.spatial import Geometry
+
+AT_ONCE = 3
+"""Batches that the decoder works on, or that are copied into a buffer for it, at a time: their threads only wait."""
+
+_SMALL = 128 * 128
+"""Number of pixels up to which an image stays on the CPU: handing it over costs as much as decoding it."""
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST, _PERIOD = 0.75, 8
+"""The initial share, and the number of batches between its changes: batches in work still have the previous share."""
+_FIRST_STEP, _LEAST_STEP = 0.08, 0.01
+"""Size of the first change; it halves after each change of direction."""
+_RUNNING = 0.9
+"""A decoding thread that runs for less than this part of the time is waiting for a processor."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostImage:
+    """An image that the CPU decoded.
+
+    Attributes:
+        pixels: uint8[height, width, 3], cropped, resized and mirrored.
+    """
+
+    pixels: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceImage:
+    """An image that the device decodes.
+
+    Attributes:
+        data: The stored bytes.
+        geometry: Its crop, size and flips.
+        row: Its number among the images that the device decoded together; -1 before that.
+        pixels: The results of all these images, a tensor on the device; None before that.
+    """
+
+    data: Any
+    geometry: Geometry
+    row: int = -1
+    pixels: Any = None
+
+
+def goes_to_device(data: Any, geometry: Geometry) -> bool:
+    """Return whether a device may decode an image: an upright baseline JPEG that is complete and not small."""
+    view = memoryview(data)
+    if bytes(view[:2]) != b"\xff\xd8" or b"\xff\xd9" not in bytes(view[-64:]):
+        return False
+    left, top, right, bottom = geometry.box
+    if (right - left) * (bottom - top) <= _SMALL:
+        return False
+    at = 2
+    while at + 9 < len(view):  # over the segments up to the frame header: ITU T.81, B.1.1.2
+        marker, length = view[at + 1], (view[at + 2] << 8) + view[at + 3]
+        if view[at] != 0xFF or length < 2:
+            return False
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            precision, components = view[at + 4], view[at + 9]
+            return marker in (0xC0, 0xC1) and precision == 8 and components in (1, 3)
+        at += 2 + length
+    return False
+
+
+class Tuning:
+    """The share of the images that the device decodes, so that neither it nor the CPU has less to do than the other.
+
+    The device gets more while threads that decode on the CPU wait for a processor, since an image costs the CPU less
+    time there, and otherwise while these threads are busy for a larger part of the time than the device.
+
+    Args:
+        share: A fixed share, or `"tuned"`.
+        threads: Number of threads that decode on the CPU.
+    """
+
+    def __init__(self, share: float | Literal["tuned"], threads: int) -> None:
+        self.share = _FIRST if share == "tuned" else share
+        self._fixed, self._threads = share != "tuned", max(1, threads)
+        self._lock = threading.Lock()
+        self._at_once = self._finished = 0  # batches that the device decodes now; batches of the period
+        self._last = perf_counter()  # when `_at_once` was changed last
+        self._host = self._host_cpu = self._device = 0.0  # seconds in the period
+        self._step = _FIRST_STEP
+
+    def on_host(self, seconds: float, cpu_seconds: float) -> None:
+        """Take into account the elapsed time and the CPU time of a thread that decoded on the CPU."""
+        with self._lock:
+            self._host += seconds
+            self._host_cpu += cpu_seconds
+
+    @contextmanager
+    def on_device(self) -> Iterator[None]:
+        """Take into account the time of the body, in which the device decodes a batch."""
+        with self._lock:
+            self._change(1)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._change(-1)
+                self._finished += 1
+                if self._finished == _PERIOD and not self._fixed:
+                    self._tune()
+
+    def _change(self, batches: int) -> None:
+        now = perf_counter()
+        self._device += now - self._last if self._at_once else 0.0
+        self._last = now
+        self._at_once += batches
+
+    def _tune(self) -> None:
+        waits = self._host_cpu < _RUNNING * self._host
+        more = waits or self._host / self._threads > self._device
+        if more != (self._step > 0):
+            self._step = max(abs(self._step) / 2, _LEAST_STEP) * (1 if more else -1)
+        self.share = min(max(self.share + self._step, _LEAST_STEP), 1.0)
+        self._finished, self._host, self._host_cpu, self._device = 0, 0.0, 0.0, 0.0
+
+    def takes(self, sample: int) -> bool:
+        """Return whether the device decodes a sample: it depends on the sample and the share only."""
+        return (sample * _GOLDEN & (1 << 64) - 1) < self.share * 2.0**64
+
+
+class Stream:
+    """Where the kernels of a loader run on its device: a CUDA stream of its own, so that the trainer's is not delayed.
+
+    Args:
+        device: The device; None for the CPU.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    @cached_property
+    def is_cuda(self) -> bool:
+        """Whether the device is a GPU."""
+        import torch
+
+        return self._device is not None and torch.device(self._device).type == "cuda"
+
+    @cached_property
+    def _stream(self) -> Any:
+        import torch
+
+        return torch.cuda.Stream(self._device)
+
+    @contextmanager
+    def complete(self) -> Iterator[None]:
+        """Launch the kernels of the body on the stream, and wait until they are complete."""
+        if not self.is_cuda:
+            yield
+            return
+        import torch
+
+        with torch.cuda.stream(self._stream):
+            try:
+                yield
+            finally:  # memory that these kernels read may be used again
+                done = torch.cuda.Event(blocking=True)  # a thread that waits otherwise keeps a processor busy
+                done.record(self._stream)
+                done.synchronize()
+
+
+@dataclass(frozen=True)
+class DeviceStep:
+    """The device decoder of a loader, and the fields that it decodes.
+
+    Attributes:
+        decoder: Decodes on the device.
+        device: The device; None for the CPU.
+        plans: The image fields whose transforms all happen while decoding, and their plans.
+        tuning: The share of the device.
+        stream: Where the loader's own kernels run.
+        reducing_gap: As for `decode_into`, for images that the device refuses.
+        host_only: Whether all images are decoded on the CPU, such as those that replace bad samples.
+    """
+
+    decoder: DeviceDecoder
+    device: Any
+    plans: Mapping[str, DecodePlan]
+    tuning: Tuning
+    stream: Stream
+    reducing_gap: float | None = None
+    host_only: bool = False
+    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False)
+    _tables: dict[str, Any] = field(default_factory=dict, repr=False)
+    _warned: list[bool] = field(default_factory=list, repr=False)
+
+    def host_plan(self, name: str) -> DecodePlan:
+        """Return how the CPU decodes images of a field: as a decoder does, so that both are normalised together."""
+        return replace(self.plans[name], normalise=None, layout="HWC")
+
+    def routes(self, name: str, sample: int, data: Any, geometry: Geometry) -> bool:
+        """Return whether the device decodes an image of a field."""
+        return (
+            name in self.plans and not self.host_only and self.tuning.takes(sample) and goes_to_device(data, geometry)
+        )
+
+    def left(self, data: Any, geometry: Geometry) -> DeviceImage:
+        """Return an image that is left to the device."""
+        return DeviceImage(data, geometry)
+
+    def on_host(self, pixels: npt.NDArray[Any]) -> HostImage:
+        """Return an image that the CPU decoded."""
+        return HostImage(pixels)
+
+    def finish(
+        self, decoded: Sequence[Sample | Failure], numbers: npt.NDArray[np.int64], dataset: Loadable
+    ) -> tuple[list[Sample | Failure], dict[str, float]]:
+        """Decode the images of a batch that were left to the device.
+
+        Args:
+            decoded: The samples of the batch, in which these are `DeviceImage`.
+            numbers: int64[samples], the positions of the samples in the dataset.
+            dataset: The dataset, for errors.
+
+        Returns:
+            The samples, and counts for the clock.
+        """
+        done, counts = list(decoded), dict.fromkeys(("device", "device_images", "device_refused"), 0.0)
+        for name, plan in self.plans.items():
+            places = [
+                place for place, one in enumerate(done) if isinstance(one, dict) and type(one.get(name)) is DeviceImage
+            ]
+            if not places:
+                continue
+            images: list[DeviceImage] = [done[place][name] for place in places]  # type: ignore[index]
+            with self._turns:
+                started = perf_counter()
+                tensor, refused = self._decoded(images, plan)
+                counts["device"] += perf_counter() - started
+            for number, place in enumerate(places):
+                sample = done[place]
+                if number not in refused and isinstance(sample, dict):
+                    sample[name] = DeviceImage(None, images[number].geometry, number, tensor)
+            for number in refused:
+                place = places[number]
+                if (error := self._on_host(done[place], name, images[number])) is not None:
+                    bad: Any = done[place]
+                    done[place] = failure_of(dataset, error, int(numbers[place]), bad[KEY], name)
+            counts["device_images"] += len(places) - len(refused)
+            counts["device_refused"] += len(refused)
+        return done, counts
+
+    def _on_host(self, sample: Any, name: str, image: DeviceImage) -> CodecError | None:
+        """Decode an image that the device refused on the CPU, and return the error if that fails, too."""
+        plan = self.host_plan(name)
+        out = np.empty(plan.array_shape(1, _size_of(plan)), plan.dtype)
+        errors = decode_into(plan, [image.data], [image.geometry], out, reducing_gap=self.reducing_gap)
+        if not errors:
+            sample[name] = HostImage(out[0])
+        return errors.get(0)
+
+    def _decoded(self, images: Sequence[DeviceImage], plan: DecodePlan) -> tuple[Any, Sequence[int]]:
+        """Return the pixels of images as a tensor on the device, and the numbers of those that it refused."""
+        import torch
+
+        packed = self._packed(images, plan)
+        try:
+            with self.tuning.on_device():
+                pixels, errors = self.decoder.decode(packed)
+                with self.stream.complete():
+                    return self._taken(pixels, (len(images), *packed.size, 3)), sorted(errors)
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            if not self._warned:
+                self._warned.append(True)
+                warnings.warn(
+                    f"the device has no memory for {len(images)} images, which are decoded on the CPU; set share=, or "
+                    f"make batches smaller: {error}",
+                    stacklevel=2,
+                )
+            return None, range(len(images))
+
+    def _packed(self, images: Sequence[DeviceImage], plan: DecodePlan) -> EncodedImages:
+        """Put the stored bytes of images into one buffer: page-locked memory, which torch keeps for later ones."""
+        import torch
+
+        offsets = offsets_of(len(image.data) for image in images)
+        buffer = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=self.stream.is_cuda).numpy()
+        for image, start, stop in zip(images, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            buffer[start:stop] = np.frombuffer(image.data, np.uint8)
+        geometries = [image.geometry for image in images]
+        return EncodedImages(
+            buffer,
+            offsets,
+            np.array([one.box for one in geometries], np.int32),
+            np.array([one.scaled for one in geometries], np.int32),
+            np.array([one.window for one in geometries], np.int32),
+            np.array([(one.flip_horizontal, one.flip_vertical) for one in geometries], np.bool_),
+            _size_of(plan),
+            self.device,
+        )
+
+    def _taken(self, pixels: Any, shape: tuple[int, ...]) -> Any:
+        """Return the pixels that a decoder returned as a tensor of this shape, whose memory is torch's."""
+        import torch
+
+        tensor = torch.from_dlpack(pixels) if not torch.is_tensor(pixels) else pixels
+        if tuple(tensor.shape) != shape or tensor.dtype != torch.uint8:
+            raise CodecError(
+                f"the decoder {type(self.decoder).__name__} returned {tensor.dtype}{list(tensor.shape)}: expected "
+                f"uint8{list(shape)}"
+            )
+        # torch knows of its own memory only whether the trainer's kernels still read it after the batch was deleted
+        return tensor if tensor is pixels or not tensor.is_cuda else tensor.clone()
+
+    def _written(self, name: str, pixels: Any, plan: DecodePlan) -> Any:
+        """Return pixels in the layout and the normalisation of a plan, with the values that the CPU gives them."""
+        import torch
+
+        if plan.normalise is None:
+            return pixels.permute(0, 3, 1, 2).contiguous() if plan.layout == "CHW" else pixels
+        if name not in self._tables:
+            self._tables[name] = torch.from_numpy(plan.normalise.table.copy()).to(pixels.device)
+        table = self._tables[name]
+        images, height, width, _ = pixels.shape
+        axis = 1 if plan.layout == "CHW" else 3
+        shape = (images, 3, height, width) if axis == 1 else pixels.shape
+        out = torch.empty(shape, dtype=table.dtype, device=pixels.device)
+        for channel, values in enumerate(out.unbind(axis)):
+            places = pixels[..., channel].reshape(-1).int()
+            values.copy_(table[:, channel].index_select(0, places).view(images, height, width))
+        return out
+
+    def collated(self, samples: list[Sample], rules: Any, stacked: Batch) -> Batch:
+        """Collate samples field by field, in which each field of images becomes one tensor on the device."""
+        batch = collate(samples, {**(rules or {}), **dict.fromkeys(self.plans, "list")}, stacked)
+        with self.stream.complete():
+            return {
+                name: self._written(name, self._together(value), self.plans[name]) if name in self.plans else value
+                for name, value in batch.items()
+            }
+
+    def _together(self, images: Sequence[HostImage | DeviceImage]) -> Any:
+        """Return the pixels of images that either side decoded as one tensor on the device."""
+        import torch
+
+        rows = [one.row if isinstance(one, DeviceImage) else -1 for one in images]
+        decoded = next((one.pixels for one in images if isinstance(one, DeviceImage)), None)
+        if decoded is not None and rows == list(range(len(decoded))):
+            return decoded  # the device decoded the whole batch: nothing is copied
+        own = [place for place, row in enumerate(rows) if row >= 0]
+        others = [place for place, row in enumerate(rows) if row < 0]
+        stacked = None
+        if parts := [one.pixels for one in images if isinstance(one, HostImage)]:
+            shape = len(parts), *parts[0].shape
+            stacked = torch.empty(shape, dtype=torch.uint8, pin_memory=self.stream.is_cuda)
+            # torch.stack would have threads of its own for each of these, which wait for processors
+            np.stack(parts, out=stacked.numpy())
+            stacked = stacked if self.device is None else stacked.to(self.device, non_blocking=True)
+        if decoded is None:
+            return stacked
+        whole = decoded.new_empty((len(images), *decoded.shape[1:]))
+        whole[own] = decoded[[rows[place] for place in own]]
+        if stacked is not None:
+            whole[others] = stacked.to(whole.device)
+        return whole
+
+
+def _size_of(plan: DecodePlan) -> tuple[int, int]:
+    if plan.size is None:
+        raise ValueError("the transforms give images of different sizes, which a device does not decode")
+    return plan.size

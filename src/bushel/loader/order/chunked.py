@@ -1,0 +1,296 @@
+"""The order of chunks: documents one after another, cut into rows of a fixed number of tokens.
+
+The rows of an epoch are numbered in order; `docs/order.md` specifies the tokens of each.
+Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from bushel._runtime.arrays import I64, U32, ranges
+from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
+from bushel._runtime.parallel import map_all
+from bushel._runtime.scheduled import SampleOrder, look_up
+from bushel._runtime.threads import cpu_count
+from bushel.loader.order.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
+
+_WINDOW = 256  # documents whose tokens are counted together
+_AT_A_TIME = 256  # windows
+_MOST_AT_A_TIME = 4096
+_KEPT = 2  # epochs whose counts are remembered
+_WORTH_KEEPING = 4096  # windows; others are counted in some milliseconds
+_HEAD, _TAIL = 0, 1  # arrays of the cache
+_MOST_TOKENS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class RowPieces:
+    """The pieces of documents in some rows.
+
+    Attributes:
+        ends: int64[rows], the number of pieces up to the end of each row.
+        draws: int64[pieces], the position of each document in the order of documents.
+        documents: int64[pieces], the documents.
+        begins: int64[pieces], the first token of each piece in its document.
+        counts: int64[pieces], the tokens of each piece, 1 or more.
+        lengths: int64[pieces], the tokens of its document.
+    """
+
+    ends: I64
+    draws: I64
+    documents: I64
+    begins: I64
+    counts: I64
+    lengths: I64
+
+
+def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, I64]:
+    """Cut rows out of documents that follow each other.
+
+    Args:
+        starts: int64[n], ascending, the place of the first token of each document.
+        ends: int64[n], the place after the last token of each.
+        rows: int64[rows], the place of the first token of each row.
+        tokens: Tokens of a row.
+
+    Returns:
+        int64[rows], the number of pieces up to the end of each row; and for each piece, int64[pieces]: the number of
+        its document in `starts`, its first token there, and its number of tokens.
+    """
+    first = np.searchsorted(ends, rows, side="right")
+    sizes = np.searchsorted(starts, rows + tokens, side="left") - first
+    row = np.repeat(np.arange(len(rows)), sizes)
+    which = ranges(first, sizes)
+    begins = np.maximum(rows[row] - starts[which], 0)
+    counts = np.minimum(rows[row] + tokens, ends[which]) - starts[which] - begins
+    kept = counts > 0  # a document may have no tokens
+    return np.cumsum(np.bincount(row[kept], minlength=len(rows))), which[kept], begins[kept], counts[kept]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The counts of an epoch.
+
+    Attributes:
+        total: Its tokens; None if the epoch has to be counted to its end to know them.
+        head: int64[n + 1], the tokens before each of its first n windows, and after them.
+        tail: int64[n + 1], the tokens before each of its last n windows, and all of them, if `total` is known at first.
+    """
+
+    total: int | None
+    head: I64
+    tail: I64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunked:
+    """Documents in the order of a base, cut into rows.
+
+    Attributes:
+        base: The order of the documents.
+        lengths: uint32[documents], the tokens of each.
+        tokens: Tokens of a row.
+        overlap: Tokens that a row has in common with the one before it; fewer than `tokens`.
+        checksum: CRC-32 of the lengths.
+    """
+
+    base: SampleOrder
+    lengths: U32
+    tokens: int
+    overlap: int
+    checksum: int
+    _counts: list[tuple[int, _Counts]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the base."""
+        return self.base.seed
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters, CRC-32 of the lengths, and version. A loader refuses a saved state of another version."""
+        return f"chunked({self.tokens},{self.overlap},{self.checksum:08x};{self.base.version})/{ORDER_VERSION}"
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all epochs have equally many rows."""
+        return isinstance(self.base, Sequential | Exact | Blocks)
+
+    def reseeded(self, seed: int) -> Chunked:
+        """Return the same order with another seed."""
+        return replace(self, base=replace(self.base, seed=seed))
+
+    @property
+    def _windows(self) -> int:
+        """Number of windows in an epoch."""
+        return -(-self.base.samples // _WINDOW)
+
+    def rows(self, epoch: int, until: int | None = None) -> int:
+        """Return the number of rows of an epoch. The tokens after the last whole row are left out.
+
+        With `until`, the answer is `until` if the epoch has at least as many, and rows after these need not be counted.
+        """
+        counted, step = self._counted(epoch), self.tokens - self.overlap
+        if counted.total is None:
+            most = None if until is None else until * step + self.overlap
+            while len(counted.head) <= self._windows and (most is None or counted.head[-1] < most):
+                self._count_more(epoch, counted, from_end=False)
+        tokens = int(counted.head[-1]) if counted.total is None else counted.total
+        found = max(0, tokens - self.overlap) // step
+        return found if until is None else min(found, until)
+
+    def tokens_before(self, epoch: int, low: int, high: int) -> tuple[int, I64]:
+        """Return the tokens of an epoch before each of some windows of documents, and before the one after them.
+
+        Windows are counted from the nearer end of the epoch on, and counts are kept.
+
+        Args:
+            epoch: Number of the epoch.
+            low: The first token of the epoch that the windows must have.
+            high: The token after the last one that they must have, if there are as many.
+
+        Returns:
+            The number of the first of these windows, and int64[windows + 1].
+        """
+        counted = self._counted(epoch)
+        if counted.total is None or 2 * low <= counted.total:
+            while counted.head[-1] < high and len(counted.head) <= self._windows:
+                self._count_more(epoch, counted, from_end=False)
+            return 0, counted.head
+        while counted.tail[0] > low:
+            self._count_more(epoch, counted, from_end=True)
+        return self._windows + 1 - len(counted.tail), counted.tail
+
+    def _counted(self, epoch: int) -> _Counts:
+        """Return the counts of an epoch. Where all epochs have equally many tokens, not all documents are counted."""
+        for of_epoch, kept in self._counts:
+            if of_epoch == epoch:
+                return kept
+        total = int(self.lengths.sum(dtype=np.int64)) if self.is_even else None
+        tail = self._kept(epoch, _TAIL)
+        found = _Counts(
+            total, self._kept(epoch, _HEAD), tail if tail[-1] == total else np.array([total or 0], np.int64)
+        )
+        self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
+        return found
+
+    def _kept(self, epoch: int, which: int) -> I64:
+        """Return the counts that an earlier process has kept; the count of no window if nothing was kept."""
+        found = None
+        if self._windows >= _WORTH_KEEPING:
+            found = kept_counts(self._identity(epoch), which, np.int64, least=0, most=_MOST_TOKENS)
+        none = found is None or not 0 < len(found) <= self._windows + 1 or (np.diff(found) < 0).any()
+        return np.zeros(1, np.int64) if found is None or none or (which == _HEAD and found[0]) else found
+
+    def keep(self, epoch: int) -> None:
+        """Keep the counts of an epoch for later processes, if many are new."""
+        counted = self._counted(epoch)
+        if self._windows >= _WORTH_KEEPING:
+            for which, own in ((_HEAD, counted.head), (_TAIL, counted.tail)):
+                if len(own) > len(self._kept(epoch, which)) + self._windows // NEW_ENOUGH:
+                    keep_counts(self._identity(epoch), which, own)
+
+    def _identity(self, epoch: int) -> Identity:
+        return self.version, self.base.samples, self.seed, epoch
+
+    def _count_more(self, epoch: int, counted: _Counts, *, from_end: bool) -> None:
+        """Count the tokens of further windows: as many as are counted already, within limits. Thread-safe."""
+        known = counted.tail if from_end else counted.head
+        many = min(max(_AT_A_TIME, len(known)), _MOST_AT_A_TIME, self._windows + 1 - len(known))
+        first = self._windows + 1 - len(known) - many if from_end else len(known) - 1
+
+        def count(start: int) -> I64:
+            last = min(self.base.samples, min(start + _AT_A_TIME, first + many) * _WINDOW)
+            lengths = look_up(self.base, self.lengths, epoch, start * _WINDOW, last)
+            return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
+
+        starts = range(first, first + many, _AT_A_TIME)
+        parts = map_all(count, starts, workers=cpu_count()) if len(starts) > 1 else map(count, starts)
+        sums = np.concatenate(list(parts))
+        if from_end:
+            counted.tail = np.concatenate([known[0] - np.cumsum(sums[::-1])[::-1], known])
+        else:
+            counted.head = np.concatenate([known, known[-1] + np.cumsum(sums)])
+
+    def pieces(self, epoch: int, rows: I64) -> RowPieces:
+        """Return the pieces of some rows of an epoch."""
+        first = rows * (self.tokens - self.overlap)
+        skipped, before = self.tokens_before(epoch, int(first.min()), int(first.max()) + self.tokens)
+        counted = Counted(_WINDOW, self.base.samples, skipped, before)
+        return pieces_of_rows(first, self.tokens, counted, self.lengths, partial(self.base.take, epoch))
+
+    def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
+        """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
+        found, counted = list[tuple[int, int]](), self._counted(epoch)
+        for draw in draws:
+            number = draw // _WINDOW
+            others = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
+            before = self.lengths[others].sum(dtype=np.int64)
+            from_end = counted.total is not None and 2 * number > self._windows and len(counted.head) <= number
+            while len(counted.tail if from_end else counted.head) <= (self._windows - number if from_end else number):
+                self._count_more(epoch, counted, from_end=from_end)
+            own = counted.tail[number - self._windows - 1] if from_end else counted.head[number]
+            start = int(own + before)
+            found.append((start, start + int(self.lengths[document])))
+        return found
+
+    def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
+        """Return the positions of an epoch at which rows come."""
+        return list(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The tokens before some neighbouring windows of documents, in the order in which these come.
+
+    Attributes:
+        window: Number of documents in a window.
+        documents: Number of documents in the epoch.
+        skipped: Number of windows before these.
+        before: int64[windows + 1], the tokens before each of them, and before the one after them.
+    """
+
+    window: int
+    documents: int
+    skipped: int
+    before: I64
+
+
+def pieces_of_rows(
+    first: I64, tokens: int, counted: Counted, lengths: U32, documents_at: Callable[[I64], I64]
+) -> RowPieces:
+    """Return the pieces of rows.
+
+    Args:
+        first: int64[rows], the place of the first token of each row in the stream.
+        tokens: Tokens of a row.
+        counted: The windows that the rows are in.
+        lengths: uint32[documents], the tokens of each document.
+        documents_at: Returns the documents at some positions: int64[n] to int64[n].
+    """
+    before, window = counted.before, counted.window
+    lows = np.searchsorted(before, first, side="right") - 1
+    highs = np.searchsorted(before, first + tokens, side="left")
+    sizes = highs - lows
+    windows = np.unique(np.repeat(highs - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum())))
+    draws = ((windows[:, None] + counted.skipped) * window + np.arange(window)).reshape(-1)
+    draws = draws[draws < counted.documents].astype(np.int64)
+    documents = documents_at(draws)
+    own = lengths[documents]
+    ends = np.cumsum(own, dtype=np.int64)
+    # where each window begins, instead of after the last window that is taken
+    number = np.searchsorted(windows, draws // window - counted.skipped)
+    ends += (before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]]))[number]
+    row_ends, which, begins, counts = cut(ends - own, ends, first, tokens)
+    chosen = documents[which]
+    return RowPieces(row_ends, draws[which], chosen, begins, counts, lengths[chosen].astype(np.int64))
+
+
+def _window_ends(number: I64) -> I64:
+    """Return the place of the last document of each window, given the number of the window of each document."""
+    return np.append(np.flatnonzero(np.diff(number)), len(number) - 1)

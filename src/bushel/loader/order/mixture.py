@@ -1,0 +1,262 @@
+"""Mixtures: several datasets by weight, loaded as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.mapped import Mapped
+from bushel._runtime.order import Mixed
+from bushel._runtime.public import public
+from bushel._runtime.scheduled import Point, Scheduled
+from bushel._runtime.structs import Struct
+from bushel.loader.order.mapped_parts import MappedParts, Part, parts_of
+
+Until = Literal["first", "all"] | int
+Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
+
+BLOCK = 4096
+"""Number of draws of a block of a mixture without names, in which each dataset has its share to within one sample."""
+
+
+class Source(Struct, frozen=True):
+    """A dataset of a mixture.
+
+    Attributes:
+        name: Its name; of one in a mixture that is mixed again, the names of both, as `text/web`.
+        start: Number of samples of the mixture's dataset before its own.
+        transforms: Its transforms, instead of the loader's; None if it has none of its own.
+    """
+
+    name: str
+    start: int
+    transforms: Any = None
+
+
+@public()
+class Mixture(Struct, frozen=True):
+    """Datasets by weight, as `mix` returns them. Give it to a `Loader`, or mix it again.
+
+    Attributes:
+        dataset: All of the datasets, one after another.
+        order: The order of an epoch.
+        sources: The datasets by name, in the same order; empty if they have no names.
+
+    Examples:
+        >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
+        >>> len(mixture.dataset), len(mixture)
+        (12, 8)
+    """
+
+    dataset: Dataset | MappedParts
+    order: Mixed | Scheduled
+    sources: tuple[Source, ...] = ()
+
+    def __len__(self) -> int:
+        """Number of samples in an epoch."""
+        return self.order.samples
+
+    def __repr__(self) -> str:
+        if isinstance(self.order, Scheduled):
+            names = ", ".join(f"{name!r} of {size}" for name, size in zip(self._names(), self.order.sizes, strict=True))
+            changes = len(self.order.points) - 1
+            weights = f", {changes} changes of weights" if changes else f" by {_listed(self.order.points[0][1])}"
+            return f"<bushel.Mixture: {names} samples{weights}; {len(self)} samples per epoch, seed {self.order.seed}>"
+        block = sum(self.order.shares)
+        parts = [
+            f"{share / block:.3g} of {size} samples"
+            for share, size in zip(self.order.shares, self.order.sizes, strict=True)
+        ]
+        return f"<bushel.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
+
+    def _names(self) -> list[str]:
+        """Return the names of the outermost mixture."""
+        return list(dict.fromkeys(source.name.partition("/")[0] for source in self.sources))
+
+
+@public()
+def mix(
+    datasets: Mapping[Dataset, float] | Mapping[str, Dataset | Mapped | Mixture],
+    weights: Mapping[str, float] | None = None,
+    *,
+    schedule: Schedule | None = None,
+    ramp: bool = False,
+    transforms: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    until: Until = "first",
+) -> Mixture:
+    """Mix datasets by weight. With names, each has its share to within one sample at every point.
+
+    Each dataset is read in a random order, pass after pass, another for each pass. The order is a pure function of
+    (seed, epoch, position), so a loader over a mixture resumes like any other. With names, samples have their name
+    (`__source__`), weights may change, and training may resume with another future of the schedule.
+
+    Args:
+        datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of datasets to weights.
+            Weights need not add up to 1. Without names they are above 0, a share is at least 1/4096, and every block of
+            4096 samples has the shares.
+        weights: Name to weight, 0 or more, of every dataset.
+        schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the weights from there
+            on, such as `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has the
+            weight 0.
+        ramp: Whether weights change evenly from one pair of the schedule to the next, instead of at once.
+        transforms: Name to transforms, as `Loader(transforms=...)` takes them, for the samples of that dataset, instead
+            of the loader's.
+        seed: Seed of the order and of random transforms, 0 to 2**64 - 1.
+        until: End of an epoch: `"first"` for the end of the first dataset to be read completely; `"all"` for the time
+            when all datasets were read completely, the smaller ones more than once; or a number of samples. The next
+            epoch continues where this one ends.
+
+    Raises:
+        ValueError: A weight is out of its range, a dataset is empty, no dataset is given, or `until` never comes.
+        TypeError: An argument has another type.
+        KeyError: A weight or a transform is for a name that is not mixed, or `weights` lacks a name.
+        FormatError: A field is a sequence in only some of the datasets.
+
+    Examples:
+        >>> cats, dogs = ds.where("label == 0"), ds.where("label == 1")
+        >>> mixture = bushel.mix({"cats": cats, "dogs": dogs}, weights={"cats": 0.75, "dogs": 0.25})
+        >>> loader = bushel.Loader(mixture, batch_size=4)
+        >>> loader.peek()["__source__"]
+        ['cats', 'cats', 'dogs', 'cats']
+    """
+    if not isinstance(datasets, Mapping):
+        raise TypeError(f"mix takes a mapping of names to datasets, not {type(datasets).__name__}: give them names")
+    if any(isinstance(one, Dataset | Mapped) for one in datasets):
+        if weights is not None or schedule is not None or transforms is not None:
+            raise TypeError(
+                'weights=, schedule= and transforms= need names: write bushel.mix({"web": a, "code": b}, ...)'
+            )
+        return _unnamed(datasets, seed, until)  # type: ignore[arg-type]
+    return _named(datasets, _points(datasets, weights, schedule), dict(transforms or {}), until, ramp=ramp, seed=seed)
+
+
+def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixture:
+    weights = list(datasets.values())
+    if not weights or not all(0 < weight < float("inf") for weight in weights):
+        raise ValueError(f"invalid weights {weights}: a mixture needs datasets with finite weights above 0")
+    sizes = tuple(map(len, datasets))
+    if 0 in sizes:
+        raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
+    shares = share_block(weights)
+    samples = until if isinstance(until, int) else _length(Mixed(sizes, shares, 0, seed), until)
+    return Mixture(_whole(list(datasets)), Mixed(sizes, shares, samples, seed))
+
+
+def _points(
+    datasets: Mapping[Any, Any], weights: Mapping[str, float] | None, schedule: Schedule | None
+) -> tuple[Point, ...]:
+    """Return the weights by number of draws."""
+    if (weights is None) == (schedule is None):
+        raise ValueError("a mixture with names needs weights= or schedule=, and not both")
+    given = [(0, weights)] if schedule is None else list(schedule)
+    if not datasets:
+        raise ValueError("invalid weights []: a mixture needs datasets with finite weights above 0")
+    if not given or given[0][0] != 0:
+        raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
+    found: list[Point] = []
+    for at, own in given:
+        if isinstance(at, bool) or not isinstance(at, int) or (found and at <= found[-1][0]) or at >= 1 << 48:
+            raise ValueError(f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}")
+        if not isinstance(own, Mapping):
+            raise TypeError(f"weights {own!r}: expected a mapping of names to weights")
+        if unknown := [name for name in own if name not in datasets]:
+            raise KeyError(f"a weight is for {unknown[0]!r}, which is not mixed: the names are {', '.join(datasets)}")
+        values = tuple(float(own.get(name, 0)) for name in datasets)
+        if not all(0 <= value < float("inf") for value in values) or not sum(values):
+            raise ValueError(f"invalid weights {dict(own)}: expected finite weights from 0, and one above 0")
+        if schedule is None and (lacking := [name for name in datasets if name not in own]):
+            raise KeyError(f"weights= has no weight for {lacking[0]!r}: 0 leaves it out")
+        found.append((at, values))
+    return tuple(found)
+
+
+def _named(
+    datasets: Mapping[Any, Any],
+    points: tuple[Point, ...],
+    transforms: dict[str, Any],
+    until: Until,
+    *,
+    ramp: bool,
+    seed: int,
+) -> Mixture:
+    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Part](), 0
+    for name, one in datasets.items():
+        if not isinstance(name, str) or "/" in name or not name:
+            raise TypeError(f"mix: {name!r} is not a name: expected texts without '/'")
+        own = transforms.pop(name, None)
+        if isinstance(one, Mixture) and isinstance(one.order, Scheduled):
+            sources.append(one.order)
+            for leaf in one.sources:
+                inner = own if leaf.transforms is None else leaf.transforms
+                leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
+            parts.append(one.dataset)
+        elif isinstance(one, Dataset | Mapped):
+            sources.append(len(one))
+            leaves.append(Source(name, start, own))
+            parts.append(one)
+        else:
+            raise TypeError(f"mix: {name!r} is a {type(one).__name__}: expected a dataset, or a mixture with names")
+        if not len(parts[-1]):
+            raise ValueError(f"a dataset of the mixture is empty: {name!r}")
+        start += len(parts[-1])
+    if transforms:
+        raise KeyError(f"transforms= has {next(iter(transforms))!r}, which is not mixed: {', '.join(datasets)}")
+    endless = Scheduled(tuple(sources), points, ramp, 0, seed)
+    samples = until if isinstance(until, int) else _scheduled_length(endless, list(datasets), until)
+    return Mixture(_whole(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves))
+
+
+def _whole(parts: Sequence[Part]) -> Dataset | MappedParts:
+    """Return all datasets of a mixture, one after another."""
+    whole = parts_of(parts)
+    (whole if isinstance(whole, Dataset) else whole.whole).labels  # noqa: B018 - raises if they differ
+    return whole
+
+
+def _scheduled_length(order: Scheduled, names: Sequence[str], until: Literal["first", "all"]) -> int:
+    """Return the number of draws until the first set, or the last one, was read completely."""
+    sizes = [one if isinstance(one, int) else one.samples for one in order.sources]
+    if until == "first":
+        ends = [order.draw_of(number, size) for number, size in enumerate(sizes)]
+        return min(end for end in ends if end is not None)
+    if until == "all":
+        last = [order.draw_of(number, size - 1) for number, size in enumerate(sizes)]
+        if never := [name for name, end in zip(names, last, strict=True) if end is None]:
+            raise ValueError(f'until="all": {never[0]!r} is never read completely; give a number of samples')
+        return max(end for end in last if end is not None) + 1
+    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
+
+
+def _listed(weights: Sequence[float]) -> str:
+    return " : ".join(f"{weight:g}" for weight in weights)
+
+
+def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
+    """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
+    if len(weights) > block:
+        raise ValueError(f"a mixture of {len(weights)} datasets is too large: it has at most {block}")
+    exact = np.array(weights, np.float64) / sum(weights) * block
+    shares = np.maximum(np.floor(exact).astype(np.int64), 1)
+    while shares.sum() < block:
+        shares[np.argmax(exact - shares)] += 1
+    while shares.sum() > block:  # shares of small weights were raised to 1
+        shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
+    return tuple(shares.tolist())
+
+
+def _length(order: Mixed, until: Literal["first", "all"]) -> int:
+    """Return the number of draws until the first set, or the last one, was read completely."""
+    sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
+    if until == "first":
+        whole = int((sizes // shares).min())  # blocks without a repetition
+        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
+        return whole * block + int(np.argmax(draws >= sizes[sets]))
+    if until == "all":
+        whole = int((-(-sizes // shares) - 1).max())  # blocks after which some set is not read completely
+        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
+        return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
+    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')

@@ -1,0 +1,282 @@
+"""The order of packs: documents that share rows of a fixed number of tokens.
+
+The documents come in the order of a base, a permutation for example. Each window of it is packed by itself, by first
+fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies the order.
+Nothing here does I/O, except for the counts that `kept_counts` keeps for later processes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._runtime.arrays import I64, U32, offsets_of, ranges
+from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
+from bushel._runtime.parallel import map_all
+from bushel._runtime.permutation import Permutation, derive
+from bushel._runtime.scheduled import SampleOrder, look_up
+from bushel._runtime.threads import cpu_count
+from bushel.loader.order.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
+from bushel.loader.values.rows import WHOLE
+
+Longer = Literal["error", "cut", "split"]
+"""Treatment of documents that are longer than a row."""
+
+_ROWS = 512  # of a window, about: the last ones of each are not full
+_LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds
+_WINDOWS_OF_A_WORKER = 8  # whose rows are counted before it is clear whether more are needed
+_WINDOWS_OF_A_TASK = 4
+_WINDOWS_WORTH_KEEPING = 64  # others are counted in some milliseconds
+_KEPT = 2  # windows, and counts of epochs, that are remembered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The pieces of documents that are packed: each document as one, or the parts of long ones.
+
+    Attributes:
+        costs: uint32[pieces], the tokens that each piece takes in a row.
+        limit: The most tokens of a piece that is a part of its document; `WHOLE` if all pieces are whole documents.
+        firsts: int64[documents + 1], the first piece of each document; None if each document is one piece.
+    """
+
+    costs: U32
+    limit: int = WHOLE
+    firsts: I64 | None = None
+
+    def __len__(self) -> int:
+        """Number of pieces."""
+        return len(self.costs)
+
+    def documents(self, pieces: I64) -> tuple[I64, I64]:
+        """Return the document of each piece, and the first token of the piece in it."""
+        if self.firsts is None:
+            return pieces, np.zeros_like(pieces)
+        found = np.searchsorted(self.firsts, pieces, side="right") - 1
+        return found, (pieces - self.firsts[found]) * self.limit
+
+    def pieces(self, document: int) -> range:
+        """Return the pieces of a document."""
+        if self.firsts is None:
+            return range(document, document + 1)
+        return range(int(self.firsts[document]), int(self.firsts[document + 1]))
+
+
+def pieces_of(lengths: npt.NDArray[Any], tokens: int, longer: Longer) -> Pieces:
+    """Return the pieces of documents.
+
+    Args:
+        lengths: Whole numbers [documents], 0 or more.
+        tokens: Tokens of a row, 1 to 2**31 - 1.
+        longer: What to do with documents that have more tokens. With `"error"` there must be none.
+    """
+    if longer == "error" or not len(lengths) or int(lengths.max()) <= tokens:
+        return Pieces(lengths.astype(np.uint32))
+    if longer == "cut":
+        return Pieces(np.minimum(lengths, tokens).astype(np.uint32), tokens)
+    counts = np.maximum(-(-lengths.astype(np.int64) // tokens), 1)
+    firsts = offsets_of(counts)
+    costs = np.full(int(firsts[-1]), tokens, np.uint32)
+    costs[firsts[1:] - 1] = lengths - (counts - 1) * tokens
+    return Pieces(costs, tokens, firsts)
+
+
+def usual_window(costs: U32, tokens: int) -> int:
+    """Return the number of pieces in a window: a power of two, for about 512 rows or more."""
+    mean = max(1.0, float(costs.sum(dtype=np.uint64)) / max(1, len(costs)))
+    window = _LEAST
+    while window < _MOST and window * mean < _ROWS * tokens:
+        window *= 2
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The rows of one window.
+
+    Attributes:
+        start: Position of its first piece.
+        pieces: int64[n], the pieces of the first row, then the pieces of the second one, …
+        ends: int64[rows], the position after the last piece of each row.
+    """
+
+    start: int
+    pieces: I64
+    ends: I64
+
+    @property
+    def starts(self) -> I64:
+        """int64[rows], the position of the first piece of each row."""
+        return np.concatenate([np.array([self.start], np.int64), self.ends[:-1]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Rows of documents. A position counts pieces: the pieces of a row follow each other, and the rows of a window.
+
+    Attributes:
+        base: The order in which pieces are divided into windows.
+        pieces: The pieces.
+        tokens: The tokens of a row.
+        window: Number of pieces in a window; the last one may have fewer.
+        checksum: CRC-32 of the costs.
+    """
+
+    base: SampleOrder
+    pieces: Pieces
+    tokens: int
+    window: int
+    checksum: int
+    _windows: list[tuple[int, int, Window]] = field(default_factory=list, init=False, repr=False)
+    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def samples(self) -> int:
+        """Pieces in an epoch."""
+        return self.base.samples
+
+    @property
+    def seed(self) -> int:
+        """The seed of the base."""
+        return self.base.seed
+
+    @property
+    def windows(self) -> int:
+        """Number of windows in an epoch."""
+        return -(-self.samples // self.window)
+
+    @property
+    def version(self) -> str:
+        """Kind, parameters, CRC-32 of the costs, and version. A loader refuses a saved state of another version."""
+        cut = "" if self.pieces.limit == WHOLE else ",cut" if self.pieces.firsts is None else ",split"
+        own = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
+        return f"packed({own};{self.base.version})/{ORDER_VERSION}"
+
+    def reseeded(self, seed: int) -> Packed:
+        """Return the same order with another seed."""
+        return replace(self, base=replace(self.base, seed=seed))
+
+    def at(self, epoch: int, number: int) -> Window:
+        """Return the rows of a window of an epoch."""
+        for of_epoch, of_number, kept in self._windows:
+            if (of_epoch, of_number) == (epoch, number):
+                return kept
+        pieces = self._in_window(epoch, number)
+        order, ends = kernels.pack_rows(self.pieces.costs[pieces], self.tokens)
+        if not isinstance(self.base, Sequential):  # the first rows of first fit decreasing have the longest documents
+            key = derive(ORDER_VERSION, PACKS, len(ends), self.seed, epoch, number)
+            rows = Permutation(len(ends), key).take(np.arange(len(ends), dtype=np.int64))
+            starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[rows]
+            sizes = ends[rows] - starts
+            ends = np.cumsum(sizes)
+            order = order[ranges(starts, sizes)]
+        start = number * self.window
+        made = Window(start, pieces[order], ends + start)
+        self._rows_of_windows(epoch)[number] = len(ends)
+        self._windows[:] = [(epoch, number, made), *self._windows[: _KEPT - 1]]
+        return made
+
+    def row_counts(self, epoch: int, row: int | None = None) -> I64:
+        """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
+
+        This counts the rows of the whole epoch, in threads: 10 million documents take about 0.3 seconds of processor
+        time. With `row`, windows are counted until one has this row, and the counts of those after it may be left out.
+        Windows that were counted before, also by an earlier process (see `keep`), are not counted again.
+        """
+        rows, found = self._rows_of_windows(epoch), np.zeros(1, np.int64)
+        at_a_time = max(1, self.windows if row is None else self._likely_window(row))
+        while len(found) <= self.windows and (row is None or found[-1] <= row):
+            first = len(found) - 1
+            own = self._counted(epoch, rows, range(first, min(first + at_a_time, self.windows)))
+            found = np.concatenate([found, found[-1] + np.cumsum(own)])
+            at_a_time = cpu_count() * _WINDOWS_OF_A_WORKER
+        return found
+
+    def _likely_window(self, row: int) -> int:
+        """Return an estimate of the number of windows up to the one with a row: rows are nearly full."""
+        tokens = int(self.pieces.costs.sum(dtype=np.int64))
+        return min(self.windows, row * self.tokens * self.windows // max(1, tokens) + 1)
+
+    def rows_before(self, epoch: int, number: int) -> int:
+        """Return the number of rows of an epoch before a window. This counts the rows of those before it."""
+        return int(self._counted(epoch, self._rows_of_windows(epoch), range(number)).sum())
+
+    def _rows_of_windows(self, epoch: int) -> I64:
+        """Return int64[windows], the number of rows of each window of an epoch; -1 of those that were not planned."""
+        for of_epoch, kept in self._counts:
+            if of_epoch == epoch:
+                return kept
+        rows = self._kept(epoch)
+        self._counts[:] = [(epoch, rows), *self._counts[: _KEPT - 1]]
+        return rows
+
+    def _kept(self, epoch: int) -> I64:
+        """Return the numbers of rows that an earlier process has kept; -1 of other windows."""
+        found = None
+        if self.windows >= _WINDOWS_WORTH_KEEPING:
+            found = kept_counts(self._identity(epoch), 0, np.int32, least=-1, most=self.window)
+        rows = np.full(self.windows, -1, np.int64)
+        if found is not None and len(found) == len(rows):
+            rows[:] = found
+        return rows
+
+    def keep(self, epoch: int) -> None:
+        """Keep the numbers of rows of an epoch for later processes, if many more are known than are kept already."""
+        rows, least = self._rows_of_windows(epoch), max(1, self.windows // NEW_ENOUGH)
+        if self.windows >= _WINDOWS_WORTH_KEEPING and (rows >= 0).sum() > (self._kept(epoch) >= 0).sum() + least:
+            keep_counts(self._identity(epoch), 0, rows.astype(np.int32))
+
+    def _identity(self, epoch: int) -> Identity:
+        return self.version, self.samples, self.seed, epoch
+
+    def _counted(self, epoch: int, rows: I64, numbers: range) -> I64:
+        """Return the number of rows of some windows. Those that were not planned are counted, and noted in `rows`."""
+        own = rows[numbers.start : numbers.stop]
+        missing = numbers.start + np.flatnonzero(own < 0)
+        runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1) if len(missing) else []
+        tasks = [run[at : at + _WINDOWS_OF_A_TASK] for run in runs for at in range(0, len(run), _WINDOWS_OF_A_TASK)]
+
+        def count(run: I64) -> I64:
+            first, last = int(run[0]) * self.window, min((int(run[-1]) + 1) * self.window, self.samples)
+            costs = look_up(self.base, self.pieces.costs, epoch, first, last, self.window)
+            return kernels.count_rows(costs, self.window, self.tokens)
+
+        counts = map_all(count, tasks, workers=cpu_count()) if len(tasks) > 1 else map(count, tasks)
+        for run, found in zip(tasks, counts, strict=True):
+            rows[run] = found
+        return own
+
+    def take_pieces(self, epoch: int, positions: I64) -> I64:
+        """Return the pieces at positions of an epoch: int64[n] to int64[n]."""
+        if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
+            raise IndexError(f"positions {positions.min()} to {positions.max()} of {self.samples} pieces")
+        numbers = positions // self.window
+        found = np.empty_like(positions)
+        for number in np.unique(numbers).tolist():
+            own, chosen = self.at(epoch, number), numbers == number
+            found[chosen] = own.pieces[positions[chosen] - own.start]
+        return found
+
+    def take(self, epoch: int, positions: I64) -> I64:
+        """Return the samples whose pieces are at positions of an epoch: int64[n] to int64[n]."""
+        return self.pieces.documents(self.take_pieces(epoch, positions))[0]
+
+    def smaller(self, epoch: int, position: int) -> Iterator[int]:
+        """Yield the pieces that are not larger than the one at a position: those after it, then those before it."""
+        [size] = self.pieces.costs[self.take_pieces(epoch, np.array([position], np.int64))].tolist()
+        own, first = self.at(epoch, position // self.window), position // self.window
+        place = position - own.start
+        others = (self.at(epoch, number).pieces for number in (*range(first + 1, self.windows), *range(first)))
+        for pieces in itertools.chain([own.pieces[place + 1 :]], others, [own.pieces[:place]]):
+            yield from pieces[self.pieces.costs[pieces] <= size].tolist()
+
+    def _in_window(self, epoch: int, number: int) -> I64:
+        """Return the pieces of a window, in the order of the base."""
+        start = number * self.window
+        return self.base.take(epoch, np.arange(start, min(start + self.window, self.samples), dtype=np.int64))

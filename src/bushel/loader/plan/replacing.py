@@ -1,0 +1,106 @@
+"""Replacement of bad samples in a batch: they are found one by one, and others take their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bushel._runtime.arrays import I64
+from bushel._runtime.order import Balanced, Mixed, Weighted
+from bushel._runtime.scheduled import Scheduled
+from bushel.errors import TooManyErrors
+from bushel.loader.plan.plan import BatchPlan
+from bushel.loader.read.loadable import Loadable, failure_of
+from bushel.loader.values.bad_samples import ErrorReport, Failure
+from bushel.loader.values.collate import Sample
+from bushel.loader.values.rows import Rows
+from bushel.spec import KEY
+
+if TYPE_CHECKING:
+    from bushel.loader.order.orders import AnyOrder
+
+
+def one_by_one(
+    numbers: Sequence[int | None],
+    read: Callable[[int, int], Sample],
+    fail: Callable[[Exception, int], Failure],
+    *,
+    stop: bool,
+) -> list[Sample | Failure]:
+    """Read samples one by one, and find the bad ones.
+
+    Args:
+        numbers: Their positions in the dataset; None for one that is known to be bad.
+        read: Reads the one at a place of the batch, given the place and its position.
+        fail: Makes the failure of a bad one.
+        stop: Whether to leave out what comes after the first bad one, whose error will be raised: each other sample
+            may wait for unused bytes.
+    """
+    found: list[Sample | Failure] = []
+    for place, number in enumerate(numbers):
+        if number is None:
+            found.append(Failure(None))
+            continue
+        try:
+            found.append(read(place, number))
+        except Exception as error:
+            found.append(fail(error, number))
+            if stop:
+                break
+    return found + [Failure(None)] * (len(numbers) - len(found))
+
+
+def decoded_one_by_one(
+    dataset: Loadable,
+    stored: Sequence[Sample | Failure],
+    numbers: I64,
+    decode: Callable[[list[Sample], list[int]], list[Sample]],
+) -> list[Sample | Failure]:
+    """Decode samples one by one, and find the bad ones. `decode` takes samples and their places in the batch."""
+    found: list[Sample | Failure] = []
+    for place, (sample, number) in enumerate(zip(stored, numbers.tolist(), strict=True)):
+        if isinstance(sample, Failure):
+            found.append(sample)
+            continue
+        try:
+            found += decode([sample], [place])
+        except Exception as error:
+            found.append(failure_of(dataset, error, number, sample[KEY]))
+    return found
+
+
+def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]:
+    """Yield the samples that may replace the one at a position of an epoch, each as a batch."""
+    from bushel.loader.order.bucketed import Bucketed
+    from bushel.loader.order.chunked import Chunked
+    from bushel.loader.order.megatron import MegatronChunks
+    from bushel.loader.order.packed import Packed
+
+    if isinstance(order, Packed):
+        for piece in order.smaller(epoch, position):
+            samples, begins = order.pieces.documents(np.array([piece], np.int64))
+            rows = Rows(np.ones(1, np.int64), begins, np.full(1, order.pieces.limit, np.int64), position)
+            yield BatchPlan(epoch, np.array([position], np.int64), samples, 0, rows)
+        return
+    if isinstance(order, Bucketed):
+        for sample in order.similar(epoch, position):
+            yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)
+        return
+    if isinstance(order, Chunked | MegatronChunks):
+        raise TypeError("documents of chunks cannot be replaced, which a loader refuses when it is made")
+    for number in range(position + 1, position + order.samples):
+        positions = np.array([number % order.samples], np.int64)
+        yield BatchPlan(epoch, positions, order.take(epoch, positions), 0)
+
+
+def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErrors:
+    """Return the error that no sample is left to replace another."""
+    from bushel.loader.order.bucketed import Bucketed
+
+    which = "samples that are not longer" if isinstance(order, Bucketed) else f"samples of epoch {epoch}"
+    if isinstance(order, Weighted | Balanced | Mixed | Scheduled):
+        which = f"samples that epoch {epoch} draws"
+    first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""
+    return TooManyErrors(f"all {which} are bad{first}, so none can replace another: see the loader's `errors`")

@@ -1,0 +1,145 @@
+"""The samples of a step of a rank, and the steps of a sample: functions of the plan, which read no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bushel._runtime.order import Blocks, Exact, Sequential
+from bushel._runtime.scheduled import SampleOrder
+from bushel.loader.order.chunked import Chunked
+from bushel.loader.order.megatron import MegatronChunks
+from bushel.loader.plan.bucket_plan import BucketPlan
+from bushel.loader.plan.chunk_plan import ChunkPlan
+from bushel.loader.plan.pack_plan import PackPlan
+from bushel.loader.plan.plan import BatchPlan, Plan
+
+if TYPE_CHECKING:
+    from bushel.loader.decode.sources import Sources
+    from bushel.loader.order.orders import AnyPlan
+
+
+def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
+    """Return the batch of a step of a rank, counted from the start of the epoch.
+
+    Raises:
+        IndexError: The step or rank does not exist.
+    """
+    if not 0 <= rank < plan.world_size:
+        raise IndexError(f"rank={rank}: the loader has the ranks 0 to {plan.world_size - 1}")
+    own = replace(plan, rank=rank)
+    if isinstance(own, Plan):
+        own = replace(own, steps_per_read=1)
+    batch = None
+    if step >= 0 and isinstance(own, ChunkPlan):  # rows after the step need not be counted
+        until = (step + 1) * own.stride
+        batch = next(own.batches(epoch, own.at(epoch, until).consumed(0, step), until), None)
+    elif step >= 0:
+        batch = next(own.batches(epoch, own.at(epoch).consumed(0, step)), None)
+    if batch is None:
+        raise IndexError(f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}")
+    keep_counts(plan, epoch)
+    return batch
+
+
+def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]]:
+    """Return the keys of a batch's samples; for packs and chunks, the keys of each row."""
+    own = [keys[sample] for sample in batch.samples.tolist()]
+    if batch.rows is None:
+        return own
+    places = range(len(own)) if batch.rows.places is None else batch.rows.places.tolist()
+    ends = batch.rows.ends.tolist()
+    return [[own[places[piece]] for piece in range(*row)] for row in zip([0, *ends], ends, strict=False)]
+
+
+def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
+    """Return how many samples of a batch come from each dataset of a mixture, a part of a document as one."""
+    if sources is None:
+        return {}
+    places = slice(None) if batch.rows is None or batch.rows.places is None else batch.rows.places
+    counts = np.bincount(sources.numbers(batch.samples[places]), minlength=len(sources.names))
+    return dict(zip(sources.names, counts.tolist(), strict=True))
+
+
+def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
+    """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
+    if isinstance(plan, ChunkPlan):
+        found = _steps_of_rows(plan, epoch, sample)
+        keep_counts(plan, epoch)
+        return found
+    if isinstance(plan, BucketPlan):
+        ends = plan.order.epoch(epoch).ends
+        positions = np.array(plan.order.positions(epoch, sample), np.int64)
+        units, count, size = np.searchsorted(ends, positions, side="right").tolist(), len(ends), 1
+    elif isinstance(plan, PackPlan):
+        units, size = _rows_with(plan, epoch, sample), plan.batch_size
+        # a row that is at least a global batch before the end is not in the last step, wherever the end is
+        last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
+        count = int(plan.order.row_counts(epoch, last)[-1])
+        keep_counts(plan, epoch)
+    else:
+        units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
+    return _steps_of(plan, epoch, sample, units, count, size)
+
+
+def keep_counts(plan: AnyPlan, epoch: int) -> None:
+    """Keep the counts of an epoch, so that a later process answers at once. This counts nothing."""
+    if isinstance(plan, PackPlan | ChunkPlan):
+        plan.order.keep(epoch)
+
+
+def _steps_of(
+    plan: AnyPlan, epoch: int, sample: int, units: Sequence[int], count: int, size: int
+) -> list[tuple[int, int]]:
+    """Return the steps and ranks that have some units; an epoch has `count` units, and a batch `size`."""
+    stride = size * plan.world_size
+    whole = count // stride
+    found = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}
+    if count % stride and not plan.drop_last and (plan.pad == "wrap" or any(unit >= whole * stride for unit in units)):
+        for rank in range(plan.world_size):  # the last step is divided in another way
+            own = replace(plan, rank=rank)
+            batch = next(own.batches(epoch, own.at(epoch).consumed(0, whole)), None)
+            if batch is not None and sample in batch.samples:
+                found.add((whole, rank))
+    return sorted(found)
+
+
+def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
+    """Return the rows of an epoch that have a piece of a document."""
+    order, found = plan.order, set[int]()
+    for piece in order.pieces.pieces(sample):
+        for number in {position // order.window for position in positions_of(order.base, epoch, piece)}:
+            own, before = order.at(epoch, number), order.rows_before(epoch, number)
+            places = own.start + np.flatnonzero(own.pieces == piece)  # several in a mixture
+            found |= set((before + np.searchsorted(own.ends, places, side="right")).tolist())
+    return sorted(found)
+
+
+def _steps_of_rows(plan: ChunkPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
+    """Return the steps and ranks whose rows have tokens of a document."""
+    order = plan.order
+    step, ranges, until = order.tokens - order.overlap, list[tuple[int, int]](), None
+    draws = [] if isinstance(order, MegatronChunks) else positions_of(order.base, epoch, sample)
+    for first, last in order.places(epoch, sample, draws):
+        # from the first row that ends after the document begins, to the last one that begins before it ends
+        low = max(0, (first - order.tokens) // step + 1)
+        ranges.append((low, -(-last // step) if last > first else low))
+    if isinstance(order, Chunked) and plan.pad is None:
+        # a row that is at least a global batch before the end is not in the last step, wherever the end is
+        until = max((high for _, high in ranges), default=0) + plan.stride
+    counts = plan.at(epoch, until)
+    rows = [row for low, high in ranges for row in range(low, min(counts.order.samples, high))]
+    found: set[tuple[int, int]] = set()
+    for position in order.positions(epoch, rows):
+        found |= set(_steps_of(counts, epoch, position, [position], counts.order.samples, plan.batch_size))
+    return sorted(found)
+
+
+def positions_of(order: SampleOrder, epoch: int, sample: int) -> list[int]:
+    """Return the positions of an epoch that have a sample, in ascending order."""
+    if isinstance(order, Sequential | Exact | Blocks):
+        return [order.position(epoch, sample)]
+    return order.positions(epoch, sample)

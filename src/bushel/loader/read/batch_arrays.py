@@ -1,0 +1,386 @@
+"""The arrays of a batch: samples are decoded into their rows, and the memory of old batches is reused.
+
+Fresh memory costs a page fault for every 4 KiB that is first written, about as much as copying it.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import threading
+import weakref
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read.room import Room
+from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.arrays import offsets_of
+from bushel._runtime.large_memory import fresh_memory
+from bushel._runtime.structs import Struct
+from bushel._runtime.system import keep_freed_memory
+from bushel.loader.read.batch_reader import NumberReader, gathers
+from bushel.loader.read.expansion import bytes_to_find
+from bushel.loader.read.joined_numbers import number_reader
+from bushel.loader.read.number_field import NumberField, Rooms
+from bushel.loader.values.bad_samples import Failure
+from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
+from bushel.spec import KEY
+
+_MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
+_HUGE_PAGE = 1 << 21
+_HEADROOM = 8  # memory for stored bytes is larger than asked for by one part in this number, for the next batch
+_SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
+_POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use already
+_TRIES = 4  # batches in which a field may fail to be gathered before it is given up
+
+
+def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
+    """Return whether a value is an array that is large enough to be written into its row."""
+    return type(value) is np.ndarray and value.nbytes >= _MIN_BYTES and not value.dtype.hasobject
+
+
+class Gathered(Struct, frozen=True):
+    """A field of numbers of a batch.
+
+    Attributes:
+        field: The field.
+        batch: The field in the batch: an array, or the dict of `Ragged`.
+        rows: The array that the values are in.
+        starts: Where each value begins in `rows`; None for a row per value.
+        lengths: The lengths of the values along the first axis of `rows`, if `starts` are given.
+    """
+
+    field: NumberField
+    batch: Any
+    rows: npt.NDArray[Any]
+    starts: npt.NDArray[np.int64] | None = None
+    lengths: npt.NDArray[np.int64] | None = None
+
+    def value(self, row: int) -> Any:
+        """Return the value of a sample, equal to the value that `Dataset.read` returns."""
+        if self.starts is None or self.lengths is None:
+            return self.field.value_of(self.rows[row, ...])
+        start = int(self.starts[row])
+        return self.field.value_of(self.rows[start : start + int(self.lengths[row])])
+
+
+class BufferPool:
+    """Makes arrays whose memory is reused after they are garbage-collected. Threads share it.
+
+    Attributes:
+        max_bytes: Size of the largest array that it makes, in bytes.
+    """
+
+    def __init__(self, max_bytes: int = 1 << 30) -> None:
+        self.max_bytes = max_bytes
+        keep_freed_memory()
+        # the garbage collector appends to them, in any thread and at any time: a deque needs no lock for that
+        self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
+        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # groups of batches have more of them in work
+        self._stored: deque[mmap.mmap] = deque(maxlen=_SPARE)
+        # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
+        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap, deque[mmap.mmap]]] = {}
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if not 0 < size <= self.max_bytes:
+            return None
+        size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
+        free = self._small if size == _HUGE_PAGE else self._free
+        if (memory := _take(size, free)) is None:
+            return None
+        return np.ndarray(shape, dtype, self._lend(memory, free))
+
+    def room(self, size: int) -> npt.NDArray[np.uint8] | None:
+        """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
+
+        Batches differ by some percent, so new memory is a little larger, and memory that is too small is given up.
+        """
+        if not _HUGE_PAGE <= size <= self.max_bytes:
+            return None
+        memory: mmap.mmap | None = None
+        with suppress(IndexError):
+            while memory is None or len(memory) < size:
+                memory = self._stored.pop()
+        if memory is None or len(memory) < size:
+            memory = fresh_memory(-(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE)
+        return None if memory is None else self._lend(memory, self._stored)
+
+    def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> npt.NDArray[np.uint8]:
+        """Return an array of all of the memory, which returns to `free` when the array is garbage."""
+        whole = np.frombuffer(memory, np.uint8)
+        # all views of the array refer to this one and keep it alive
+        lent = weakref.ref(whole, self._take_back)
+        self._lent[id(lent)] = lent, memory, free
+        return whole
+
+    def _take_back(self, lent: weakref.ref[Any]) -> None:
+        """Keep the memory of an array that was garbage-collected."""
+        _, memory, free = self._lent.pop(id(lent))
+        free.append(memory)
+
+
+def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
+    """Return free memory of about `size` bytes, or else new memory; None if memory is exhausted."""
+    for _ in range(len(free)):
+        try:
+            memory = free.pop()  # the last one to become free is still in the caches
+        except IndexError:
+            break
+        if size <= len(memory) <= 2 * size:
+            return memory
+        free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
+    return fresh_memory(size)
+
+
+def gathered_numbers(
+    dataset: object,
+    fields: Any,
+    rules: Mapping[str, FieldCollate],
+    transformed: Collection[str],
+    *,
+    decode: bool,
+    joined: bool = False,
+) -> NumberReader | None:
+    """Return the `NumberReader` of one iteration; None if no field can be gathered.
+
+    These are fields without transforms, of a dataset in local files, whose values are stacked, or joined by `Ragged` or
+    `Padded`.
+    """
+    found = []
+    for name in gathers(dataset, fields):
+        rule = rules.get(name)
+        ragged = type(rule) is Ragged
+        if name in transformed:
+            continue
+        if joined:
+            if rule in (None, "stack") or type(rule) is Padded:
+                found.append(NumberField(name, ragged=True, axes=1))
+            continue
+        if ragged or rule == "stack":
+            found.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))
+        elif decode and (rule is None or type(rule) is Padded):
+            found.append(NumberField(name, ragged=rule is not None, axes=None if rule is None else 1))
+    if not found or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
+        return None  # to find out whether all sections have a field as the first one, all of them would be read first
+    numbers = number_reader(dataset, found)
+    return numbers if numbers.fields else None
+
+
+class ArrayFactory:
+    """Makes the arrays of the batches of one iteration, and remembers the fields that do not stack.
+
+    Args:
+        collate: How samples become a batch: only fields that are stacked have a batch array.
+        pool: Source of the memory.
+        numbers: Gathers fields of numbers into their arrays; None for none.
+        names: The fields of the batches, in order.
+
+    Attributes:
+        pool: Source of the memory.
+        numbers: Gathers the fields that have not been given up.
+        names: The fields of the batches, in order.
+    """
+
+    def __init__(
+        self, collate: Collate | None, pool: BufferPool, numbers: NumberReader | None = None, names: Sequence[str] = ()
+    ) -> None:
+        self.pool = pool
+        self._rules = collate if isinstance(collate, Mapping) else {}
+        self._ragged = set[str]()
+        self._tries: Counter[tuple[str, bool]] = Counter()
+        self.numbers, self.names = numbers, names
+
+    def stacks(self, name: str) -> bool:
+        """Return whether a field has a batch array."""
+        return name not in self._ragged and self._rules.get(name) in (None, "stack")
+
+    def stacks_sequences(self, name: str) -> bool:
+        """Return whether a field of lists of arrays has a batch array: only with "stack" in `collate=`."""
+        return self.stacks(name) and self._rules.get(name) == "stack"
+
+    def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return an array for a batch, in native byte order; None if there is not enough memory."""
+        return self.pool.array((samples, *shape), dtype.newbyteorder("="))
+
+    def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
+        """Return an array for values of a field of numbers, with arbitrary contents."""
+        shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
+        array = self.pool.array(shape, field.dtype) if math.prod(shape) * field.dtype.itemsize >= _POOLED else None
+        return np.empty(shape, field.dtype) if array is None else array
+
+    def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:
+        """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
+
+        Returns:
+            For each field that has not been given up, its part of each batch; None if it cannot be gathered.
+        """
+        if (numbers := self.numbers) is None:
+            return {}
+        fields = numbers.fields
+        sizes = [len(samples) for samples in batches]
+        arrays = [None if one.ragged else [self._number_array(size, one) for size in sizes] for one in fields]
+        gathered: dict[str, list[Gathered | None]] = {}
+        if any(array is not None for array in arrays):
+            bad = numbers.gather(batches[0] if len(batches) == 1 else np.concatenate(batches), arrays)
+            ends = list(accumulate(sizes))
+            for field, own, places in zip(fields, arrays, bad, strict=True):
+                wrong = set() if places is None else {bisect_right(ends, place) for place in places.tolist()}
+                gathered[field.name] = [
+                    None if number in wrong else Gathered(field, array, array) for number, array in enumerate(own or ())
+                ]
+        for number, field in enumerate(fields):
+            if field.ragged:
+                gathered[field.name] = [self._ragged_batch(numbers, number, samples) for samples in batches]
+        self._count(fields, [None not in gathered[field.name] for field in fields])
+        return {field.name: gathered[field.name] for field in fields}
+
+    def _ragged_batch(self, numbers: NumberReader, number: int, samples: npt.NDArray[np.int64]) -> Gathered | None:
+        """Gather a field whose values differ in length, by its rule."""
+        field, fill = numbers.fields[number], None
+        rule = self._rules[field.name]
+        if (lengths := numbers.lengths(number, samples)) is None:
+            return None
+        if isinstance(rule, Padded):
+            try:
+                [size] = rule.shape_for([int(lengths.max())])
+                fill = rule.padding(field.dtype).tobytes()
+            except ValueError:  # raised again in the ordinary way
+                return None
+            starts = np.arange(len(samples) + 1, dtype=np.int64) * size
+        else:
+            starts = offsets_of(lengths)
+        rows = self._number_array(int(starts[-1]), field)
+        if not numbers.gather_rows(number, samples, Rooms(rows, starts, fill)):
+            return None
+        if isinstance(rule, Padded):
+            return Gathered(field, rows.reshape(len(samples), -1), rows, starts, lengths)
+        return Gathered(field, {"values": rows, "offsets": starts}, rows, starts, lengths)
+
+    def _count(self, fields: Iterable[NumberField], good: Iterable[bool]) -> None:
+        """Count the fields that could be gathered in a batch, and give up fields that nearly always fail."""
+        for field, gathered in zip(fields, good, strict=True):
+            self._tries[field.name, gathered] += 1
+            failed = self._tries[field.name, False]
+            if failed > _TRIES and failed > self._tries[field.name, True] and (numbers := self.numbers) is not None:
+                self.numbers = numbers.without([field.name])
+
+    def give_up(self, name: str) -> None:
+        """Make no array for a field from the next batch on, because its values differ in shape."""
+        self._ragged.add(name)
+
+
+class _Field(Struct, frozen=True):
+    """A batch array, with a byte per row that is 1 if the row holds its sample's value."""
+
+    array: npt.NDArray[Any]
+    filled: bytearray
+
+
+class BatchArrays:
+    """The arrays of one batch, with one row per sample. The first value of a field sets the shape. Threads share it."""
+
+    def __init__(self, samples: int, factory: ArrayFactory) -> None:
+        self._samples, self._factory = samples, factory
+        self._fields: dict[str, _Field | None] = {}
+        self._gathered: dict[str, Gathered] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The fields of the batch, in order."""
+        return self._factory.names
+
+    def gather(self, samples: npt.NDArray[np.int64]) -> frozenset[str]:
+        """Gather the fields of numbers of the whole batch, given the positions of its samples in the dataset.
+
+        Returns:
+            The fields that could be gathered.
+        """
+        for name, [gathered] in self._factory.gather([samples]).items():
+            if gathered is not None:
+                self._gathered[name] = gathered
+        return frozenset(self._gathered)
+
+    def room(self, names: frozenset[str]) -> Room:
+        """Return memory for the stored bytes of these fields."""
+        return Room(names, self._factory.pool.room)
+
+    def others(self, fields: Any, gathered: frozenset[str]) -> Any:
+        """Return the mask without the fields that are gathered."""
+        if isinstance(fields, Mapping):
+            return {name: elements for name, elements in fields.items() if name not in gathered}
+        return [name for name in self.names if name not in gathered]
+
+    def scatter(self, decoded: Sequence[Sample | Failure]) -> list[Sample | Failure]:
+        """Return samples with their gathered values, for a batch that will have other samples."""
+        (gathered, self._gathered), names = (self._gathered, {}), (KEY, *self.names)
+        samples: list[Sample | Failure] = []
+        for row, sample in enumerate(decoded):
+            if not isinstance(sample, Failure):
+                own = {name: one.value(row) for name, one in gathered.items()} | sample
+                sample = {name: own[name] for name in (*names, *own) if name in own}
+            samples.append(sample)
+        return samples
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return the array of a field for values of this shape and type; None if the field has none.
+
+        A row that is written counts after `fill`.
+        """
+        field = self._field(name, shape, dtype)
+        return None if field is None else field.array
+
+    def sequences(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+        """Return the array of a sequence field. The number of elements comes first in the shape."""
+        return self.array(name, shape, dtype) if self._factory.stacks_sequences(name) else None
+
+    def fill(self, name: str, rows: Iterable[int]) -> None:
+        """Mark rows as written."""
+        field = self._fields[name]
+        if field is None:
+            raise KeyError(name)
+        for row in rows:
+            field.filled[row] = 1
+
+    def are_filled(self, name: str, rows: range) -> bool:
+        """Return whether all of these rows are written."""
+        field = self._fields.get(name)
+        return field is not None and all(field.filled[rows.start : rows.stop])
+
+    def put(self, name: str, row: int, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Copy a value into its row and return the row; return the value if it has no row or is there already."""
+        field = self._field(name, value.shape, value.dtype)
+        if field is None or field.filled[row]:
+            return value
+        out: npt.NDArray[Any] = field.array[row]
+        out[...] = value
+        field.filled[row] = 1
+        return out
+
+    def whole(self) -> dict[str, Any]:
+        """Return the arrays whose rows are all written, and the gathered fields."""
+        whole = {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
+        return whole | {name: gathered.batch for name, gathered in self._gathered.items()}
+
+    def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
+        if name not in self._fields:  # once for a batch: threads do not wait for each other for every sample
+            with self._lock:
+                if name not in self._fields:
+                    array = self._factory.make(self._samples, shape, dtype) if self._factory.stacks(name) else None
+                    self._fields[name] = None if array is None else _Field(array, bytearray(self._samples))
+        field = self._fields[name]
+        if field is not None and (field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")):
+            self._factory.give_up(name)
+            return None
+        return field

@@ -1,0 +1,446 @@
+"""The reads of a loader: stored samples of batches, and numbers that are copied straight into batch arrays.
+
+A `NumberReader` collects the places of a field's numbers and the extents of the shards in the kernel `NumberTable`,
+which checks each value and copies the numbers. It grows as samples of other shards, or values of other lengths, are
+met. Values that it cannot gather are left to `Dataset.read`, which describes the error. Fields whose values the index
+has as a column of numbers are copied from there, without opening a file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read.columns import looked_at
+from bushel._dataset.read.decoding import decode_samples, drained
+from bushel._dataset.read.known_values import exact_kind
+from bushel._dataset.read.selection import Given, Mask, Selection
+from bushel._dataset.read.shards import OpenShard, kinds, union_of_fields
+from bushel._dataset.views.dataset import Dataset, Sample
+from bushel._dataset.views.inside import reader_and_selection, windows_of
+from bushel._index.elements import Group
+from bushel._index.one_piece import in_one_piece
+from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.arrays import I64
+from bushel._runtime.structs import Struct
+from bushel.errors import BushelError
+from bushel.kernels import ExtentError, MappedFile, NumberTable
+from bushel.loader.read.number_field import NumberField, Rooms
+from bushel.storage import Extents, File
+
+if TYPE_CHECKING:
+    from bushel._dataset.read.reader import Reader
+    from bushel._dataset.read.room import Room
+    from bushel.storage.fetch import Held
+
+_EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
+_Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
+
+
+class BatchReader(Struct, frozen=True):
+    """Reads and decodes the samples of batches of a dataset, in two steps.
+
+    Attributes:
+        dataset: The dataset.
+        reader: Its reader.
+        selection: The samples and fields that it has of the reader's.
+    """
+
+    dataset: Dataset
+    reader: Reader
+    selection: Selection
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> BatchReader:
+        """Return the reads of a dataset or view."""
+        return cls(dataset, *reader_and_selection(dataset))
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files is outside the file system of this machine."""
+        return self.dataset.remote
+
+    @property
+    def size(self) -> int:
+        """Size of its files in bytes."""
+        return self.dataset.size
+
+    def read_encoded(
+        self,
+        positions: Given,
+        fields: Mask = None,
+        *,
+        decode: bool = True,
+        held: Held | None = None,
+        room: Room | None = None,
+    ) -> list[Sample]:
+        """Read samples for `decode_samples`: as `Dataset.read(..., decode=False)`, but only what decoding needs.
+
+        These are the packets of a clip that a mask needs, and no field whose values the index has.
+
+        Args:
+            positions: int64[n].
+            fields: The mask.
+            decode: Whether they will be decoded. If not, all stored bytes are read.
+            held: Bytes of remote files that need not be requested.
+            room: Memory for the stored bytes of some fields.
+        """
+        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        return self.reader.read(absolute, wanted, decode=False, parts=decode, held=held, room=room)
+
+    def decode_samples(
+        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
+    ) -> list[Sample]:
+        """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
+        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        return decode_samples(self.reader, stored, absolute, encoded, wanted)
+
+    def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
+        """Ask the operating system to load what `read_encoded` will need. Returns at once."""
+        self.reader.prefetch(self.selection.all_of(positions), self.selection.wanted(fields), decode=decode)
+
+    def extents(
+        self, positions: Given, fields: Mask = None, *, decode: bool = True
+    ) -> list[tuple[list[File], Extents]]:
+        """Return the extents that `read_encoded` will read together, with the files that they count.
+
+        Raises:
+            FormatError: A shard has changed, or damage touches one of the samples.
+        """
+        reader = self.reader
+        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        asked = reader.asked(absolute, wanted)
+        groups = reader.readable(absolute, asked)
+        rest = reader.unknown(groups, asked) if decode else asked
+        plan = reader.plan(groups, len(absolute), rest, parts=decode)
+        return [([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches]
+
+    def drain_whole_clips(self) -> int:
+        """Return how many clips were read whole since the last call because their packets did not give the frames."""
+        clips = self.reader.whole_clips
+        return drained(clips) if clips else 0
+
+
+def gathers(dataset: object, fields: Mask = None) -> list[str]:
+    """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
+    if type(dataset) is not Dataset or not len(dataset) or windows_of(dataset) is not None:
+        return []
+    _, chosen = reader_and_selection(dataset)
+    wanted = chosen.wanted(fields)
+    return [name for name, elements in wanted.items() if elements is None and not chosen.fields[name].sequence]
+
+
+class NumberReader:
+    """Gathers fields of numbers of one dataset. Threads share it; it belongs to one process.
+
+    From a dataset that is not in local files, only fields that the index has can be gathered.
+
+    Attributes:
+        fields: The fields that can be gathered, in the same order.
+        waited: Whether values of the last batch were not in memory.
+    """
+
+    def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
+        self._dataset = dataset
+        self._reader, self._selection = reader_and_selection(dataset)
+        self._lock = threading.Lock()
+        self._name = fields[0].name if fields else ""
+        self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
+        self._held: dict[tuple[str, int], _Held | None] = {}
+        rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
+        homes = self._of(rows[rows >= 0][:1])
+        first, found = homes[0] if homes else 0, set[str]()
+        for one in fields:
+            held = None if one.axes is not None else self._held_in_index(one.name, first)
+            if held is not None and one.learn_number(held[0].dtype) and self._is_in_all(one.name, held):
+                found.add(one.name)
+        others = [] if dataset.remote else [one for one in fields if one.name not in found]
+        others = [one for one in others if not self._is_expanded(first, one.name)]
+        try:
+            for one in others:
+                self._look(first, one, None)
+        except (BushelError, OSError, ExtentError):  # as in `gather`
+            others = []
+        self.fields = tuple(one for one in fields if one.name in found or (one.known and one in others))
+        self._in_index = frozenset(found)
+        self.waited = bool(self._in_files)
+        self._table = NumberTable([], len(self._in_files))
+
+    def _rows(self, samples: I64) -> I64:
+        """Return the places of the values of samples among the values of all shards; -1 for missing values."""
+        return self._reader.rows_of(self._name, self._selection.absolute(samples))
+
+    @property
+    def _in_files(self) -> tuple[NumberField, ...]:
+        """The fields that are gathered from files."""
+        return tuple(one for one in self.fields if one.name not in self._in_index)
+
+    def _is_expanded(self, number: int, name: str) -> bool:
+        """Return whether the first values of a field of a shard lie in blocks that have to be expanded."""
+        index = self._reader.shards[number].index
+        column = index.fields.get(name)
+        blocks = None if column is None or column.starts is not None else index.blocks_of(column.file)
+        if column is None or blocks is None or not len(blocks):
+            return False
+        block = np.clip(np.searchsorted(blocks.start, column.offset[:_EXAMPLES], "right") - 1, 0, len(blocks) - 1)
+        return not blocks.is_stored(block).any()
+
+    def _held_in_index(self, name: str, number: int) -> _Held | None:
+        """Return the values of a field that the index of a shard has, and where they are missing."""
+        key = name, number
+        if key not in self._held:
+            index = self._reader.shards[number].index
+            values = index.columns.get(name)
+            usable = values is not None and exact_kind(index, name) in ("int", "float")
+            if values is None or values.values is None or not usable or self._reader.checks.of(number):
+                self._held[key] = None
+            else:
+                self._held[key] = values.values, None if values.missing is None else values.missing.view(np.uint8)
+        return self._held[key]
+
+    def _is_in_all(self, name: str, held: _Held) -> bool:
+        """Return whether a field has one form in all shards; of very many, the first and the last are checked."""
+        having, before = list[tuple[int, Sequence[OpenShard]]](), 0
+        for shards in self._reader.divisions:
+            having += [(before, shards)] if name in union_of_fields(kinds(shards)) else []
+            before += len(shards)
+        if len(having) > 1:  # it is a field of one dataset, and was joined to another one, of those in a row
+            return False
+        [(first, shards)] = having
+        numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
+        others = (self._held_in_index(name, first + number) for number in numbers)
+        return all(other is not None and other[0].dtype == held[0].dtype for other in others)
+
+    def without(self, names: Collection[str]) -> NumberReader:
+        """Return a reader of the other fields."""
+        return NumberReader(self._dataset, [one for one in self.fields if one.name not in names])
+
+    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        """Gather the values of samples, of all fields that are not ragged.
+
+        Args:
+            samples: int64[n], positions in the dataset.
+            arrays: For each field, contiguous arrays of its type that have n rows together; None for a ragged one.
+
+        Returns:
+            For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
+            None if all could be gathered.
+        """
+        positions = self._rows(samples)
+        found: dict[str, I64 | None] = {}
+        if self._in_index:
+            there = np.flatnonzero(positions >= 0)
+            whole = len(there) == len(positions)
+            groups = self._reader.all.groups(positions if whole else positions[there])
+            for one, own in zip(self.fields, arrays, strict=True):
+                if one.name in self._in_index and own is not None:
+                    found[one.name] = self._take(one.name, groups, None if whole else there, own, len(samples))
+        files = [(one, own) for one, own in zip(self.fields, arrays, strict=True) if one.name not in self._in_index]
+        if files:
+            bad = self._gather_files(positions, [own for _, own in files])
+            found |= {one.name: places for (one, _), places in zip(files, bad, strict=True)}
+        return [found.get(one.name) for one in self.fields]
+
+    def _take(
+        self,
+        name: str,
+        groups: Sequence[Group],
+        there: I64 | None,
+        arrays: Sequence[npt.NDArray[Any]],
+        samples: int,
+    ) -> I64 | None:
+        """Copy a column of the index. Return the places that lack a value there, or None.
+
+        Args:
+            name: The column.
+            groups: The samples that have the field, by shard.
+            there: Their places; None if these are all samples.
+            arrays: Where the values go.
+            samples: Number of samples.
+        """
+        out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
+        bad: list[I64] = [] if there is None else [np.delete(np.arange(samples, dtype=np.int64), there)]
+        for group in groups:
+            held = self._held_in_index(name, group.number)
+            places: Any = slice(None) if group.places is None else group.places
+            if there is not None:
+                places = there[places]
+            if held is None or held[0].dtype != out.dtype:
+                bad.append(np.arange(samples, dtype=np.int64)[places])
+                continue
+            if there is None and group.places is None and not isinstance(held[0], np.ndarray):
+                held[0].write(group.rows, out)  # lines compute their numbers
+            else:
+                out[places] = held[0][group.rows]
+            if held[1] is not None and (missing := held[1][group.rows]).any():
+                bad.append(np.arange(samples, dtype=np.int64)[places][missing != 0])
+        start = 0
+        for own in arrays if len(arrays) > 1 else ():
+            own[...] = out[start : start + len(own)]
+            start += len(own)
+        wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
+        return np.sort(wrong) if len(wrong) else None
+
+    def _gather_files(self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        for _ in range(3):  # other threads may replace the table meanwhile
+            table = self._table
+            try:
+                bad, self.waited = table.gather(positions, arrays)
+            except (ExtentError, OSError):  # raised again, with the sample, when it is read in the ordinary way
+                return [np.arange(len(positions), dtype=np.int64)] * len(arrays)
+            wrong = [places for places in bad if places is not None]
+            if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
+                break
+        return bad
+
+    def lengths(self, number: int, samples: I64) -> I64 | None:
+        """Return the lengths of the values of a ragged field along their first axis.
+
+        Args:
+            number: Number of the field in `fields`.
+            samples: int64[n], positions in the dataset.
+
+        Returns:
+            int64[n]; None if a value cannot be gathered.
+        """
+        positions, row = self._rows(samples), self.fields[number].nbytes
+        number = self._in_files.index(self.fields[number])
+        for _ in range(3):
+            table = self._table
+            sizes = table.measure(number, positions)
+            bad = sizes < 0
+            if not bad.any():
+                return None if (sizes % row).any() else sizes // row
+            if not self._learn(positions[bad], table):
+                break
+        return None
+
+    def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
+        """Gather the values of a ragged field into rooms of one array.
+
+        Args:
+            number: Number of the field in `fields`.
+            samples: int64[n], positions in the dataset.
+            rooms: Where the value of each goes.
+
+        Returns:
+            Whether all could be gathered. If not, the array holds anything.
+        """
+        positions, row = self._rows(samples), self.fields[number].nbytes
+        number = self._in_files.index(self.fields[number])
+        try:
+            bad, self.waited = self._table.gather_rows(
+                number,
+                positions,
+                rooms.out,
+                rooms.starts * row,
+                rooms.fill,
+                None if rooms.skip is None else rooms.skip * row,
+            )
+        except (ExtentError, OSError):  # as in `gather`
+            return False
+        return bad is None
+
+    def prefetch(self, samples: I64) -> None:
+        """Ask the system to load what a later `gather` needs."""
+        with suppress(ExtentError, OSError):  # found again by `gather`
+            self._table.prefetch(self._rows(samples))
+
+    def keys(self, samples: I64) -> list[str]:
+        """Return the keys of samples."""
+        return self._reader.keys(self._selection.absolute(samples))
+
+    def _of(self, positions: I64) -> list[int]:
+        """Return the numbers of the shards that hold these samples."""
+        return sorted(set((np.searchsorted(self._reader.all.starts, positions, side="right") - 1).tolist()))
+
+    def _learn(self, positions: I64, table: NumberTable) -> bool:
+        """Learn from samples that a table could not gather. Return whether there is another table to try."""
+        with self._lock:
+            if self._table is not table:
+                return True
+            positions, starts = positions[positions >= 0], self._reader.all.starts
+            try:
+                learned = self._add(self._of(positions))
+                for number in self._of(positions):
+                    if self._shards.get(number) is not None:
+                        rows = positions - starts[number]
+                        rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
+                        learned |= any([self._look(number, one, rows) for one in self._in_files])
+            except (BushelError, OSError, ExtentError):  # as in `gather`
+                return False
+            if learned:
+                self._table = self._build()
+            return learned
+
+    def _add(self, numbers: Sequence[int]) -> bool:
+        """Open shards for the table. Return whether any was added that can be gathered from."""
+        missing = [number for number in numbers if number not in self._shards]
+        limit = self._reader.pool.limit
+        if len(missing) > limit:
+            return False  # they cannot all be open: such batches are read shard by shard
+        if len(self._shards) + len(missing) > limit:
+            self._shards.clear()
+            missing = list(numbers)
+        for number in missing:
+            self._shards[number] = self._columns(number)
+            for one in self._in_files if self._shards[number] is not None else ():
+                self._look(number, one, None)
+        return any(self._shards[number] is not None for number in missing)
+
+    def _columns(self, number: int) -> tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None:
+        """Return file, offsets, lengths and extents of each field in a shard; None if one cannot be gathered there."""
+        shard = self._reader.shards[number]
+        columns = []
+        for one in self._in_files:
+            column = shard.index.fields.get(one.name)
+            if column is None or column.starts is not None or shard.damage is not None:
+                return None
+            home, offset, length = column.file, np.asarray(column.offset), np.asarray(column.length)
+            if shard.index.blocks_of(home) is not None:  # the kernel copies values that are one piece of a real file
+                homes, offset = in_one_piece(shard.index, column)
+                if not (homes >= 0).any():
+                    return None
+                home = int(homes[homes >= 0][0])
+                length = np.where(homes == home, length, MISSING)
+            file = self._reader.file(number, home)
+            if not isinstance(file, MappedFile):
+                return None
+            columns.append((file, offset, length, column))
+        return tuple(columns)
+
+    def _look(self, number: int, one: NumberField, rows: I64 | None) -> bool:
+        """Read values of unknown lengths of a field in a shard: of some rows, or of the usual ones."""
+        column = self._reader.shards[number].index.fields.get(one.name)
+        if column is None or column.starts is not None or not one.may_learn(column.codec):
+            return False
+        lengths = column.length[:_EXAMPLES] if rows is None else column.length[rows]
+        found, places, counts = np.unique(lengths, return_index=True, return_counts=True)
+        if rows is None and not one.ragged:
+            places = places[found >= 0][np.argsort(-counts[found >= 0], kind="stable")[:1]]
+        learned = False
+        for place in places.tolist():
+            row = place if rows is None else int(rows[place])
+            length = int(column.length[row])
+            if length < 0 or one.knows(column.codec, length):
+                continue
+            stored = self._reader.file(number, column.file).read(int(column.offset[row]), length)
+            learned |= one.learn(column.codec, bytes(stored))
+        return learned
+
+    def _build(self) -> NumberTable:
+        shards = []
+        for number, columns in sorted(self._shards.items()):
+            if columns is None:
+                continue
+            rows = []
+            for one, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
+                sums = column.crc32 if self._reader.checks.of(number) else None
+                rows.append((file, offset, length, sums, *one.forms(column.codec)))
+            shards.append((int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows))
+        return NumberTable(shards, len(self._in_files))

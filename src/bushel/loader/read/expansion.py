@@ -1,0 +1,148 @@
+"""Orders of datasets with compressed blocks: choose the size of `shuffle="blocks"`, and warn of expensive orders."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bushel._dataset.read.shards import kinds
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of, reading, whole_positions
+from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
+from bushel._runtime.order import Blocks, Order, Sequential
+from bushel.errors import StateError
+
+if TYPE_CHECKING:
+    from bushel.loader.order.orders import AnyOrder
+
+_PARTS = 4
+"""Number of places that are examined instead of the whole dataset. The table of the shard at each place is loaded."""
+
+_SAMPLES_PER_PART = 1 << 20
+
+_BLOCKS = re.compile(r"blocks\((?P<size>[0-9]{1,18}),(?P<window>[0-9]{1,18})\)/1")
+"""Version of an order of blocks in a state."""
+
+_TO_USER = 4
+"""Number of calls from `warn_if_costly` to the program that makes a loader."""
+
+
+def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expansion | None:
+    """Return the blocks that the samples of a dataset need.
+
+    Args:
+        dataset: A dataset or a view; others have no blocks.
+        fields: `fields=` of a loader.
+        fetch: Whether to load the tables of remote shards, too. Then the result depends on the dataset only, so that it
+            is the same on all ranks, and whenever training resumes.
+
+    Returns:
+        None if nothing has to be expanded, judged by some of the shards.
+
+    Raises:
+        FormatError: The table of one of these shards is damaged, or does not belong to the shard.
+        OSError: It cannot be read.
+    """
+    if not isinstance(dataset, Dataset) or not len(dataset):
+        return None
+    reader, samples = reader_of(dataset), len(dataset)
+    count = min(_PARTS, samples)
+    firsts = np.array([samples * part // count for part in range(count + 1)])
+    chosen = [(number, reader.shards[number]) for number in map(dataset.shard_of, firsts[:-1].tolist())]
+    tables = [shard.index if fetch or shard.local or shard.loaded else None for _, shard in chosen]
+    if not any(table is not None and table.compressed for table in tables):
+        return None
+    parts = []
+    for first, end, (number, _), table in zip(firsts, firsts[1:], chosen, tables, strict=False):
+        if table is not None:
+            places = np.arange(first, min(end, first + _SAMPLES_PER_PART), dtype=np.int64)
+            whole = whole_positions(dataset, places)
+            inside = (whole >= reader.starts[number]) & (whole < reader.starts[number + 1])
+            parts.append(Part(table, whole[inside] - reader.starts[number], places[inside]))
+    left_out = {name for name, elements in fields.items() if elements is False} if isinstance(fields, Mapping) else ()
+    names = frozenset(dataset.spec if fields is None else fields).difference(left_out)
+    return Expansion.of(parts, samples, names)
+
+
+def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
+    """Return the order for `shuffle="blocks"`.
+
+    Raises:
+        FormatError: The table of a shard is damaged, or does not belong to the shard.
+        OSError: It cannot be read.
+    """
+    usual = Blocks(len(dataset), seed)
+    if (size := _of_sections(dataset, usual)) is not None:
+        return Blocks(len(dataset), seed, *size)
+    if (costs := expansion(dataset, fields)) is None:
+        return usual
+    return Blocks(len(dataset), seed, *costs.best_blocks(usual.size, usual.window))
+
+
+def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
+    """Return size and window for a remote dataset with known sections only; None for any other.
+
+    A block has the samples of one or more sections. A window needs at most half of the bytes that a process keeps.
+    """
+    if not isinstance(dataset, Dataset) or not len(dataset):
+        return None
+    sections = [shard.section for shard in kinds(reader_of(dataset).shards)]
+    sizes = [(each.samples, each.size) for each in sections if each is not None]
+    if not sizes or len(sizes) < len(sections):
+        return None
+    samples, held = (max(1, int(each)) for each in np.median(np.array(sizes), axis=0))
+    together = max(1, min(-(-usual.size // samples), KEPT // 2 // held))
+    return samples * together, max(1, min(usual.window, KEPT // 2 // (held * together)))
+
+
+def bytes_to_find(dataset: Any, fields: Any) -> int:
+    """Return how many bytes of a remote dataset are read before these fields of all samples can be read at random."""
+    if not isinstance(dataset, Dataset) or not dataset.remote:
+        return 0
+    from bushel._dataset.read.sections import unread_bytes
+
+    names = None if fields is None else [name for name in fields if name in dataset.spec]
+    return unread_bytes(kinds(reader_of(reading(dataset, names)).shards))
+
+
+def blocks_of_state(version: str, own: Any) -> Any:
+    """Return an order of blocks with the size and window that a state names; any other order as it is."""
+    if (base := getattr(own, "base", None)) is not None:  # packs or chunks: their version ends with the base's
+        return replace(own, base=blocks_of_state(version.partition(";")[2].rpartition(")/")[0], base))
+    named = _BLOCKS.fullmatch(version)
+    if named is None or not isinstance(own, Blocks):
+        return own
+    try:
+        return replace(own, size=int(named["size"]), window=int(named["window"]))
+    except ValueError as error:
+        raise StateError(f"the state has the order {version!r}, which is impossible: {error}") from error
+
+
+def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
+    """Warn of an order that expands more than ten times the bytes that it returns, and name a better one.
+
+    The tables of remote shards are looked at if they are loaded.
+    """
+    base: Any = getattr(order, "base", order)
+    if (costs := expansion(dataset, fields, fetch=False)) is None or (own := _cost(costs, base)) <= COSTLY:
+        return
+    kind = base.version.partition("(")[0].partition("/")[0]
+    message = f"the order {kind!r} expands up to {own:,.0f} times the bytes that it returns"
+    usual = Blocks(base.samples)
+    better = Blocks(base.samples, 0, *costs.best_blocks(usual.size, usual.window))
+    if own > 2 * (cost := _cost(costs, better)):
+        message += f'; shuffle="blocks" expands {cost:,.1f} times'
+    elif own > 2 * (cost := costs.in_stored_order):
+        message += f"; the stored order expands {cost:,.1f} times"
+    warnings.warn(f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER)
+
+
+def _cost(costs: Expansion, order: Order) -> float:
+    if isinstance(order, Sequential):
+        return costs.in_stored_order
+    return costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random

@@ -1,0 +1,88 @@
+"""Numbers of several files or datasets: fields whose types differ, and fields of joined datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from bushel._dataset.read.shards import kinds, union_of_fields
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of
+from bushel._runtime.arrays import I64
+from bushel.loader.read.batch_reader import NumberReader
+from bushel.loader.read.number_field import NumberField, Rooms
+from bushel.loader.values.collate import AsFloats, Collate
+
+
+def with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
+    """Return how samples become a batch, with a rule for fields that are `int` in some files and `float` in others."""
+    if not isinstance(dataset, Dataset) or callable(collate):
+        return collate
+    floats = [name for name, codec in dataset.spec.items() if codec == "float"]
+    rules = dict[str, AsFloats]()
+    if floats:
+        forms = {shard.fields for shards in reader_of(dataset).divisions for shard in kinds(shards)}
+        several = forms if len(forms) > 1 else ()
+        whole = {one.name for fields in several for one in fields if one.codec in ("int", "uint")}
+        given: Mapping[str, object] = collate or {}
+        wanted = [name for name in floats if name in whole and given.get(name) in (None, "stack")]
+        rules = {name: AsFloats(must=name in given) for name in wanted}
+    return {**(collate or {}), **rules} if rules else collate
+
+
+def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:
+    """Return a reader of fields of numbers, of those that `gathers` names."""
+    divisions = [union_of_fields(kinds(shards)) for shards in reader_of(dataset).divisions]
+    together: dict[tuple[bool, ...], list[NumberField]] = {}
+    for one in fields:
+        together.setdefault(tuple(one.name in own for own in divisions), []).append(one)
+    if len(together) < 2:
+        return NumberReader(dataset, fields)
+    return _JoinedNumbers(dataset, [NumberReader(dataset, own) for own in together.values()])
+
+
+class _JoinedNumbers(NumberReader):
+    """Gathers fields of several datasets, as `NumberReader` gathers fields of one."""
+
+    def __init__(self, dataset: Dataset, readers: Sequence[NumberReader]) -> None:
+        super().__init__(dataset, ())
+        self._readers = readers
+        self.fields = tuple(one for reader in readers for one in reader.fields)
+        self._own = [(reader, number) for reader in readers for number in range(len(reader.fields))]
+
+    @property
+    def waited(self) -> bool:
+        """Whether values of the last batch were not in memory."""
+        return any(reader.waited for reader in self._readers)
+
+    @waited.setter
+    def waited(self, value: bool) -> None:
+        """The readers decide that."""
+
+    def without(self, names: Collection[str]) -> NumberReader:
+        """Return a reader of the other fields."""
+        return _JoinedNumbers(self._dataset, [reader.without(names) for reader in self._readers])
+
+    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+        """Gather the values of samples, of all fields that are not ragged."""
+        found: list[I64 | None] = []
+        for reader in self._readers:
+            found += reader.gather(samples, arrays[len(found) : len(found) + len(reader.fields)])
+        return found
+
+    def lengths(self, number: int, samples: I64) -> I64 | None:
+        """Return the lengths of the values of a ragged field along their first axis."""
+        reader, own = self._own[number]
+        return reader.lengths(own, samples)
+
+    def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
+        """Gather the values of a ragged field into rooms of one array."""
+        reader, own = self._own[number]
+        return reader.gather_rows(own, samples, rooms)
+
+    def prefetch(self, samples: I64) -> None:
+        """Ask the system to load what a later `gather` needs."""
+        for reader in self._readers:
+            reader.prefetch(samples)

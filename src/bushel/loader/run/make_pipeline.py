@@ -1,0 +1,89 @@
+"""Make the pipeline of a loader from its options."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bushel._dataset.views.mapped import Mapped
+from bushel.codecs.image import ImageReading
+from bushel.loader.checks import check_fields, check_whole_batches
+from bushel.loader.decode.sample_transforms import SampleTransforms
+from bushel.loader.decode.sources import Sources
+from bushel.loader.options import LoaderOptions
+from bushel.loader.order.mapped_parts import MappedParts, chosen_fields
+from bushel.loader.order.mixture import Mixture
+from bushel.loader.plan.pack_options import shape_of
+from bushel.loader.read.direct_reads import read_directly
+from bushel.loader.read.joined_numbers import with_one_type
+from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.read.window_fields import random_windows
+from bushel.loader.run.pipeline import Pipeline
+from bushel.transforms.values import Call
+
+if TYPE_CHECKING:
+    from bushel.loader.device.device_step import DeviceStep
+    from bushel.loader.order.orders import AnyOrder
+
+
+def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
+    """Return the pipeline for some options.
+
+    Args:
+        options: The options, with the number of ranks that was found out.
+        source: The dataset, without the weights of a mixture.
+        order: The order of its samples.
+
+    Raises:
+        ValueError, TypeError: Options contradict each other, or the dataset.
+    """
+    decode = bool(options.decode)
+    make = partial(
+        SampleTransforms.of,
+        spec=source.spec,
+        decode=decode,
+        reducing_gap=options.reducing_gap,
+        reading=ImageReading(options.orient, options.tolerant),
+        sample=options.sample_transform,
+    )
+    transforms, sources = make(options.transforms), None
+    if isinstance(options.dataset, Mixture) and (sources := Sources.of(options.dataset, transforms, make)) is not None:
+        transforms = sources.all_transforms(transforms)
+    asked = options.fields
+    if isinstance(source, Mapped | MappedParts):
+        source, asked = chosen_fields(source, asked, decode=decode), None
+    check_fields(asked, source.spec, transforms.names)
+    fields, windows = random_windows(asked, source, order.seed, packed=options.pack_by or options.chunk_by)
+    excluded = excluded_positions(source, options.exclude)
+    skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
+    check_whole_batches(options, leaves_out=skips.get(options.on_error))
+    read = source if windows is not None else read_directly(source, fields, decode=decode)
+    shape = shape_of(options, source)
+    return Pipeline(
+        source_of(read, fields),
+        order,
+        fields,
+        decode,
+        transforms,
+        options.collate if shape else with_one_type(source, options.collate),
+        None if options.batch_transform is None else Call.of(options.batch_transform),
+        options.on_error,
+        excluded,
+        batched=options.batch_size is not None or options.bucket_by is not None,
+        keys=options.keys,
+        shape=shape,
+        sources=sources,
+        windows=windows,
+        device=_device(options, transforms, sources),
+    )
+
+
+def _device(options: LoaderOptions, transforms: SampleTransforms, sources: Sources | None) -> DeviceStep | None:
+    """Return the step that decodes on a device; None if the CPU decodes everything."""
+    if options.decode != "device":
+        return None
+    if sources is not None and sources.transforms:
+        raise ValueError('decode="device" needs one list of transforms: leave out the transforms of single datasets')
+    from bushel.loader.device.device_options import device_step_of
+
+    return device_step_of(options, transforms)

@@ -1,0 +1,444 @@
+"""The three steps that make a batch: fetch, decode and transform, assemble.
+
+A `Pipeline` is a plain value without threads; `bushel.loader.run.run` runs its steps in threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bushel._runtime.arrays import I64
+from bushel._runtime.structs import Struct
+from bushel.errors import BushelError
+from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
+from bushel.loader.decode.sample_transforms import SampleTransforms
+from bushel.loader.decode.sources import Sources
+from bushel.loader.plan.plan import BatchPlan, draws_of
+from bushel.loader.plan.replacing import decoded_one_by_one, following, nothing_left, one_by_one
+from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
+from bushel.loader.read.batch_reader import BatchReader
+from bushel.loader.read.loadable import PlainReader, describe, failure_of
+from bushel.loader.values.bad_samples import ErrorReport, Failure, OnError
+from bushel.loader.values.collate import Batch, Collate, Sample, collate
+from bushel.loader.values.generator import SampleDraws
+from bushel.loader.values.row_batches import collate_rows
+from bushel.loader.values.rows import RowShape
+from bushel.spec import KEY
+from bushel.transforms.values import Call
+
+if TYPE_CHECKING:
+    from bushel._dataset.read.room import Room
+    from bushel.loader.device.device_step import DeviceStep
+    from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.read.random_window import RandomWindows
+    from bushel.loader.run.read_ahead import HeldBatch, Planned
+
+_LIGHT_BYTES = 1 << 16
+
+
+class Clock:
+    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._totals: dict[str, float] = {}
+
+    def add(self, totals: Mapping[str, float]) -> None:
+        """Add seconds of stages, and counts."""
+        if totals:
+            with self._lock:
+                own = self._totals
+                for name, value in totals.items():
+                    own[name] = own.get(name, 0) + value
+
+    def drain(self) -> dict[str, float]:
+        """Return the counts since the last call."""
+        with self._lock:
+            totals, self._totals = self._totals, {}
+        return totals
+
+    def read(self) -> dict[str, float]:
+        """Return the counts so far."""
+        with self._lock:
+            return dict(self._totals)
+
+
+class Fetched(Struct, frozen=True):
+    """The stored samples of a batch.
+
+    Attributes:
+        samples: The samples, in the order of the batch.
+        stored_bytes: Their size in bytes.
+        gathered: The fields that were gathered into the arrays of the batch, which the samples lack.
+        decoded: Whether they are decoded, except for images with fused transforms: if there is nothing else to decode.
+    """
+
+    samples: list[Sample | Failure]
+    stored_bytes: int
+    gathered: frozenset[str] = frozenset()
+    decoded: bool = False
+
+
+class Finished(Struct, frozen=True):
+    """A finished batch.
+
+    Attributes:
+        consumed: Positions of the epoch that all ranks have consumed after this batch.
+        batch: The batch; None if all of its samples were skipped.
+        samples: Number of samples in it.
+        stored_bytes: Bytes that were read for it.
+        past_end: Whether the batch is empty because a stream ended before it.
+    """
+
+    consumed: int
+    batch: Any
+    samples: int
+    stored_bytes: int
+    past_end: bool = False
+
+
+class Pipeline(Struct, frozen=True):
+    """The work that makes batches.
+
+    Attributes:
+        source: The dataset, and how it is read.
+        order: The order of the epoch, for replacements.
+        fields: The fields to read, as `dataset.read` takes them.
+        decode: Whether to decode fields.
+        transforms: The transforms of samples.
+        collate: How samples become a batch.
+        batch_transform: Function that is applied to each batch, or None.
+        on_error: Treatment of bad samples.
+        excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
+        batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
+        keys: Whether batches and samples have keys.
+        shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
+        sources: The named datasets of a mixture, whose samples say where they come from.
+        windows: The random windows of fields, or None without such fields.
+        device: Decodes images on a device; None if the CPU decodes all.
+    """
+
+    source: BatchReader | PlainReader
+    order: AnyOrder
+    fields: Any = None
+    decode: bool = True
+    transforms: SampleTransforms = SampleTransforms()
+    collate: Collate | None = None
+    batch_transform: Call | None = None
+    on_error: OnError = "raise"
+    excluded: frozenset[int] = frozenset()
+    batched: bool = True
+    keys: bool = True
+    shape: RowShape | None = None
+    sources: Sources | None = None
+    windows: RandomWindows | None = None
+    device: DeviceStep | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether samples stay stored bytes, so that nothing is decoded or transformed."""
+        return not self.decode and not self.transforms.fields and self.transforms.sample is None
+
+    def is_light(self, fetched: Fetched) -> bool:
+        """Return whether a batch is decoded faster in one thread than it is shared among several."""
+        plain = not self.transforms.fields and self.transforms.sample is None
+        return fetched.stored_bytes <= _LIGHT_BYTES and plain
+
+    def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
+        """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
+        by_field = self.batched and not callable(self.collate) and self.shape is None
+        return BatchArrays(len(plan.samples), factory) if by_field else None
+
+    def factory(self, pool: BufferPool) -> ArrayFactory:
+        """Return the array factory of an iteration."""
+        fields = self.source.dataset.spec if self.fields is None else self.fields
+        names = tuple(fields)
+        if isinstance(fields, Mapping):
+            names = tuple(name for name, elements in fields.items() if elements is not False)
+        transformed = frozenset(name for one in self.transforms.fields for name in one.fields)
+        numbers = None
+        if self.batched and self.transforms.sample is None and not callable(self.collate):
+            rules, joined = self.collate or {}, self.shape is not None
+            decode = self.decode
+            numbers = gathered_numbers(
+                self.source.dataset, self.fields, rules, transformed, decode=decode, joined=joined
+            )
+        return ArrayFactory(self.collate, pool, numbers, names)
+
+    def prefetch(self, plan: BatchPlan) -> None:
+        """Announce the samples of a batch to the storage."""
+        with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
+            fields = _mask(self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
+            self.source.prefetch(plan.samples, fields, decode=self.decode)
+
+    def extents(self, plan: BatchPlan) -> Planned:
+        """Return the extents that `fetch` will read for a batch, as far as that is known."""
+        with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
+            numbers, draws = self._wanted(plan)
+            fields = _mask(self.windows, self.fields, plan.epoch, numbers, draws)
+            return self.source.extents(numbers, fields, decode=self.decode)
+        return []
+
+    def fetch(
+        self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None, held: HeldBatch | None = None
+    ) -> Fetched:
+        """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.
+
+        Fields of numbers are gathered into `arrays`, unless the batch has excluded samples, which are replaced later.
+        Bytes that are `held` are not read again, and are released.
+        """
+        start = perf_counter()
+        whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
+        gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
+        others = self.fields if arrays is None or not gathered else arrays.others(self.fields, gathered)
+        # of images that only the decoder sees
+        inside = self.transforms.fused if self.device is None else frozenset[str]()
+        room = None if arrays is None or not inside else arrays.room(inside)
+        with held or nullcontext():
+            stored = self._fetch(plan, others, held, room)
+        size, others_size = stored_sizes(stored, self.transforms.fused)
+        if arrays is not None and gathered:
+            size += count_bytes(arrays.whole())
+        clock.add({"storage": perf_counter() - start})
+        if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
+            return Fetched(stored, size, gathered)
+        return Fetched(
+            self._decode(plan.epoch, plan.samples, stored, draws_of(self.order, plan), clock), size, gathered, True
+        )
+
+    def _wanted(self, plan: BatchPlan) -> tuple[I64, I64 | None]:
+        """Return the samples of a batch that are not excluded, and the seeds of their random numbers."""
+        draws = draws_of(self.order, plan)
+        if not self.excluded:
+            return plan.samples, draws
+        good = [number not in self.excluded for number in plan.samples.tolist()]
+        return plan.samples[good], None if draws is None else draws[good]
+
+    def _fetch(
+        self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
+    ) -> list[Sample | Failure]:
+        numbers = plan.samples.tolist()
+        with suppress(Exception):  # the bad sample raises it again below
+            wanted, draws = self._wanted(plan)
+            mask = _mask(self.windows, fields, plan.epoch, wanted, draws)
+            stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room))
+            return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
+        own = draws_of(self.order, plan)
+
+        def read(place: int, number: int) -> Sample:
+            one = np.array([number], np.int64)
+            mask = _mask(self.windows, fields, plan.epoch, one, None if own is None else own[place : place + 1])
+            return self.source.read_encoded(one, mask, decode=self.decode)[0]
+
+        return one_by_one(
+            [None if number in self.excluded else number for number in numbers],
+            read,
+            partial(failure_of, self.source.dataset),
+            stop=self.on_error == "raise",
+        )
+
+    def decode_and_transform(
+        self,
+        plan: BatchPlan,
+        fetched: Fetched,
+        clock: Clock,
+        arrays: BatchArrays | None = None,
+        part: tuple[int, int] | None = None,
+        row: int | None = None,
+    ) -> list[Sample | Failure]:
+        """Decode and transform stored samples. A `Failure` takes the place of each bad one, for every `on_error`.
+
+        Args:
+            plan: The batch.
+            fetched: Its samples.
+            clock: Adds up times.
+            arrays: The arrays of the batch.
+            part: Start and end of the samples to work on; None for all.
+            row: Row of the first of them in the arrays; None for its place among the samples.
+        """
+        begin, stop = part or (0, len(fetched.samples))
+        shift = 0 if row is None else row - begin
+        done: list[Sample | Failure] = []
+        if self.sources is not None and self.sources.transforms:
+            for own, start, end in self.sources.runs(plan.samples[begin:stop]):
+                one = replace(self, transforms=self.sources.transforms[own], sources=self.sources.without_transforms())
+                places = begin + start, begin + end
+                done += one.decode_and_transform(plan, fetched, clock, arrays, places, begin + start + shift)
+            return done
+        stored, seeds = fetched.samples[begin:stop], draws_of(self.order, plan)
+        pieces = [(0, len(stored))] if fetched.decoded else micro_batches(stored, self.transforms.fused)
+        for start, end in pieces:
+            here = slice(begin + start, begin + end)
+            numbers, draws = plan.samples[here], None if seeds is None else seeds[here]
+            samples = stored[start:end]
+            if not fetched.decoded:
+                samples = self._decode(plan.epoch, numbers, samples, draws, clock)
+            seeds_here = numbers if draws is None else draws
+            rngs = SampleDraws(self.order.seed, plan.epoch, seeds_here, random=self.transforms.random)
+            started, refused, own = perf_counter(), list[int](), numbers.tolist()
+            # what a transform of samples returns is written into the rows: images must not be there before
+            rows = arrays if self.transforms.sample is None else None
+            first, dataset = begin + start + shift, self.source.dataset
+            micro = MicroBatch(samples, own, rngs, first, rows, dataset, refused, self.device)
+            decoding = micro.apply(self.transforms, arrays)
+            clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
+            if refused:
+                clock.add({"refused_seek_tables": len(refused)})
+            done += micro.samples
+        return done
+
+    def _decode(
+        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64 | None, clock: Clock
+    ) -> list[Sample | Failure]:
+        """Decode samples together. If that fails, decode them one by one to find the bad ones."""
+        started = perf_counter()
+        decoded = list(stored)
+        fields = self.fields if isinstance(self.fields, Mapping) else None
+
+        def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
+            own, seeds = numbers[places], None if draws is None else draws[places]
+            mask = _mask(self.windows, fields, epoch, own, seeds)
+            found = self.source.decode_samples(samples, own, encoded=self.transforms.encoded, fields=mask)
+            if self.windows is not None:
+                self.windows.add_pads(found, epoch, own, seeds)
+            return found
+
+        if self.decode:
+            good = {place: sample for place, sample in enumerate(stored) if not isinstance(sample, Failure)}
+            try:
+                for place, sample in zip(good, decode(list(good.values()), list(good)), strict=True):
+                    decoded[place] = sample
+            except Exception:  # the bad sample raises it again
+                decoded = decoded_one_by_one(self.source.dataset, stored, numbers, decode)
+        if self.sources is not None:
+            self.sources.name(decoded, numbers)
+        if whole := self.source.drain_whole_clips():
+            clock.add({"whole_clips": whole})
+        clock.add({"decode": perf_counter() - started})
+        return decoded
+
+    def assemble(
+        self,
+        plan: BatchPlan,
+        fetched: Fetched,
+        decoded: Sequence[Sample | Failure],
+        arrays: BatchArrays | None,
+        report: ErrorReport,
+        clock: Clock,
+    ) -> Finished:
+        """Make the batch from its decoded and transformed samples.
+
+        Raises:
+            TooManyErrors: There are more bad samples than allowed.
+            Exception: With `on_error="raise"`, the error of the first bad sample of the batch.
+        """
+        if self.device is not None:
+            decoded, counts = self.device.finish(decoded, plan.samples, self.source.dataset)
+            clock.add(counts)
+        if self.on_error == "raise":
+            raise_first(decoded)
+        gathered = fetched.gathered
+        if arrays is not None and gathered and any(isinstance(sample, Failure) for sample in decoded):
+            decoded, gathered = arrays.scatter(decoded), frozenset()
+        filled: list[Sample | None] = []
+        rows = None if plan.rows is None else plan.rows.copied()
+        for place, sample in enumerate(decoded):
+            if not isinstance(sample, Failure):
+                filled.append(sample)
+                continue
+            self._report(int(plan.samples[place]), sample, report)
+            if self.on_error != "replace":
+                filled.append(None)
+                continue
+            replacement, begin = self._replacement(plan, place, arrays, report, clock)
+            filled.append(replacement)
+            if rows is not None:
+                rows.begins[place] = begin
+        samples = [sample for sample in filled if sample is not None]
+        batch: Any = filled if self.keys else [sample and without_key(sample) for sample in filled]
+        if rows is not None:
+            batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock) if samples else None
+        elif self.batched:
+            stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
+            names = arrays.names if arrays is not None and gathered else ()
+            batch = self._collate(plan, samples, stacked, names, clock) if samples else None
+        return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded)
+
+    def _collate(
+        self, plan: BatchPlan, filled: Sequence[Sample | None], stacked: Batch, names: Sequence[str], clock: Clock
+    ) -> Any:
+        start = perf_counter()
+        samples = [sample for sample in filled if sample is not None]
+        if callable(self.collate):
+            batch = self.collate(samples if self.keys else [without_key(sample) for sample in samples])
+        elif plan.rows is not None and self.shape is not None:
+            batch = collate_rows(filled, plan.rows, self.shape, self.collate)
+        elif self.device is not None:
+            batch = self.device.collated(samples, self.collate, stacked)
+        else:
+            batch = collate(samples, self.collate, stacked)
+        if names:  # fields that were gathered, which samples lack, get their place among the fields of the first sample
+            first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
+            both = {**batch, **stacked}
+            batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}
+        if not self.keys and not callable(self.collate):
+            del batch[KEY]
+        if self.batch_transform is not None:
+            from bushel.loader.values.batch_transform import transformed
+
+            with nullcontext() if self.device is None else self.device.stream.complete():
+                batch = transformed(self.batch_transform, batch, self.order.seed, plan)
+        clock.add({"collate": perf_counter() - start})
+        return batch
+
+    def _replacement(
+        self, plan: BatchPlan, place: int, arrays: BatchArrays | None, report: ErrorReport, clock: Clock
+    ) -> tuple[Sample | None, int]:
+        """Return the next good sample of the epoch after a place of the batch. The start follows the end.
+
+        In a pack, it comes with its first token there, and is None if no document fits into the row instead.
+        """
+        own = self if self.device is None else replace(self, device=replace(self.device, host_only=True))
+        for one in following(self.order, plan.epoch, int(plan.positions[place])):
+            [sample] = own.decode_and_transform(one, self.fetch(one, clock), clock, arrays, row=place)
+            if not isinstance(sample, Failure):
+                return sample, 0 if one.rows is None else int(one.rows.begins[0])
+            self._report(int(one.samples[0]), sample, report)
+        if plan.rows is not None:
+            return None, 0
+        raise nothing_left(self.order, plan.epoch, report)
+
+    def _report(self, sample: int, failure: Failure, report: ErrorReport) -> None:
+        """Report a bad sample, unless `exclude=` names it."""
+        if failure.error is not None:
+            first = next(iter(self.fields or self.source.dataset.spec), "")
+            report.add(describe(self.source.dataset, sample, failure, failure.error, first), failure.error)
+
+
+def _mask(windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None) -> Any:
+    """Return the fields to read of samples; random windows choose the elements of each sample."""
+    return fields if windows is None else windows.mask(fields, epoch, samples, draws)
+
+
+def without_key(sample: Sample) -> Sample:
+    """Return a sample without its key."""
+    return {name: value for name, value in sample.items() if name != KEY}
+
+
+def raise_first(decoded: Iterable[Any]) -> None:
+    """Raise the error of the first bad sample, which does not depend on the number of threads.
+
+    Raises:
+        Exception: The error, with the sample's key as a note.
+    """
+    for sample in decoded:
+        if isinstance(sample, Failure) and sample.error is not None:
+            raise sample.error

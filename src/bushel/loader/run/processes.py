@@ -1,0 +1,235 @@
+"""Running a pipeline in worker processes: the consumer's end, and the main loop of a worker process.
+
+Worker process `i` of `n` makes batches `i`, `i + n`, … in threads, and sends them through shared memory. The consumer
+takes batch `t` from process `t mod n`, so batches keep their order.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import threading
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from bushel._runtime.pickles import pickle_for_parent, pickle_for_worker, portable
+from bushel._runtime.processes import Channel, WorkerProcess
+from bushel._runtime.structs import Struct
+from bushel.loader.read.batch_arrays import BufferPool
+from bushel.loader.run.pipeline import Clock, Finished, Pipeline
+from bushel.loader.run.run import Iteration, PrefetchWindow
+from bushel.loader.run.runners import run_batches
+from bushel.loader.run.shared_memory import SegmentPool, SegmentReader, SharedBatch
+from bushel.loader.values.bad_samples import BadSample, ErrorReport, note_once
+from bushel.loader.values.outputs import Output, Upload
+from bushel.storage.expansion_cache import expansion_cache
+
+if TYPE_CHECKING:
+    from bushel.loader.order.orders import AnyPlan
+
+_CREDIT = 2  # batches that may wait in shared memory, per worker process
+_PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent ended while a fork keeps its socket open
+
+
+def run_processes(
+    iteration: Iteration,
+    plan: AnyPlan,
+    epoch: int,
+    consumed: int,
+    *,
+    processes: int,
+    workers: int,
+    window: PrefetchWindow,
+) -> Generator[Finished]:
+    """Prefetch batches in worker processes.
+
+    Raises:
+        TypeError: The pipeline cannot be pickled; the message names the reason.
+        RuntimeError: A worker process died, or the process was forked during the iteration.
+    """
+    own, report, output = os.getpid(), iteration.report, iteration.output
+    started: list[_Worker] = []
+    upload = Upload(output)
+    try:
+        for _ in range(processes):  # they import what they need while this process makes their jobs
+            started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
+        jobs = [
+            pickle_for_worker(
+                _Job(iteration.pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
+                "the dataset, transforms and collate functions",
+            )
+            for number in range(processes)
+        ]
+        for worker, job in zip(started, jobs, strict=True):
+            worker.process.send(job)
+        for turn in range(plan.at(epoch).reads(consumed)):
+            worker = started[turn % processes]
+            delivery = worker.receive()
+            report.merge(delivery.bad)
+            iteration.clock.add(delivery.totals)
+            batch = upload.finish(upload.start(output.to_host(worker.reader.read(delivery.batch))))
+            finished = Finished(delivery.consumed, batch, delivery.samples, delivery.stored_bytes)
+            del delivery, batch
+            worker.return_credit()
+            yield finished
+            del finished  # a reference here would keep the segment of the consumer's batch taken
+            if os.getpid() != own:
+                raise RuntimeError(
+                    "this iteration started before a fork, and its worker processes serve the parent process: start a "
+                    "new iteration in this one"
+                )
+    finally:
+        if os.getpid() == own:
+            _end(started)
+
+
+def _end(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        worker.process.close()
+        worker.reader.close()
+    for worker in workers:
+        worker.process.join()
+
+
+class _Worker:
+    """The consumer's end of one worker process."""
+
+    def __init__(self) -> None:
+        self.reader = SegmentReader()
+        self.process = WorkerProcess("bushel.loader.run.processes", "serve")
+
+    def receive(self) -> _Delivery:
+        """Wait for the next batch."""
+        message, descriptors = self.process.receive()
+        for descriptor in descriptors:
+            self.reader.add(descriptor)
+        delivery: _Delivery | _Failed = pickle.loads(message)
+        if isinstance(delivery, _Failed):
+            for note in (*delivery.notes, f"in worker process {self.process.pid}:\n{delivery.traceback}"):
+                note_once(delivery.error, note)  # most errors were pickled with their notes
+            raise delivery.error
+        return delivery
+
+    def return_credit(self) -> None:
+        """Tell the process that a batch was taken, and which segments are free again."""
+        freed = [self.reader.freed.popleft() for _ in range(len(self.reader.freed))]
+        self.process.send(pickle.dumps(freed))
+
+
+class _Job(Struct, frozen=True):
+    """The work of one process: every `count`-th batch of an epoch, starting with batch `number`.
+
+    Attributes:
+        pipeline: The work that makes batches.
+        plan: How the epoch is divided. It is pure, so each process makes its own batch plans.
+        epoch: Number of the epoch.
+        consumed: Number of its positions that are consumed already.
+        number: Number of this process.
+        count: Number of processes.
+        workers: Number of threads.
+        window: Number of batches to work on at a time.
+        max_errors: Number of bad samples that are tolerated.
+    """
+
+    pipeline: Pipeline
+    plan: AnyPlan
+    epoch: int
+    consumed: int
+    number: int
+    count: int
+    workers: int
+    window: PrefetchWindow
+    max_errors: int | None
+
+
+class _Delivery(Struct, frozen=True):
+    """A batch from a worker process: a `Finished` in serialized form, with bad samples and times.
+
+    Attributes:
+        consumed: See `Finished`.
+        batch: The batch.
+        samples: See `Finished`.
+        stored_bytes: See `Finished`.
+        bad: Bad samples that were not reported yet.
+        totals: Seconds and counts since the last delivery.
+    """
+
+    consumed: int
+    batch: SharedBatch
+    samples: int
+    stored_bytes: int
+    bad: tuple[BadSample, ...]
+    totals: dict[str, float]
+
+
+class _Failed(Struct, frozen=True):
+    """An exception from a worker process, with its traceback as text, since tracebacks cannot be pickled."""
+
+    error: BaseException
+    notes: tuple[str, ...]
+    traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> _Failed:
+        """Describe an exception. One that does not survive pickling is replaced by a RuntimeError that quotes it."""
+        described = traceback.TracebackException.from_exception(error)
+        described.__notes__ = []  # they come first, on the error itself
+        text = "".join(described.format())
+        notes = tuple(getattr(error, "__notes__", ()))
+        return cls(portable(error), notes, text)
+
+
+def serve(descriptor: int) -> None:
+    """Run a worker process: serve the loader at the other end of this socket until it closes its end.
+
+    The process ends with this function in any case.
+    """
+    channel = Channel.of_descriptor(descriptor)
+    parent = os.getppid()
+    try:
+        _send_batches(channel, parent)
+    except (EOFError, ConnectionError):  # the loader was closed
+        os._exit(0)
+    except BaseException as error:
+        with suppress(OSError):
+            channel.send(pickle_for_parent(_Failed.of(error)))
+            select.select([channel], [], [])  # until the loader, which has read it, closes its end
+        os._exit(0)
+
+
+def _send_batches(channel: Channel, parent: int) -> None:
+    message, _ = channel.receive()
+    job: _Job = pickle.loads(message)
+    expansion_cache().share(job.count)
+    pool, credit = SegmentPool(), threading.Semaphore(_CREDIT)
+    threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
+    clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
+    plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
+    iteration, memory = Iteration(job.pipeline, report, clock, Output()), BufferPool(job.window.most_bytes)
+    batches = run_batches(iteration, plans, workers=job.workers, window=job.window, pool=memory)
+    for finished in batches:
+        bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
+        reported.update(one.sample for one in bad)
+        credit.acquire()
+        packed, created = pool.write(finished.batch)
+        counts = finished.samples, finished.stored_bytes
+        delivery = _Delivery(finished.consumed, packed, *counts, bad, clock.drain())
+        channel.send(pickle_for_parent(delivery), created)
+        del finished  # so that its memory can be reused
+    threading.Event().wait()  # until the listener ends the process: the last segments are still in use
+
+
+def _listen(channel: Channel, parent: int, release: Callable[[Any], None], credit: threading.Semaphore) -> None:
+    """Receive the credits and free segments that the consumer returns. End the process when the consumer ended."""
+    try:
+        while os.getppid() == parent:
+            if select.select([channel], [], [], _PARENT_CHECK_SECONDS)[0]:
+                message, _ = channel.receive()
+                release(pickle.loads(message))
+                credit.release()
+    finally:
+        os._exit(0)

@@ -1,0 +1,298 @@
+"""Running a pipeline in threads: batches come out in the order of their plans, with a bounded number prefetched.
+
+A batch has two stages, reading and decoding, and several threads decode parts of it. It is therefore not one item of
+`parallel_map`: this module schedules the parts itself, on the same `Threads` and `Result`. The consumer's own thread
+does that: at every step it plans batches and prefetches their bytes, hands the next ones to the threads, and waits for
+the oldest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from bushel._runtime.structs import Struct
+from bushel._runtime.threads import Result, Threads
+from bushel.loader.decode.micro_batch import count_bytes
+from bushel.loader.plan.plan import BatchPlan
+from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays
+from bushel.loader.run.pipeline import Clock, Finished, Pipeline
+from bushel.loader.values.bad_samples import ErrorReport, Failure
+from bushel.loader.values.collate import Sample
+from bushel.loader.values.outputs import Output, Upload
+
+if TYPE_CHECKING:
+    from bushel.loader.run.read_ahead import HeldBatch, ReadAhead
+
+_FETCHERS, _REMOTE_FETCHERS = 2, 8
+_PATIENCE = 16  # batches in a row that needed no larger window before it shrinks by one
+_LATE = 2  # batches in a row that were not read in time before it grows: one may be late because the machine is busy
+
+
+class PrefetchWindow(Struct, frozen=True):
+    """The number of batches that are worked on at a time. It adapts to the waiting time of the trainer.
+
+    Attributes:
+        least: Minimum number of batches.
+        most: Maximum number; the same as `least` for a fixed number.
+        most_bytes: Maximum size of them together, in bytes. One batch of any size is always worked on.
+        wanted: The number without the limit on bytes.
+        in_time: Number of batches in a row that needed no larger window.
+        late: Number of batches in a row whose stored bytes were not read when the trainer asked for them.
+        idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.
+        largest: Size of the largest batch so far, in bytes.
+    """
+
+    least: int
+    most: int
+    most_bytes: int
+    wanted: int = 0
+    in_time: int = 0
+    late: int = 0
+    idle: bool = False
+    largest: int = 0
+
+    @classmethod
+    def of(cls, prefetch: int | None, most_bytes: int) -> PrefetchWindow:
+        """Return a window of `prefetch` batches, or (None) of between 2 and 16."""
+        least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
+        return cls(least, most, most_bytes, wanted=least)
+
+    def at_least(self, batches: int) -> PrefetchWindow:
+        """Return a window that holds at least this number of batches, unless its number is fixed."""
+        least = min(max(self.least, batches), self.most)
+        return replace(self, least=least, wanted=max(self.wanted, least))
+
+    @property
+    def batches(self) -> int:
+        """The number of batches to work on now."""
+        fitting = self.most_bytes // self.largest if self.largest else self.wanted
+        return max(1, min(self.wanted, fitting))
+
+    def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> PrefetchWindow:
+        """Return the window after one batch.
+
+        It does not grow while all threads are busy decoding: more batches would then only take more memory.
+
+        Args:
+            ready: Whether the batch was ready when the trainer asked for it.
+            all_ready: Whether all batches of the window were.
+            fetched: Whether at least its stored bytes were read.
+            size: Its size in bytes.
+        """
+        late = 0 if ready or fetched else self.late + 1
+        wanted, idle, in_time = self.wanted, self.idle or all_ready, self.in_time + 1
+        if not ready and (idle or late >= _LATE):
+            wanted, idle, in_time = min(wanted + 1, self.most), False, 0
+        elif in_time == _PATIENCE:
+            wanted, in_time = max(wanted - 1, self.least), 0
+        return replace(self, wanted=wanted, in_time=in_time, late=late, idle=idle, largest=max(self.largest, size))
+
+
+class Iteration(Struct, frozen=True):
+    """The shared arguments of all functions that run an iteration.
+
+    Attributes:
+        pipeline: The work that makes batches.
+        report: Records bad samples.
+        clock: Adds up times.
+        output: The form to which batches are converted.
+    """
+
+    pipeline: Pipeline
+    report: ErrorReport
+    clock: Clock
+    output: Output
+
+    def made(self, plan: BatchPlan, factory: ArrayFactory) -> Finished:
+        """Make one batch in this thread."""
+        pipeline, clock = self.pipeline, self.clock
+        arrays = pipeline.arrays(plan, factory)
+        fetched = pipeline.fetch(plan, clock, arrays)
+        decoded = pipeline.decode_and_transform(plan, fetched, clock, arrays)
+        return pipeline.assemble(plan, fetched, decoded, arrays, self.report, clock)
+
+    def on_host(self, finished: Finished) -> Finished:
+        """Return a batch as the output has it before it is copied to a device."""
+        if self.output.to == "numpy":
+            return finished
+        return replace(finished, batch=self.output.to_host(finished.batch))
+
+
+def run_inline(iteration: Iteration, plans: Iterator[BatchPlan], factory: ArrayFactory) -> Generator[Finished]:
+    """Make each batch in the consumer's thread when it asks for one."""
+    upload = Upload(iteration.output)
+    for plan in plans:
+        iteration.pipeline.prefetch(plan)
+        finished = iteration.on_host(iteration.made(plan, factory))
+        yield replace(finished, batch=upload.finish(upload.start(finished.batch)))
+
+
+def run_threads(
+    iteration: Iteration,
+    plans: Iterator[BatchPlan],
+    factory: ArrayFactory,
+    *,
+    workers: int,
+    window: PrefetchWindow,
+    fetchers: int | None = None,
+    ahead: ReadAhead | None = None,
+) -> Generator[Finished]:
+    """Prefetch batches in threads.
+
+    Args:
+        iteration: The work, and its consumer.
+        plans: The batches; each is drawn as late as possible.
+        factory: Makes the arrays of batches.
+        workers: Number of threads that decode and transform.
+        window: How many batches are worked on, or wait, at a time. The bytes of as many again are prefetched.
+        fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
+            batch is waited for while the bytes of another are copied, and 8 for a remote dataset, since an object
+            store answers many requests as fast as one. At most `window.batches` batches are read at a time.
+        ahead: Draws the plans, and reads ahead of them; None to read each batch by itself.
+
+    Raises:
+        RuntimeError: The process was forked during the iteration: the threads are in the parent process.
+    """
+    pipeline, output = iteration.pipeline, iteration.output
+    if fetchers is None:
+        fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
+    threads = workers
+    if pipeline.device is not None:
+        from bushel.loader.device.device_step import AT_ONCE
+
+        threads = workers + AT_ONCE  # these only wait for the device
+        window = window.at_least(2 * AT_ONCE)
+    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(threads, "bushel-loader-decode")
+    planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
+    running: deque[_BatchTask] = deque()
+    upload = Upload(output)
+    converts = output.to != "numpy"
+    try:
+        while True:
+            while len(running) < window.batches:
+                while ahead is None and len(planned) <= window.batches and (plan := next(plans, None)) is not None:
+                    pipeline.prefetch(plan)
+                    planned.append((plan, None))
+                if ahead is not None and (drawn := next(ahead, None)) is not None:
+                    planned.append(drawn)
+                if not planned:
+                    break
+                task = _BatchTask(iteration, *planned.popleft(), factory, decoders, workers)
+                readers.submit(task.fetch)
+                running.append(task)
+            if not running:
+                return
+            ready = [task.result.done for task in running]
+            iteration.clock.add({"ready": sum(ready) / len(ready), "asked": 1})
+            task = running.popleft()
+            fetched = task.fetched or not window.largest  # the first batch was only just asked for
+            finished = task.upload(upload)
+            window = window.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
+            if converts:
+                finished = replace(finished, batch=upload.finish(finished.batch))
+            del task  # it refers to the batch, which belongs to the consumer from here on
+            if converts and running and ready[1] and running[0].result.error is None:
+                running[0].upload(upload)  # it is copied while the trainer works on the batch before
+            yield finished
+            del finished
+            readers.check_process()
+    finally:
+        _close(readers, decoders, ahead)
+
+
+def _close(readers: Threads, decoders: Threads, ahead: ReadAhead | None) -> None:
+    """End the threads of an iteration."""
+    # the garbage collector may run this in one of the threads, which must not wait for itself or another
+    wait = not (readers.has_current() or decoders.has_current() or (ahead is not None and ahead.has_current()))
+    if ahead is not None:
+        ahead.stop()
+    try:  # in this order: readers wait for bytes that are read ahead, and hand work to decoders
+        readers.close(wait=wait)
+    finally:
+        try:
+            decoders.close(wait=wait)
+        finally:
+            if ahead is not None:
+                ahead.close(wait=wait)
+
+
+class _BatchTask:
+    """A batch that is worked on: fetched in one thread, decoded in several, assembled by the last of these."""
+
+    def __init__(
+        self,
+        iteration: Iteration,
+        plan: BatchPlan,
+        held: HeldBatch | None,
+        factory: ArrayFactory,
+        decoders: Threads,
+        parts: int,
+    ) -> None:
+        self.plan = plan
+        self.size, self.fetched = 0, False
+        self.result: Result[Finished] = Result()
+        self._iteration, self._pipeline, self._clock = iteration, iteration.pipeline, iteration.clock
+        self._held = held
+        self._decoders, self._parts = decoders, parts
+        self._arrays: BatchArrays | None = iteration.pipeline.arrays(plan, factory)
+        self._uploaded: Finished | None = None
+        self._lock = threading.Lock()
+
+    def fetch(self) -> None:
+        try:
+            self._fetched = self._pipeline.fetch(self.plan, self._clock, self._arrays, self._held)
+            stored, self.fetched = self._fetched.samples, True
+            if self._pipeline.is_stored or not stored:
+                self._assemble(stored)
+                return
+            parts = 1 if self._pipeline.is_light(self._fetched) else self._parts
+            size = -(-len(stored) // parts)
+            starts = range(0, len(stored), size)
+            self._left = len(starts)
+            self._decoded: list[list[Sample | Failure]] = [[]] * len(starts)
+            for number, start in enumerate(starts):
+                self._decoders.submit(partial(self._decode, number, start, start + size))
+        except BaseException as error:
+            self._fail(error)
+
+    def _decode(self, number: int, start: int, end: int) -> None:
+        try:
+            pipeline = self._pipeline
+            part = start, min(end, len(self._fetched.samples))
+            self._decoded[number] = pipeline.decode_and_transform(
+                self.plan, self._fetched, self._clock, self._arrays, part
+            )
+            with self._lock:
+                self._left -= 1
+                if self._left:
+                    return
+            self._assemble([sample for samples in self._decoded for sample in samples])
+        except BaseException as error:
+            self._fail(error)
+
+    def _assemble(self, decoded: list[Sample | Failure]) -> None:
+        report = self._iteration.report
+        finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, report, self._clock)
+        del self._fetched  # the memory of its stored bytes is for the next batch, while this one waits for the trainer
+        self.size = count_bytes(finished.batch)
+        self.result.set(self._iteration.on_host(finished))
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            if not self.result.done:  # of several that fail at once, the first is raised
+                self.result.fail(error)
+
+    def upload(self, upload: Upload) -> Finished:
+        """Wait for the batch, and start to copy it to its device unless that was done."""
+        if self._uploaded is None:
+            finished = self.result.get()
+            if self._iteration.output.to != "numpy":
+                finished = replace(finished, batch=upload.start(finished.batch))
+            self._uploaded = finished
+        return self._uploaded

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests._dataset.views.keyed_shards import SHARDS, TEXT, keys_of, opened
+
+from bushel._dataset.read.shards import OpenShard
+from bushel._index.key_lookup import KeyTable, KeyView, StoredKeyTable
+from bushel._index.table import Keys, ShardIndex
+
+
+@given(SHARDS, TEXT)
+def test_all_positions_of_a_key_in_ascending_order(shards: list[list[str] | int], other: str) -> None:
+    table = KeyTable.of([opened(shard) for shard in shards])
+    keys = keys_of(shards)
+    for key in {*keys, other, "", "00", "-1", "99"}:
+        assert list(table.find(key)) == [position for position, each in enumerate(keys) if each == key]
+
+
+@pytest.mark.parametrize(
+    "key", ["\ud800", "a\udfff\ud800", "9" * 5000, "٣", "²", "18446744073709551616", "1e3", "+1", "1_0"]
+)
+@pytest.mark.parametrize("shards", [[20], [["a", "b"]], [["a", "b"], 20]])
+def test_keys_that_nothing_can_have(key: str, shards: list[list[str] | int]) -> None:
+    assert list(KeyTable.of([opened(shard) for shard in shards]).find(key)) == []
+
+
+def test_one_shard_costs_no_copy() -> None:
+    shard = opened(["b", "a"])
+    table = KeyTable.of([shard])
+    assert shard.index.keys is not None
+    assert table.hashes is shard.index.keys.hashes
+    assert table.positions is shard.index.keys.order
+
+
+@pytest.mark.parametrize("order", [-1, -(2**63), 3, 2**62])
+def test_a_damaged_table_finds_nothing_worse_than_nothing(order: int) -> None:
+    keys = Keys.of(["a", "b", "c"])
+    damaged = Keys(keys.text, keys.offsets, keys.hashes, np.full(3, order, np.int64))
+    shard = opened(["a", "b", "c"])
+    index = ShardIndex(3, shard.index.files, shard.index.fields, "bag", damaged)
+    table = KeyTable.of([OpenShard.of("bag", shard.shard, index, stored=False)])
+    assert [list(table.find(key)) for key in "abc"] == [[], [], []]
+
+
+@given(st.lists(st.text(max_size=3), max_size=3000), st.integers(-5, 5), st.slices(20))
+def test_a_view_of_keys_is_a_sequence(keys: list[str], at: int, part: slice) -> None:
+    view = KeyView(len(keys), lambda positions: [keys[position] for position in positions.tolist()])
+    assert list(view) == keys
+    assert len(view) == len(keys)
+    assert view[part] == keys[part]
+    assert list(reversed(view)) == keys[::-1]
+    if -len(keys) <= at < len(keys):
+        assert view[at] == keys[at]
+        assert view.index(keys[at]) == keys.index(keys[at])
+    else:
+        with pytest.raises(IndexError, match=f"for {len(keys)} keys"):
+            view[at]
+
+
+def test_how_a_view_of_keys_shows_itself() -> None:
+    view = KeyView(2000, lambda positions: [f"k{position}" for position in positions.tolist()])
+    assert repr(view) == "<2000 keys: 'k0', 'k1', 'k2', …>"
+    assert view[1998:] == ["k1998", "k1999"]
+    assert repr(KeyView(0, lambda positions: [])) == "<0 keys: >"
+
+
+def test_rows_outside_a_shard_are_passed_over() -> None:
+    listed = [opened(["a", "b", "c"])]
+    keys = listed[0].index.keys
+    assert keys is not None
+    keys.order[:] = [1 << 40, -7, 3]
+    table = KeyTable.of(listed)
+    stored = StoredKeyTable(listed, table.starts, keys.hashes, np.zeros(3, np.uint32))
+    for lookup in (table, stored):
+        assert [list(lookup.find(key)) for key in "abc"] == [[], [], []]

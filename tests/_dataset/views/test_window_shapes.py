@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel._dataset.read.windows import Windows, WindowShape
+from bushel._dataset.views.make_windows import shape_of
+
+SHAPES = st.builds(
+    lambda length, hop, step, pad: shape_of("f", length, hop=hop, step=step, also=(), pad=pad, delta=None),
+    st.integers(1, 6),
+    st.none() | st.integers(1, 9),
+    st.integers(1, 4),
+    st.booleans(),
+)
+DELTAS = st.builds(
+    lambda own, hop: shape_of("f", None, hop=hop, step=1, also=(), pad=False, delta={"g": own}),
+    st.lists(st.integers(-9, 9), min_size=1, max_size=5),
+    st.none() | st.integers(1, 4),
+)
+
+
+def expected(count: int, shape: WindowShape) -> list[int]:
+    """Where the windows of a sample start, one by one."""
+    if not shape.span:
+        return list(range(0, count, shape.hop))
+    starts = []
+    start = 0
+    while start + shape.span <= count:
+        starts.append(start)
+        start += shape.hop
+    if shape.pad and count and (not starts or starts[-1] + shape.span < count):
+        starts.append(start)
+    return starts
+
+
+@given(SHAPES | DELTAS, st.lists(st.integers(-1, 30), max_size=8))
+def test_windows_are_those_that_a_loop_finds(shape: WindowShape, counts: list[int]) -> None:
+    windows = Windows.of(shape, np.array(counts, np.int64))
+    wanted = [(sample, start) for sample, count in enumerate(counts) for start in expected(max(count, 0), shape)]
+    assert len(windows) == len(wanted)
+    samples, starts = windows.places(np.arange(len(wanted)))
+    assert list(zip(samples.tolist(), starts.tolist(), strict=True)) == wanted
+    for number, (sample, start) in enumerate(wanted):
+        assert windows.find(sample, start) == number
+    for sample, count in enumerate(counts):
+        for start in (-1, count, count + shape.hop * shape.hop):
+            assert windows.find(sample, start) == (wanted.index((sample, start)) if (sample, start) in wanted else None)
+    assert windows.without == len(counts) - len({sample for sample, _ in wanted})
+
+
+@given(SHAPES, st.lists(st.lists(st.integers(0, 20), max_size=4), min_size=1, max_size=4))
+def test_windows_of_datasets_one_after_another(shape: WindowShape, counts: list[list[int]]) -> None:
+    parts = [Windows.of(shape, np.array(own, np.int64)) for own in counts]
+    whole = Windows.of(shape, np.array(sum(counts, []), np.int64))
+    assert Windows.joined(parts).ends.tolist() == whole.ends.tolist()
+    assert Windows.joined(parts).digest() == whole.digest()

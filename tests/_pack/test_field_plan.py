@@ -1,0 +1,93 @@
+"""How fields are converted, planned without I/O."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bushel._pack.field_plan import FieldPlan, encode_value, plan_fields, target_fields
+from bushel.codecs import get_codec
+from bushel.containers import get_container
+from bushel.containers.base import LayoutField
+from bushel.errors import SpecError
+from bushel.spec import Field, parse_spec
+
+SOURCE = parse_spec({"image": "jpg", "label": "cls", "words": "utf8[]", "raw": "bytes"})
+NAMES = st.sampled_from(list(SOURCE))
+NEW = st.sampled_from(["image", "label", "words", "raw", "a", "b", "c"])
+
+
+@given(st.lists(NAMES, min_size=1), st.dictionaries(NAMES, NEW), st.sampled_from(["bag", "tar"]))
+def test_fields_keep_their_order_and_types(fields: list[str], rename: dict[str, str], container: str) -> None:
+    kept = list(dict.fromkeys(fields))
+    new = [rename.get(name, name) for name in kept]
+    if len(set(new)) < len(new):
+        with pytest.raises(SpecError, match="would both be called"):
+            target_fields(SOURCE, get_container(container), fields=fields, rename=rename, spec={})
+        return
+    found = target_fields(SOURCE, get_container(container), fields=fields, rename=rename, spec={})
+    assert list(found) == kept
+    assert [field.name for field in found.values()] == new
+    for name, field in found.items():
+        granular = container == "bag" and name == "label"  # cls is unknown to Granular
+        assert (field.codec, field.sequence) == ("int" if granular else SOURCE[name].codec, SOURCE[name].sequence)
+
+
+def test_unknown_fields_are_refused() -> None:
+    for fields, rename, spec in ((["x"], {}, {}), (None, {"x": "y"}, {}), (None, {}, {"x": "jpg"})):
+        with pytest.raises(KeyError, match="unknown field 'x': the fields are image, label, words, raw"):
+            target_fields(SOURCE, get_container("tar"), fields=fields, rename=rename, spec=spec)
+    with pytest.raises(KeyError, match="unknown field 'x': name it 'raw' here, as the source does"):
+        target_fields(SOURCE, get_container("tar"), fields=None, rename={"raw": "x"}, spec={"x": "utf8"})
+
+
+def test_bytes_are_copied_if_both_store_them_alike() -> None:
+    targets = target_fields(
+        SOURCE, get_container("tar"), fields=None, rename={"raw": "text"}, spec={"raw": "utf8", "label": "int"}
+    )
+    columns = [
+        LayoutField(targets["image"], "jpg", 0),
+        LayoutField(targets["label"], "int", 0),
+        LayoutField(targets["words"], "utf8", 0),
+        LayoutField(targets["raw"], "utf8", 0),
+    ]
+    codecs = {name: frozenset({field.codec}) for name, field in SOURCE.items()}
+    plans = {plan.source.name: plan for plan in plan_fields(SOURCE, codecs, targets, columns)}
+    assert {name: plan.copied for name, plan in plans.items()} == {
+        "image": True,
+        "label": False,
+        "words": True,
+        "raw": True,
+    }
+    assert plans["raw"].known_as == "utf8"  # the user says what the bytes are
+    mixed = codecs | {"words": frozenset({"utf8", "bytes"})}
+    [words] = [plan for plan in plan_fields(SOURCE, mixed, targets, columns) if plan.source.name == "words"]
+    assert not words.copied
+    damaged = codecs | {"image": frozenset({"image", "bytes"})}
+    columns[0] = LayoutField(targets["image"], "image", 0)
+    [image] = [plan for plan in plan_fields(SOURCE, damaged, targets, columns) if plan.source.name == "image"]
+    assert image.copied
+
+
+@given(st.lists(st.integers(0, 99), max_size=3))
+def test_a_sequence_of_one_element_can_become_plain(values: list[int]) -> None:
+    sequence, plain = Field("n", "cls", True), Field("n", "int", False)
+    stored = [get_codec("cls").encode(value) for value in values]
+    as_sequence = FieldPlan(sequence, Field("n", "int", True), "int", copied=False, known_as=None)
+    encoded = encode_value(as_sequence, "key", stored, values)
+    assert [get_codec("int").decode(data) for data in encoded] == values
+    as_plain = FieldPlan(sequence, plain, "int", copied=False, known_as=None)
+    if len(values) == 1:
+        assert get_codec("int").decode(encode_value(as_plain, "key", stored, values)) == values[0]
+    else:
+        with pytest.raises(SpecError, match=f"sample 'key' has {len(values)} elements in field 'n'"):
+            encode_value(as_plain, "key", stored, values)
+
+
+def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:
+    targets = target_fields(SOURCE, get_container("tar"), fields=["raw"], rename={}, spec={})
+    columns = [LayoutField(targets["raw"], "bytes", 0)]
+    for codecs, copied in (({"bytes", "jpg"}, True), ({"bytes"}, True), ({"jpg", "png"}, False)):
+        [plan] = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, columns)
+        assert plan.copied is copied

@@ -1,0 +1,249 @@
+"""What a person writes by mistake when data are packed and opened, and what Bushel says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests._dataset.views.models import CONTAINERS
+from tests.sources.folders import image_folder
+
+import bushel
+from bushel.storage import files
+
+untyped: Any = bushel  # wrong calls
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    image_folder(tmp_path / "photos", 3)
+    bushel.pack({"n": [1, 2, 3]}, "numbers.tar", sync=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_a_sample_with_a_new_field(tmp_path: Path, container: str) -> None:
+    samples = [{"x": 1}, {"y": 1}]
+    with pytest.raises(bushel.TooManyErrors, match="the sample has the field 'y', which is not in the spec"):
+        bushel.pack(samples, tmp_path / "out", container=container, sync=False)
+
+
+@pytest.mark.parametrize("sample", [3, "text", [1], None])
+def test_a_sample_that_is_no_dict(tmp_path: Path, sample: Any) -> None:
+    with (
+        pytest.raises(bushel.SpecError, match="a sample must be a dict of fields, not"),
+        bushel.Writer(tmp_path / "x.tar", {"x": "int"}, sync=False) as writer,
+    ):
+        writer.append(sample)
+
+
+@pytest.mark.parametrize("do", [bushel.open, bushel.verify, lambda path: untyped.pack("photos", path, container="tar")])
+def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str], Any]) -> None:
+    before = sorted(place.rglob("*"))
+    with pytest.raises(ValueError, match=r"the path is empty: .* '\.' is the current folder"):
+        do("")
+    assert sorted(place.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("do", "said"),
+    [
+        (lambda: untyped.open("numbers.tar", contaner="tar"), r"open\(\) .*'contaner': did you mean 'container'"),
+        (lambda: untyped.pack("photos", "x", contaner="tar"), r"pack\(\) .*'contaner': did you mean 'container'"),
+        (lambda: untyped.convert("photos", "x", contaner="tar"), r"convert\(\) .*'contaner': did you mean 'container'"),
+        (lambda: untyped.verify("numbers.tar", decod=True), r"verify\(\) .*'decod': did you mean 'decode'"),
+        (lambda: untyped.Writer("x", {"n": "int"}, contaner="tar"), r"Writer\(\) .*'contaner': did you mean"),
+        (lambda: untyped.open("numbers.tar", zzzz=1), r"open\(\) got an unexpected keyword argument 'zzzz'$"),
+    ],
+)
+def test_misspelt_arguments(place: Path, do: Callable[[], Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said) as caught:
+        do()
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None  # one error, and not two
+
+
+def test_other_wrong_calls_stay_as_python_says_them() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'target'"):
+        untyped.pack("photos")
+    with pytest.raises(TypeError, match="takes 1 positional argument"):
+        untyped.open("photos", "tar")
+
+
+def test_warnings_of_open_name_the_line_that_opens(tmp_path: Path) -> None:
+    writer = bushel.Writer(tmp_path / "ds", {"n": "int"}, container="tar", shard_samples=1, sync=False)
+    for n in range(3):
+        writer.append({"n": n})
+    writer.suspend()
+    with pytest.warns(bushel.errors.IncompleteWarning) as warned:
+        bushel.open(tmp_path / "ds")
+    assert [each.filename for each in warned] == [__file__]
+
+
+@pytest.mark.parametrize("name", ["pickle", "partial", "episodes", "stale"])
+def test_a_text_is_no_truth_value(place: Path, name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}='no': expected True or False"):
+        untyped.open("numbers.tar", **{name: "no"})
+
+
+@pytest.mark.parametrize("position", [0, np.int64(1), "000000000", None, 1.5])
+def test_one_position_where_a_list_is_wanted(place: Path, position: Any) -> None:
+    with pytest.raises(TypeError, match=r"expected a list of positions, not .*: write \["):
+        bushel.open("numbers.tar").read(position)
+
+
+def test_a_condition_where_a_function_is_wanted(place: Path) -> None:
+    dataset: Any = bushel.open("numbers.tar")
+    with pytest.raises(TypeError, match=r"filter\(\) takes a function of a sample, .* ds\.where\('n == 1'\) takes"):
+        dataset.filter("n == 1")
+    with pytest.raises(TypeError, match="filter\\(\\) takes a function of a sample, not 3$"):
+        dataset.filter(3)
+
+
+def test_datasets_where_a_path_is_wanted(place: Path) -> None:
+    dataset: Any = bushel.open("numbers.tar")
+    with pytest.raises(TypeError, match="not Dataset: give the path that it was opened by"):
+        bushel.verify(dataset)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("x.gulp", "must be named data_<number>.gulp; or name the folder"),
+        ("x.tar.gz", "can be read only. Write to a .tar file or a folder"),
+        ("x.tgz", "can be read only. Write to a .tar file or a folder"),
+    ],
+)
+def test_names_that_cannot_be_written_are_refused_at_once(place: Path, target: str, said: str) -> None:
+    before = sorted(place.rglob("*"))
+    for write in (bushel.pack, bushel.convert):
+        with pytest.raises(bushel.BushelError, match=said) as caught:
+            write("numbers.tar" if write is bushel.convert else "photos", target)
+        assert not isinstance(caught.value, bushel.TooManyErrors)
+    assert sorted(place.rglob("*")) == before
+
+
+def test_files_of_the_current_folder(place: Path) -> None:
+    (place / "photos/class0/0000.jpg").rename("a.jpg")
+    assert bushel.pack(["a.jpg"], "packed", container="tar", sync=False).samples == 1
+    for target in ("a.jpg", "."):
+        with pytest.raises(FileExistsError, match="is the source itself|contains the source"):
+            bushel.pack(["a.jpg"], target, container="tar", sync=False)
+    assert (place / "a.jpg").is_file()
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_truth_values_stay(tmp_path: Path, container: str) -> None:
+    bushel.pack({"x": [True, False], "n": [1, 0]}, tmp_path / "out", container=container, sync=False)
+    found = bushel.open(tmp_path / "out")
+    assert [each["x"] for each in found] == [True, False]
+    assert {type(each["x"]) for each in found} == {bool}
+    assert {type(each["n"]) for each in found} == {int}
+    assert len(found.where("n == 1")) == 1
+
+
+def test_an_array_of_truth_values_is_numbers(tmp_path: Path) -> None:
+    done = bushel.pack({"x": np.array([True, False])}, tmp_path / "out.tar", sync=False)
+    assert done.spec == {"x": "int"}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("key", ["\ud800", "a\udbffb", "\ud800\ud800"])
+def test_keys_that_no_file_can_hold(tmp_path: Path, container: str, key: str) -> None:
+    kind = {"frames": "jpg[]"} if container == "gulp" else {"n": "int"}
+    sample: dict[str, Any] = {"frames": [b"\xff\xd8\xff"]} if container == "gulp" else {"n": 1}
+    with bushel.Writer(tmp_path / "out", kind, container=container, sync=False) as writer:
+        with pytest.raises(bushel.SpecError, match="stored as UTF-8: character . is half of a surrogate pair"):
+            writer.append(sample, key=key)
+        writer.append(sample, key="good")
+    assert list(bushel.open(tmp_path / "out").keys) == ["good"]
+
+
+def test_a_list_that_is_one_value(place: Path) -> None:
+    samples: Any = [{"x": [1, "a"], "y": [1, 2], "z": [1, 2]}]
+    bushel.pack(samples, "lists.tar", spec={"x": "json", "y": "json", "z": "array"}, sync=False)
+    sample = bushel.open("lists.tar")[0]
+    assert (sample["x"], sample["y"], sample["z"].tolist()) == ([1, "a"], [1, 2], [1, 2])
+
+
+def test_a_name_of_a_field_is_a_text(place: Path) -> None:
+    samples: Any = [{3: 1}]
+    with pytest.raises(bushel.SpecError, match="the name of a field must be a str, not 3"):
+        bushel.pack(samples, "x.tar", sync=False)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+def test_half_of_a_surrogate_pair_in_a_key(place: Path, container: str) -> None:
+    with pytest.raises(bushel.TooManyErrors, match=r"the key '\\ud800' cannot be stored as UTF-8"):
+        bushel.pack([{"__key__": "\ud800", "x": 1}], "out", container=container, sync=False)
+    [line] = Path("out.errors.jsonl").read_text().splitlines()
+    assert json.loads(line)["key"] == "\ud800"
+
+
+def test_a_folder_of_datasets_is_named_as_such(place: Path) -> None:
+    bushel.split("numbers.tar", "halves", {"a": 2, "b": 1}, sync=False)
+    with pytest.raises(bushel.FormatError, match="its sub-folders are datasets: halves/a, halves/b. Name one of them"):
+        bushel.open("halves")
+
+
+def test_datasets_of_different_fields_are_merged_or_refused_in_words(place: Path) -> None:
+    bushel.pack([{"__key__": "a", "x": 1}], "x.tar", sync=False)
+    bushel.pack([{"__key__": "a", "y": 1}], "y.tar", sync=False)
+    bushel.pack([{"__key__": "b", "y": 1}], "z.tar", sync=False)
+    with pytest.raises(ValueError, match="key 'a' is in the dataset already"):
+        bushel.merge(["x.tar", "y.tar"], "both.tar", sync=False)
+    bushel.merge(["x.tar", "z.tar"], "both.tar", mode="overwrite", sync=False)
+    assert [dict(sample) for sample in bushel.open("both.tar")] == [{"__key__": "a", "x": 1}, {"__key__": "b", "y": 1}]
+
+
+def test_what_views_are_not_made_of(place: Path) -> None:
+    dataset: Any = bushel.open("numbers.tar")
+    with pytest.raises(KeyError, match=r"unknown column '__key__': keys are not in a column: ds\.select\(keys="):
+        dataset.where("__key__ == 'a'")
+    with pytest.raises(ValueError, match=r"expected a condition .*: ds\.filter takes a function"):
+        dataset.where(lambda sample: True)
+    with pytest.raises(TypeError, match=r"split takes shares such as .*, not 'train'"):
+        dataset.split("train")
+
+
+def test_the_codec_of_a_list_of_files_is_named(place: Path) -> None:
+    Path("list.jsonl").write_text('{"image": "a.jpg"}\n')
+    with pytest.raises(bushel.SpecError, match=r"'jpg\(ulr\)': the quality must be .*'jpg\(url\)' also URLs"):
+        bushel.open("list.jsonl", spec={"image": "jpg(ulr)"})
+
+
+def test_fields_where_the_media_of_a_table_are_wanted(place: Path) -> None:
+    wrong: Any = {"image": "jpg"}
+    with pytest.raises(TypeError, match=r"media={'image': 'jpg'}: expected Image\(\), Frames\(\), Clip\(\) or another"):
+        bushel.sources.Table([{"path": "a.jpg"}], wrong)
+
+
+def test_a_relative_path_after_the_folder_has_changed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bushel.pack("photos", "photos.tar", sync=False)
+    dataset = bushel.open("photos.tar")
+    monkeypatch.setattr(files, "_FIRST_FOLDER", str(place))
+    (place / "elsewhere").mkdir()
+    monkeypatch.chdir(place / "elsewhere")
+    with pytest.raises(FileNotFoundError, match=r"photos\.tar") as caught:
+        dataset.read([0])
+    assert any(
+        f"the current folder was {place} before: open a dataset by its absolute path" in note
+        for note in caught.value.__notes__
+    )
+    bushel.pack({"n": [1]}, place / "set", container="tar", sync=False)
+    monkeypatch.chdir(place)
+    dataset = bushel.open("set")
+    monkeypatch.chdir(place / "elsewhere")
+    with pytest.raises(FileNotFoundError, match="the folder of the dataset does not exist .*absolute path"):
+        dataset.save("all")
+    assert list((place / "elsewhere").iterdir()) == []
+
+
+def test_a_link_that_leads_nowhere(place: Path) -> None:
+    Path("link.tar").symlink_to("nowhere.tar")
+    with pytest.raises(FileNotFoundError, match=r"link\.tar: it is a symbolic link to nowhere\.tar, which does not"):
+        bushel.open("link.tar")

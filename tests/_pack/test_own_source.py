@@ -1,0 +1,112 @@
+"""A target that is the source, is in it, or contains it, is refused, unless it replaces the source as a whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests._pack.pack_sources import Numbered, files_of
+from tests.sources.folders import image_folder
+
+import bushel
+from bushel._pack.own_source import overlap
+from bushel.sources import Files, ImageFolder
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a folder of photos, a dataset of two shards, and one in one file."""
+    monkeypatch.chdir(tmp_path)
+    image_folder(tmp_path / "photos", 6)
+    bushel.pack(Numbered(6), "data/train", container="tar", shard_samples=3, sync=False)
+    bushel.pack(Numbered(6), "files/train.tar", sync=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("photos", "photos", "photos is the source itself"),
+        ("photos", "./x/../photos/", "is the source itself"),
+        ("photos/", "photos/out", "out is in the source photos"),
+        ("photos", "photos/out.tar", "is in the source photos"),
+        ("data/train", "data/train/new", "is in the source data/train"),
+        ("data/train", "data", "data contains the source data/train"),
+        ("data/train/*.tar", "data/train", "train contains the source"),
+        ("files/train.tar", "files/train.tar", "is the source itself: .*mode='overwrite'"),
+        ("files/train.tar", "files", "files contains the source"),
+        ("link", "photos", "photos is the source itself"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"mode": "resume"}, {"parts": 2}, {"parts": 2, "mode": "overwrite"}], ids=str)
+def test_a_path_is_refused(place: Path, source: str, target: str, message: str, options: dict[str, Any]) -> None:
+    (place / "x").mkdir()
+    os.symlink("photos", "link")
+    before = files_of(place)
+    with pytest.raises(FileExistsError, match=message):
+        bushel.pack(source, target, container="tar", sync=False, **options)
+    assert files_of(place) == before
+    if not source.startswith(("photos", "link")):
+        with pytest.raises(FileExistsError, match=message):
+            bushel.convert(source, target, container="tar", sync=False, **options)
+
+
+def test_opened_sources_are_refused(place: Path) -> None:
+    for source in (ImageFolder("photos"), Files(place / "photos")):
+        with pytest.raises(FileExistsError, match="in the source"):
+            bushel.pack(source, "photos/out", container="tar")
+    whole, single = bushel.open("data/train"), bushel.open("files/train.tar")
+    for dataset in (whole, whole[:2], bushel.concat([single, whole])):
+        with pytest.raises(FileExistsError, match="contains the source"):
+            bushel.convert(dataset, "data", container="bag")
+    with pytest.raises(FileExistsError, match="is the source itself"):
+        bushel.convert(single[1:], "files/train.tar")
+    with pytest.raises(FileExistsError, match="contains the source"):
+        bushel.convert(["files/train.tar", "data/train"], "data", container="bag")
+
+
+def test_targets_beside_the_source_are_taken(place: Path) -> None:
+    assert bushel.convert("files/train.tar", "files/train.rec").samples == 6
+    assert bushel.convert("files/train.tar", "files/train", container="bag").samples == 6
+    assert bushel.convert("data/train", "data/train2", container="tar").samples == 6
+    assert bushel.pack("photos", "photos.tar").samples == 6
+
+
+def test_overwrite_replaces_the_source(place: Path) -> None:
+    bushel.convert("data/train", "data/train", container="bag", mode="overwrite")
+    bushel.convert("files/train.tar", "files/train.tar", fields=["label"], mode="overwrite")
+    assert bushel.open("data/train").info.container == "bag"
+    assert [sample["label"] for sample in bushel.open("data/train")] == list(range(6))
+    assert bushel.open("files/train.tar").spec == {"label": "int"}
+    before = files_of(place / "photos")
+    with pytest.raises(FileExistsError, match="not part of a dataset"):
+        bushel.pack("photos", "photos", container="tar", mode="overwrite")
+    assert files_of(place / "photos") == before
+
+
+@pytest.mark.parametrize("path", ["data/train", "files/train.tar"])
+def test_what_others_wrote_since_the_source_was_opened_is_not_lost(place: Path, path: str) -> None:
+    ds = bushel.open(path)
+    with bushel.Writer(path, mode="append", sync=False) as other:
+        other.append(Numbered(7)[6], key="later")
+    for source in (ds, ds[:2]):
+        with pytest.raises(bushel.StateError, match="written after the source was opened"):
+            bushel.convert(source, path, container="tar", mode="overwrite", sync=False)
+    assert len(bushel.open(path)) == 7
+    bushel.convert(bushel.open(path)[1:], path, container="tar", mode="overwrite", sync=False)
+    assert len(bushel.open(path)) == 6
+    os.utime(str(bushel.open(path).shards[0].path(0)), ns=(0, 0))  # a copy, whose index fits
+    bushel.convert(bushel.open(path), path, container="tar", mode="overwrite", sync=False)
+
+
+_paths = st.lists(st.sampled_from("ab"), max_size=4).map(tuple)
+
+
+@given(_paths, _paths)
+def test_places_overlap_if_one_is_above_the_other(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    above = {other[:end] for end in range(len(other) + 1)} | {one[:end] for end in range(len(one) + 1)}
+    assert overlap(one, other) == (len(above) == max(len(one), len(other)) + 1)

@@ -1,0 +1,404 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from tests._dataset.views.models import CONTAINERS
+from tests._pack.opening import opened
+from tests._pack.pack_sources import Numbered, files_of, inverted
+from tests.faults.ways import JPEG, spec_of
+from tests.formats import each_format
+from tests.sources.folders import image_folder, jpeg
+
+import bushel
+from bushel._pack.side_files import PackState
+from bushel._runtime.shuffle import make_order
+from bushel.codecs import get_codec
+from bushel.containers import container_for
+from bushel.errors import CodecError, StateError, TooManyErrors
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Generation = Literal["B", "C"] | None
+
+
+def noted(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class TestErrors:
+    def test_bad_items_are_passed_over_and_noted(self, tmp_path: Path) -> None:
+        photos = image_folder(tmp_path / "photos", 6)
+        (photos / "class0/0000.jpg").write_bytes(b"")
+        (photos / "class1/0001.jpg").write_bytes(b"no image at all")
+        (photos / "class2/0002.jpg").unlink()
+        (photos / "class2/0002.jpg").symlink_to("nowhere")
+        done = bushel.pack(photos, tmp_path / "out", container="bag", max_errors=0.5)
+        assert (done.samples, done.errors) == (3, 3)
+        assert done.error_logs == (str(tmp_path / "out.errors.jsonl"),)
+        lines = noted(tmp_path / "out.errors.jsonl")
+        assert [line["path"] for line in lines] == [
+            str(photos / name) for name in ("class0/0000.jpg", "class1/0001.jpg", "class2/0002.jpg")
+        ]
+        assert [line["position"] for line in lines] == [0, 2, 4]
+        assert [line["key"] for line in lines] == ["class0/0000", "class1/0001", None]
+        reasons = [line["error"].split(":")[0] for line in lines]
+        assert reasons == ["CodecError", "CodecError", "FileNotFoundError"]
+        assert list(opened(tmp_path / "out").keys) == ["class0/0003", "class1/0004", "class2/0005"]
+
+    def test_damage_inside_an_image_is_found_where_it_is_decoded(self, tmp_path: Path) -> None:
+        whole = jpeg(0, 64, 64)
+        source = [{"image": jpeg(1)}, {"image": whole[: len(whole) // 2]}, {"image": jpeg(2)}]
+        assert bushel.pack(source, tmp_path / "kept.ffr").errors == 0
+        assert bushel.pack(source, tmp_path / "checked.ffr", check=True, max_errors=1).errors == 1
+        assert bushel.pack(source, tmp_path / "changed.ffr", transforms=[inverted], max_errors=1).errors == 1
+
+    @pytest.mark.parametrize("workers", [1, 8])
+    @each_format
+    def test_too_many_leave_a_whole_dataset(
+        self, tmp_path: Path, container: str, generation: Generation, workers: int
+    ) -> None:
+        source = Numbered(60, bad=(5, 17, 30, 44))
+        with pytest.raises(
+            TooManyErrors, match=r"3 of the first 31 items cannot be packed, but max_errors allows 2"
+        ) as caught:
+            bushel.pack(
+                source,
+                tmp_path / "out",
+                container=container,
+                generation=generation,
+                max_errors=2,
+                shard_samples=20,
+                workers=workers,
+                sync=False,
+            )
+        assert "photos/30.jpg" in str(caught.value)
+        assert isinstance(caught.value.__cause__, FileNotFoundError)
+        with pytest.warns(bushel.IncompleteWarning, match="28 of 60 samples .*mode='resume'.*mode='overwrite'"):
+            dataset = opened(tmp_path / "out")
+        assert (dataset.info.complete, dataset.info.expected) == (False, 60)
+        assert "incomplete: 60 samples expected" in repr(dataset[:2])
+        assert [p.kind for p in bushel.verify(tmp_path / "out").problems] == ["incomplete"]
+        with pytest.raises(FileExistsError, match="is incomplete: .* mode='resume'"):
+            bushel.pack(source, tmp_path / "out", container=container, generation=generation, mode="append")
+        assert [sample["label"] for sample in dataset] == [n for n in range(30) if n not in (5, 17)]
+        assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [5, 17, 30]
+
+    @pytest.mark.parametrize("limit", [{"shard_samples": 20}, {"shard_bytes": 12_000}])
+    @each_format
+    def test_with_more_allowed_it_goes_on_as_if_nothing_had_happened(
+        self, tmp_path: Path, container: str, generation: Generation, limit: dict[str, int]
+    ) -> None:
+        source = Numbered(90, bad=(5, 17, 30, 44))
+        options: dict[str, Any] = {"container": container, "generation": generation, "sync": False, **limit}
+        with pytest.raises(TooManyErrors):
+            bushel.pack(source, tmp_path / "out", max_errors=2, **options)
+        done = bushel.pack(source, tmp_path / "out", mode="resume", max_errors=4, **options)
+        assert (done.kept, done.samples, done.errors) == (28, 58, 4)
+        bushel.pack(source, tmp_path / "whole", max_errors=4, **options)
+        assert len(opened(tmp_path / "whole").shards) > 2
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+        assert not list((tmp_path / "out").rglob("*.pack.json"))
+
+    @pytest.mark.parametrize("before", [3, 7])
+    @each_format
+    def test_a_shard_that_was_there_before_an_append_stays_as_it_is(
+        self, tmp_path: Path, container: str, generation: Generation, before: int
+    ) -> None:
+        options: dict[str, Any] = {"container": container, "generation": generation, "shard_samples": 5, "sync": False}
+        more: dict[str, Any] = {**options, "keys": lambda key: "n" + key}
+        for name in ("out", "whole"):
+            bushel.pack(Numbered(before), tmp_path / name, **options)
+        source = Numbered(20, bad=(1, 9))
+        with pytest.raises(TooManyErrors):
+            bushel.pack(source, tmp_path / "out", mode="append", max_errors=1, **more)
+        assert bushel.pack(source, tmp_path / "out", mode="resume", max_errors=2, **more).errors == 2
+        bushel.pack(source, tmp_path / "whole", mode="append", max_errors=2, **more)
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+    @pytest.mark.parametrize("before", [3, 9])
+    def test_an_append_whose_first_item_fails_is_resumed_after_the_samples_of_before(
+        self, tmp_path: Path, before: int
+    ) -> None:
+        out, source = tmp_path / "x.tar", Numbered(6, bad=(0,))
+        options: dict[str, Any] = {"keys": lambda key: "n" + key}
+        bushel.pack(Numbered(before), out)
+        with pytest.raises(TooManyErrors, match="Nothing was written"):
+            bushel.pack(source, out, mode="append", **options)
+        done = bushel.pack(source, out, mode="resume", max_errors=1, **options)
+        assert (done.kept, done.samples, done.errors) == (before, 5, 1)
+        assert [sample["label"] for sample in opened(out)] == [*range(before), 1, 2, 3, 4, 5]
+        assert not list(tmp_path.rglob("*.pack.json"))
+
+    def test_a_finished_dataset_is_not_taken_for_the_beginning_of_another_source(self, tmp_path: Path) -> None:
+        bushel.pack(Numbered(3), tmp_path / "x.tar")
+        assert bushel.pack(Numbered(3), tmp_path / "x.tar", mode="resume").samples == 0
+        done = bushel.pack(Numbered(4, bad=(3,)), tmp_path / "y.tar", max_errors=1)
+        assert (done.samples, done.errors) == (3, 1)
+        again = bushel.pack(Numbered(4, bad=(3,)), tmp_path / "y.tar", mode="resume", max_errors=1)
+        assert (again.kept, again.samples, again.errors) == (3, 0, 1)
+        with pytest.raises(StateError, match=r"is complete with 3 samples, and the source has 6\. mode='append' adds"):
+            bushel.pack(Numbered(6), tmp_path / "x.tar", mode="resume")
+        assert len(opened(tmp_path / "x.tar")) == 3
+
+    @pytest.mark.parametrize("written", [2, 3, 5, 6])
+    @pytest.mark.parametrize("target", [*CONTAINERS, "x.tar", "x.ffr", "x.rec"])
+    def test_what_another_program_has_begun_is_not_called_complete(
+        self, tmp_path: Path, target: str, written: int
+    ) -> None:
+        container = container_for(target).name if "." in target else target
+        data = JPEG if container == "gulp" else b"data"
+        samples = [{"__key__": f"key{number}", "data": data, "label": number} for number in range(6)]
+        options: dict[str, Any] = {"container": container, "spec": spec_of(container), "sync": False}
+        if "." not in target:
+            options["shard_samples"] = 3
+        writer = bushel.Writer(tmp_path / target, **options)
+        for sample in samples[:written]:
+            writer.append(sample)
+        writer.suspend()
+        said = (
+            rf"{target} is unfinished, with {written} samples so far.*Writer.*mode='resume'; mode='overwrite' replaces"
+        )
+        with pytest.raises(StateError, match=said):
+            bushel.pack(samples, tmp_path / target, mode="resume", **options)
+        with bushel.Writer(tmp_path / target, mode="resume", **options) as writer:
+            for sample in samples[len(writer) :]:
+                writer.append(sample)
+        with bushel.Writer(tmp_path / "whole" / target, **options) as writer:
+            for sample in samples:
+                writer.append(sample)
+        found, whole = tmp_path / target, tmp_path / "whole" / target
+        assert files_of(found) == files_of(whole) if found.is_dir() else found.read_bytes() == whole.read_bytes()
+        assert bushel.verify(found).ok
+
+    def test_another_order_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(TooManyErrors):
+            bushel.pack(Numbered(9, bad=(5,)), tmp_path / "x.tar")
+        with pytest.raises(StateError, match="had shuffle=None, but this call has shuffle=exact/1 with seed 1"):
+            bushel.pack(Numbered(9), tmp_path / "x.tar", mode="resume", shuffle=True, seed=1)
+
+    def test_a_kill_while_the_last_shard_is_filled(self, tmp_path: Path) -> None:
+        with pytest.raises(TooManyErrors):
+            bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", container="bag", shard_samples=10)
+        call = f"bushel.pack(Dying(40, 17), {str(tmp_path / 'out')!r}, container='bag', shard_samples=10, mode='resume'"
+        killed(f"{call}, max_errors=1, workers=1)")
+        assert [sample["label"] for sample in opened(tmp_path / "out", partial=True)] == list(range(13))
+        options: dict[str, Any] = {"container": "bag", "shard_samples": 10, "max_errors": 1}
+        bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", mode="resume", **options)
+        bushel.pack(Numbered(40, bad=(13,)), tmp_path / "whole", **options)
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+    def test_none_is_allowed_unless_said(self, tmp_path: Path) -> None:
+        with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, but max_errors allows 0"):
+            bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar")
+        assert len(opened(tmp_path / "x.tar", partial=True)) == 2
+        assert (tmp_path / ".bushel/x.tar.manifest.json").exists()
+        done = bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar", mode="resume", max_errors=1)
+        assert (done.samples, opened(tmp_path / "x.tar").info.complete) == (6, True)
+        assert not (tmp_path / ".bushel/x.tar.manifest.json").exists()
+
+    def test_a_transform_that_fails_is_an_error_of_its_item(self, tmp_path: Path) -> None:
+        def picky(image: Any) -> Any:
+            if int(image[0, 0, 0]) > 20:
+                raise ArithmeticError("too bright")
+            return image
+
+        encode = get_codec("png").encode
+        source = [{"image": encode(np.full((8, 8, 3), 10 * number, np.uint8))} for number in range(5)]
+        done = bushel.pack(source, tmp_path / "x.tar", transforms=[picky], max_errors=2)
+        assert done.errors == 2
+        assert [line["error"] for line in noted(Path(done.error_logs[0]))] == ["ArithmeticError: too bright"] * 2
+
+    def test_a_later_run_adds_to_the_log(self, tmp_path: Path) -> None:
+        log = tmp_path / "x.rec.errors.jsonl"
+
+        def entries() -> list[tuple[int, int | str | None]]:
+            return [(line["run"], line.get("position", line.get("mode"))) for line in noted(log)]
+
+        options: dict[str, Any] = {"keys": False, "max_errors": 1}
+        bushel.pack(Numbered(3, bad=(1,)), tmp_path / "x.rec", **options)
+        assert entries() == [(1, 1)]
+        done = bushel.pack(Numbered(3), tmp_path / "x.rec", mode="append", **options)
+        assert (done.errors, done.error_logs) == (0, ())
+        assert len(opened(tmp_path / "x.rec")) == 5
+        assert entries() == [(1, 1), (2, "append")]
+        done = bushel.pack(Numbered(4, bad=(2,)), tmp_path / "x.rec", mode="overwrite", **options)
+        assert done.error_logs == (str(log),)
+        assert entries() == [(1, 1), (2, "append"), (3, "overwrite"), (3, 2)]
+        again = bushel.pack(Numbered(4, bad=(2,)), tmp_path / "x.rec", mode="resume", **options)
+        assert (again.kept, again.samples, again.errors) == (3, 0, 1)
+        assert entries() == [(1, 1), (2, "append"), (3, "overwrite"), (3, 2)]
+        with pytest.raises(TooManyErrors):
+            bushel.pack(Numbered(6, bad=(0, 3, 4)), tmp_path / "x.rec", mode="append", **options)
+        assert entries()[4:] == [(4, "append"), (4, 0), (4, 3)]
+        done = bushel.pack(Numbered(6, bad=(0, 3, 4)), tmp_path / "x.rec", mode="resume", keys=False, max_errors=3)
+        assert (done.kept, done.samples, done.errors) == (5, 1, 3)
+        assert entries()[4:] == [(4, "append"), (4, 0), (4, 3), (4, 4)]
+
+    def test_files_that_are_passed_over(self, tmp_path: Path) -> None:
+        photos = image_folder(tmp_path / "photos", 3)
+        for name in ("a.nef", "class0/b.cr2", "class1/c.cr2"):
+            (photos / name).write_bytes(b"")
+        done = bushel.pack(photos, tmp_path / "x.tar")
+        assert (done.samples, done.errors, done.skipped) == (3, 0, {".cr2": 2, ".nef": 1})
+        assert "skipped 2 .cr2, 1 .nef" in repr(done)
+        with pytest.raises(bushel.FormatError, match=r"a\.nef: .*passes over files: 2 \.cr2, 1 \.nef"):
+            bushel.pack(photos, tmp_path / "y.tar", strict_files=True)
+        assert not (tmp_path / "y.tar").exists()
+
+
+class TestStrict:
+    def test_the_first_error_is_raised_as_it_is(self, tmp_path: Path) -> None:
+        photos = image_folder(tmp_path / "photos", 9)
+        good = (photos / "class1/0001.jpg").read_bytes()
+        (photos / "class1/0001.jpg").write_bytes(b"no image")
+        with pytest.raises(CodecError, match="expected an image") as caught:
+            bushel.pack(photos, tmp_path / "out", container="bag", strict=True, max_errors=5)
+        assert any("0001.jpg" in note for note in caught.value.__notes__)
+        (photos / "class1/0001.jpg").write_bytes(good)
+        done = bushel.pack(photos, tmp_path / "out", container="bag", mode="resume")
+        assert (done.kept, done.samples, done.errors) == (3, 6, 0)
+        bushel.pack(photos, tmp_path / "whole", container="bag")
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+
+def killed(call: str) -> None:
+    """Run a call of pack that ends its process."""
+    script = f"import bushel\nfrom tests._pack.pack_sources import *\n{call}\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 9, done.stderr
+
+
+class TestResume:
+    @pytest.mark.parametrize("shard_samples", [None, 16])
+    @each_format
+    def test_the_bytes_are_those_of_an_undisturbed_run(
+        self, tmp_path: Path, container: str, generation: Generation, shard_samples: int | None
+    ) -> None:
+        bad = (0, 7, 8, 33, 57)
+        options = f"container={container!r}, generation={generation!r}, shard_samples={shard_samples}"
+        options += ", max_errors=9, shuffle=True, seed=1"
+        call = f"bushel.pack(Dying(60, 45, {bad}), {str(tmp_path / 'out')!r}, {options}, workers=1)"
+        killed(call)
+        order = make_order(True, 60, 1)
+        reached = order.take(0, np.arange(60)).tolist().index(45)
+        keywords: dict[str, Any] = {
+            "container": container,
+            "generation": generation,
+            "shard_samples": shard_samples,
+            "max_errors": 9,
+            "shuffle": True,
+            "seed": 1,
+        }
+        done = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
+        assert done.kept + done.samples == 55
+        assert done.kept <= reached
+        assert done.errors == 5
+        bushel.pack(Numbered(60, bad), tmp_path / "whole", **keywords)
+        assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+        assert (tmp_path / "out.errors.jsonl").read_text() == (tmp_path / "whole.errors.jsonl").read_text()
+        again = bushel.pack(Numbered(60, bad), tmp_path / "out", mode="resume", **keywords)
+        assert (again.kept, again.samples, again.errors) == (55, 0, 5)
+
+    def test_a_finished_run_is_resumed_and_killed_and_resumed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The first process that resumes it takes the errors of the last items from the log, to find them again."""
+        source, out = Numbered(9, bad=(2, 8)), tmp_path / "out"
+        bushel.pack(source, out, container="tar", max_errors=None)
+
+        def killed_before(state: PackState, first: int) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(PackState, "begin", killed_before)
+            with pytest.raises(KeyboardInterrupt):
+                bushel.pack(source, out, container="tar", max_errors=None, mode="resume")
+        again = bushel.pack(source, out, container="tar", max_errors=None, mode="resume")
+        assert (again.kept, again.samples, again.errors) == (7, 0, 2)
+        assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [2, 8]
+
+    def test_a_killed_run_is_incomplete(self, tmp_path: Path) -> None:
+        options = "container='tar', shard_samples=10, workers=1, sync=False"
+        killed(f"bushel.pack(Dying(2000, 1990), {str(tmp_path / 'out')!r}, {options})")
+        with pytest.warns(bushel.IncompleteWarning, match=r"of 2,000 samples are there.*mode='resume'"):
+            assert 0 < len(opened(tmp_path / "out")) < 2000
+        assert bushel.verify(tmp_path / "out").problems[0].kind == "incomplete"
+        killed(f"bushel.pack(Dying(60, 45), {str(tmp_path / 'x.tar')!r}, workers=1)")
+        with pytest.raises(FileNotFoundError, match="interrupted: .*mode='resume'"):
+            opened(tmp_path / "x.tar")
+
+    def test_an_interrupted_append(self, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        for name in ("out", "whole"):
+            bushel.pack(Numbered(7), tmp_path / name, container="tar", shard_samples=5)
+        call = f"bushel.pack(Dying(30, 20), {str(out)!r}, container='tar', shard_samples=5, mode='append', keys=again)"
+        script = f"def again(key): return 'n' + key\n{call}"
+        killed(script)
+        options: dict[str, Any] = {"container": "tar", "shard_samples": 5, "keys": lambda key: "n" + key}
+        done = bushel.pack(Numbered(30), out, mode="resume", **options)
+        assert done.kept + done.samples == 37
+        assert done.samples >= 10
+        bushel.pack(Numbered(30), tmp_path / "whole", mode="append", **options)
+        assert files_of(out) == files_of(tmp_path / "whole")
+
+    def test_parts_that_are_finished_are_left_alone(self, tmp_path: Path) -> None:
+        call = f"bushel.pack(Dying(30, 15), {str(tmp_path / 'out')!r}, container='bag', parts=3)"
+        killed(call)
+        first = (tmp_path / "out/part-00000/image.bag").stat().st_mtime_ns
+        done = bushel.pack(Numbered(30), tmp_path / "out", container="bag", parts=3, mode="resume")
+        assert done.samples + done.kept == 30
+        assert (tmp_path / "out/part-00000/image.bag").stat().st_mtime_ns == first
+        assert [sample["label"] for sample in opened(str(tmp_path / "out/part-*"))] == list(range(30))
+
+    def test_ctrl_c_can_be_resumed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
+
+        def interrupting(progress: Any) -> None:
+            if progress.done >= 20:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            bushel.pack(Numbered(2000), tmp_path / "x.rec", progress=interrupting)
+        done = bushel.pack(Numbered(2000), tmp_path / "x.rec", mode="resume")
+        assert done.kept >= 20
+        bushel.pack(Numbered(2000), tmp_path / "y.rec")
+        assert (tmp_path / "x.rec").read_bytes() == (tmp_path / "y.rec").read_bytes()
+        assert (tmp_path / "x.idx").read_bytes() == (tmp_path / "y.idx").read_bytes()
+
+    def test_with_other_arguments_it_is_refused(self, tmp_path: Path) -> None:
+        killed(f"bushel.pack(Dying(40, 30), {str(tmp_path / 'x.tar')!r}, workers=1)")
+        with pytest.raises(StateError, match="had shuffle=None, but this call has shuffle=exact/1 with seed 1"):
+            bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", shuffle=True, seed=1)
+        with pytest.raises(StateError, match="had samples=40, but this call has samples=41"):
+            bushel.pack(Numbered(41), tmp_path / "x.tar", mode="resume")
+        with pytest.raises(StateError, match="a stream cannot be resumed"):
+            bushel.pack(iter([Numbered(1)[0]]), tmp_path / "x.tar", mode="resume")
+        assert bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume").errors == 0
+
+    def test_a_target_with_more_samples_than_the_source(self, tmp_path: Path) -> None:
+        bushel.pack(Numbered(9), tmp_path / "x.tar")
+        with pytest.raises(StateError, match="the target has 9 samples, but the source only 5"):
+            bushel.pack(Numbered(5), tmp_path / "x.tar", mode="resume")
+
+    def test_a_log_that_a_power_cut_has_filled_with_zeros(self, tmp_path: Path) -> None:
+        options: dict[str, Any] = {"max_errors": 3, "workers": 1}
+        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
+        log = tmp_path / "x.tar.errors.jsonl"
+        log.write_bytes(bytes(80) + b"\n")
+        done = bushel.pack(Numbered(40, (1,)), tmp_path / "x.tar", mode="resume", **options)
+        assert (done.kept + done.samples, done.errors) == (39, 1)
+        bushel.pack(Numbered(40, (1,)), tmp_path / "whole.tar", **options)
+        assert log.read_text() == (tmp_path / "whole.tar.errors.jsonl").read_text()
+
+    def test_a_log_that_was_changed(self, tmp_path: Path) -> None:
+        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
+        (tmp_path / "x.tar.errors.jsonl").write_text("not json\n")
+        with pytest.raises(bushel.FormatError, match="line 1 is not an entry of an error log"):
+            bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", max_errors=3)
