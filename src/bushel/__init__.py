@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bushel._dataset.open.indexing import index
     from bushel._dataset.open.open import open
     from bushel._dataset.read.sides import Joined
-    from bushel._dataset.views.views import views
     from bushel._dataset.views.concat import concat
     from bushel._dataset.views.dataset import Dataset
     from bushel._dataset.views.info import Info
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from bushel._dataset.views.mapped import Mapped
     from bushel._dataset.views.saved_views import SavedView
     from bushel._dataset.views.stream import StreamDataset, open_stream
-    from bushel._pack import PackResult, convert, merge, pack, split
+    from bushel._dataset.views.views import views
+    from bushel._pack import PackResult, convert, error_log_path, load_labels, merge, pack, part_path, split
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
     from bushel.cards.describing import card

@@ -24,8 +24,8 @@ def command(
       bushel views train/
       bushel views train/ --delete clean
     """
-    from bushel._dataset.views.views import views
     from bushel._dataset.views.views import delete as delete_view
+    from bushel._dataset.views.views import views
     from bushel.cli.output import columns, print_json, print_text
 
     if delete is not None:
