@@ -41,7 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "view.md": "Look at a dataset",
         "integrity.md": "Find and repair damage",
         "removal.md": "Remove samples",
-        "signing.md": "Sign a dataset",
+        "publishing.md": "Publish a dataset",
         "cards.md": "Describe a dataset for others",
         "cloud.md": "Use object stores and the Hub",
         "scale-out.md": "Use more than one machine",

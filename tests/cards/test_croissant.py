@@ -134,9 +134,8 @@ def test_json_lines_and_csv(tmp_path: Path) -> None:
         assert consumed(place)["records"]["rows"] == [{"rows/n": 1, "rows/text": "a"}, {"rows/n": 2, "rows/text": "b"}]
 
 
-def test_recorded_digests_are_taken(tmp_path: Path) -> None:
+def test_digests_are_those_of_the_files(tmp_path: Path) -> None:
     path = write(tmp_path / "pets", "bag")
-    bushel.index(path, sha256="files")
     seen: list[int] = []
     text = bushel.card(path, croissant=True, progress=lambda now: seen.append(now.bytes))
     files = [each for each in json.loads(text)["distribution"] if each["@type"] == "cr:FileObject"]

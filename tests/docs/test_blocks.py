@@ -60,7 +60,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/index.md": ({"python": 3, "sh": 1}, [f"{PAGES_TEST}::test_index", f"{SESSIONS}::test_the_key_file"]),
     "docs/integrations.md": ({"python": 6}, [f"{PAGES_TEST}::test_integrations"]),
     "docs/integrity.md": (
-        {"console": 2, "python": 4, "sh": 1},
+        {"console": 2, "python": 3},
         [f"{PAGES_TEST}::test_integrity", f"{SESSIONS}::test_integrity"],
     ),
     "docs/joins.md": ({"console": 1, "python": 5}, [f"{PAGES_TEST}::test_joins"]),
@@ -73,7 +73,6 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/seek-tables.md": ({"sh": 1}, [f"{SESSIONS}::test_seek_tables"]),
     "docs/ten-million-photos.md": ({"python": 1, "sh": 4}, ["tests/cluster/test_pages.py::test_ten_million_photos"]),
     "docs/cards.md": ({"python": 1, "sh": 1}, [f"{SESSIONS}::test_cards"]),
-    "docs/signing.md": ({"python": 1, "sh": 1}, [f"{SESSIONS}::test_signing"]),
     "docs/tiled-jpeg.md": ({"python": 2, "sh": 1}, [f"{PAGES_TEST}::test_tiled_jpeg", f"{SESSIONS}::test_tiled_jpeg"]),
     "docs/tokens.md": ({"python": 6}, [f"{TUTORIALS}::test_tokens"]),
     "docs/video.md": ({"python": 1}, [f"{PAGES_TEST}::test_video"]),

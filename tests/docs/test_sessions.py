@@ -67,10 +67,6 @@ def test_removal() -> None:
     assert run_session(sessions[1]) == 2
 
 
-def test_signing() -> None:
-    assert run_whole("docs/signing.md") == 2
-
-
 def test_cards() -> None:
     pytest.importorskip("pyarrow")
     assert run_whole("docs/cards.md") == 2

@@ -203,10 +203,8 @@ def test_nothing_lies_beside_the_folders_of_bags(tmp_path: Path) -> None:
     bushel.remove(path, keys=keys(GONE[:2]), reason="opt-out")
     bushel.erase(path)
     bushel.open(path).where("label > 5").save("some")
-    bushel.sign(path)
-    assert bushel.check_digest(path) == ()
     assert {each.name for each in path.iterdir()} == {"000000", "000001", "000002", "000003"}
-    assert {"digest.txt", "removed.safetensors", "views"} < {each.name for each in (path / "000000/.bushel").iterdir()}
+    assert {"removed.safetensors", "views"} <= {each.name for each in (path / "000000/.bushel").iterdir()}
     assert [view.name for view in bushel.views(path)] == ["some"]
     bushel.remove(path, keys=keys([12]), reason="later")
     assert len(bushel.open(path / "000002")) == 5

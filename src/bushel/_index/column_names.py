@@ -1,8 +1,8 @@
 """Resolve the names of columns in a dataset with given fields. Pure: no I/O.
 
 `label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are properties of a value,
-or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has, and
-`image.bytes.sha256` their SHA-256. `*.width` stands for the columns of this name of all fields that can have one.
+or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has.
+`*.width` stands for the columns of this name of all fields that can have one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
-Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes", "digest"]
+Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes"]
 """The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
-length of a text, the number of elements of a sequence, nothing (`bytes`), or all stored bytes (`digest`)."""
+length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
 
 AUTO = "auto"
 """The name that stands for the columns that writers record."""
@@ -27,9 +27,6 @@ NONE = "none"
 
 BYTES = "bytes"
 """The part of a field's name that stands for the number of its stored bytes."""
-
-SHA256 = "bytes.sha256"
-"""The part of a field's name that stands for the SHA-256 of its stored bytes: a value has no member `bytes`."""
 
 _EVERY = "*."
 
@@ -112,8 +109,6 @@ def _field_of(name: str, fields: Spec) -> Field | None:
 
 
 def _reading(field: Field, part: str) -> Reading | None:
-    if part == SHA256:
-        return "digest"
     if field.sequence:
         return "bytes" if part == BYTES else "elements" if part == "length" else None
     kind = _kind(field)
@@ -158,7 +153,7 @@ def possible_columns(fields: Spec) -> list[str]:
             found.append(name)
         if not field.sequence and kind in _PARTS:
             found += [f"{name}.{part}" for part in _PARTS[kind]]
-        found += [f"{name}.{BYTES}", f"{name}.{SHA256}"]
+        found.append(f"{name}.{BYTES}")
     return found
 
 

@@ -28,7 +28,6 @@ from bushel._index.object_columns import of_objects
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.text_lengths import lengths_of_texts
-from bushel._index.value_digests import digests_of
 from bushel._index.value_scan import each_chunk, present_rows
 from bushel._runtime.arrays import I32, I64, U8, offsets_of
 from bushel._runtime.threads import cpu_count
@@ -149,10 +148,7 @@ class _Scan:
     def run(self, columns: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
         """Return the columns of the field."""
         found: dict[str, Column] = {}
-        rest = [each for each in columns if each.reading != "digest"]
-        if len(rest) < len(columns):
-            [digest] = [each for each in columns if each.reading == "digest"]
-            found[digest.name] = digests_of(self._column, self._file, workers)
+        rest = list(columns)
         value = next((each for each in rest if each.reading == "value"), None)
         if value is not None and (values := self._numbers() or self._texts()) is not None:
             found[value.name] = values

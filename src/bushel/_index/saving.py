@@ -104,7 +104,6 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         ZEROS,
         [_column(name, values, kept) for name, values in index.columns.items()],
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
-        digests if any(digests := [stamp.sha256 for stamp in index.files]) else msgspec.UNSET,
     )
     arrays = in_order(arrays)
     head = bytearray(head_of(arrays, msgspec.json.encode(header).decode()))

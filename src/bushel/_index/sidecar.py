@@ -92,7 +92,6 @@ COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 """The arrays of a column: the attributes of `Column`."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]  # a count so small that the sum over all shards fits into int64
-_Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 _Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]], msgspec.Meta(max_length=MAX_NAMES)]
 """The names of the classes of a field."""
@@ -129,8 +128,6 @@ class Header(msgspec.Struct):
     """Older versions have none; those that wrote it also wrote the CRC-32."""
     filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     """The names of the filters of each block file."""
-    sha256: list[_Sha256 | None] | msgspec.UnsetType = msgspec.UNSET
-    """The SHA-256 of each file, if any is known."""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -278,11 +275,7 @@ def _files(header: Header, path: AnyPath) -> tuple[FileStamp, ...]:
     stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
     if len(stamps) != len(header.files):
         raise _damaged(f"the index has {len(stamps)} stamps for {len(header.files)} files", path)
-    digests = [None] * len(stamps) if header.sha256 is msgspec.UNSET else header.sha256
-    if len(digests) != len(stamps):
-        raise _damaged(f"the index has {len(digests)} SHA-256 for {len(stamps)} files", path)
-    facts = zip(header.files, stamps, digests, strict=True)
-    return tuple(FileStamp(*file, stamp, own) for file, stamp, own in facts)
+    return tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
 
 
 def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | None") -> "Column":

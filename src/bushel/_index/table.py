@@ -161,7 +161,7 @@ class Shard(Struct, frozen=True):
 
 
 @public("bushel.containers")
-class FileStamp(Struct, frozen=True, eq=False):
+class FileStamp(Struct, frozen=True):
     """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.
 
     Attributes:
@@ -170,27 +170,12 @@ class FileStamp(Struct, frozen=True, eq=False):
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
         crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
             sidecars of older versions.
-        sha256: The SHA-256 of the whole file in 64 hexadecimal digits, if `bushel.index` was asked for it. It is not
-            compared with the number of another table.
     """
 
     name: str
     size: int
     mtime_ns: int = 0
     crc32: int | None = None
-    sha256: str | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FileStamp) and self._compared() == other._compared()
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self._compared())
-
-    def _compared(self) -> tuple[str, int, int, int | None]:
-        return self.name, self.size, self.mtime_ns, self.crc32
 
 
 class Place(Struct, frozen=True):

@@ -19,6 +19,7 @@ from bushel._dataset.open.folders import run_folder
 from bushel._index.sidecar import ManifestShard
 from bushel._index.table import Shard
 from bushel._pack.run_plan import RunPlan, decode_plan
+from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError
@@ -91,6 +92,7 @@ def _check(record: Record, number: int, path: AnyPath) -> None:
                 raise FormatError(f"not the record of a part: {error.message}", file=str(path), hint=_HINT) from None
 
 
+@public()
 def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
     """Return the path of a part.
 
@@ -98,6 +100,10 @@ def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
         target: The `target` of `pack`.
         number: Number of the part, from 0.
         suffix: Suffix of the container's files; empty if a dataset is always a folder.
+
+    Examples:
+        >>> str(bushel.part_path(Path("train.tar"), 3, ".tar"))
+        'train-part-00003.tar'
     """
     if suffix and target.name.endswith(suffix):
         return target.parent / f"{target.name.removesuffix(suffix)}-part-{number:05d}{suffix}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from bushel._index.sidecar import FOLDER
 from bushel._pack.sample_encoder import BadItem
+from bushel._runtime.public import public
 from bushel.containers import KeepsNames, WritableContainer
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, sync_folder, write_whole
@@ -27,8 +28,14 @@ def _beside(target: AnyPath, suffix: str) -> AnyPath:
     return target.parent / f"{target.name}.{suffix}"
 
 
+@public()
 def error_log_path(target: AnyPath) -> AnyPath:
-    """Return the path of the error log: `TARGET.errors.jsonl`."""
+    """Return the path of the error log: `TARGET.errors.jsonl`.
+
+    Examples:
+        >>> str(bushel.error_log_path(Path("train")))
+        'train.errors.jsonl'
+    """
     return _beside(target, "errors.jsonl")
 
 
@@ -292,11 +299,17 @@ def labels_path(target: AnyPath, container: WritableContainer) -> AnyPath:
     return _beside(target, "label2idx.json")
 
 
+@public()
 def load_labels(path: AnyPath) -> dict[str, int]:
     """Return the numbers of label names in a file; empty if the file does not exist.
 
     Raises:
         FormatError: The file is malformed.
+
+    Examples:
+        >>> size = Path("labels.json").write_text('{"cat": 0, "dog": 1}')
+        >>> bushel.load_labels(Path("labels.json"))
+        {'cat': 0, 'dog': 1}
     """
     try:
         labels = json.loads(read_whole(path))

@@ -62,7 +62,7 @@ def croissant_of(splits: Sequence[Split], about: About, publisher: Publisher, ta
     """Return the metadata of datasets.
 
     Raises:
-        UnsupportedError: A file has no SHA-256 on record and lies in an object store, or has no place for a consumer.
+        UnsupportedError: A file has no place for a consumer.
         OSError: A file cannot be read.
     """
     found = Croissant({})

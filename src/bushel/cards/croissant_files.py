@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bushel._dataset.open.file_digests import digest_of
-from bushel._dataset.read.shards import OpenShard
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.cards.facts import Split
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, is_object
+from bushel.storage import AnyPath, is_object, open_file
 
 FORMATS = {
     "tar": "application/x-tar",
@@ -27,6 +26,7 @@ FORMATS = {
 """The formats of files whose contents Croissant describes, by container."""
 
 _OTHER = "application/octet-stream"
+_CHUNK = 4 << 20
 _MANY = 1000  # a shard with more files than this is described as a set of files
 
 
@@ -69,7 +69,7 @@ def file_objects(split: Split, publisher: Publisher) -> list[dict[str, Any]]:
     """Return an object for each file of a dataset; shards of very many files are sets of files instead.
 
     Raises:
-        UnsupportedError: A remote file has no SHA-256 in the index.
+        ExtentError: A file has shrunk.
         OSError: A file cannot be read.
     """
     container = split.dataset.info.container
@@ -80,7 +80,10 @@ def file_objects(split: Split, publisher: Publisher) -> list[dict[str, Any]]:
         for number in range(len(shard.shard.files))
     ]
     digests = parallel_map(
-        partial(_sha256, publisher=publisher), wanted, workers=max(1, min(cpu_count(), len(wanted))), name="bushel-card"
+        partial(_sha256, tick=publisher.tick),
+        (shard.shard.path(number) for shard, number in wanted),
+        workers=max(1, min(cpu_count(), len(wanted))),
+        name="bushel-card",
     )
     return [
         _file_object(shard.shard.path(number), shard.index.files[number].size, digest, container, publisher)
@@ -88,18 +91,15 @@ def file_objects(split: Split, publisher: Publisher) -> list[dict[str, Any]]:
     ]
 
 
-def _sha256(file: tuple[OpenShard, int], publisher: Publisher) -> str:
-    shard, number = file
-    stamp, path = shard.index.files[number], shard.shard.path(number)
-    if stamp.sha256 is not None:
-        publisher.tick(stamp.size)
-        return stamp.sha256
-    if is_object(path):
-        raise UnsupportedError(
-            f"{path} has no SHA-256 in its index, which Croissant requires: `bushel index --sha256 files` reads all "
-            f"files once to record them"
-        )
-    return digest_of(path, publisher.tick)
+def _sha256(path: AnyPath, tick: Callable[[int], None] | None = None) -> str:
+    """Return the SHA-256 of a local or remote file in hexadecimal digits."""
+    file, digest = open_file(path), sha256()
+    for first in range(0, file.size, _CHUNK):
+        size = min(_CHUNK, file.size - first)
+        digest.update(file.read(first, size))
+        if tick is not None:
+            tick(size)
+    return digest.hexdigest()
 
 
 def _file_object(path: AnyPath, size: int, digest: str, container: str, publisher: Publisher) -> dict[str, Any]:
@@ -117,5 +117,5 @@ def _file_object(path: AnyPath, size: int, digest: str, container: str, publishe
 
 def table_object(path: Path, publisher: Publisher) -> dict[str, Any]:
     """Return the object of an exported index."""
-    found = _file_object(path, path.stat().st_size, digest_of(path), "parquet", publisher)
+    found = _file_object(path, path.stat().st_size, _sha256(path), "parquet", publisher)
     return found | {"description": "The index: a row per sample, with its key, columns, and where its values are."}

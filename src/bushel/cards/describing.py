@@ -45,8 +45,8 @@ def card(
 ) -> str:
     """Describe a dataset for others: as a data card in Markdown, or as metadata in Croissant 1.1 (docs/cards.md).
 
-    A data card is made from the index, so no data are read. Croissant needs the SHA-256 of every file: of files without
-    one in the index (`bushel.index(…, sha256="files")`), it is computed, which reads them.
+    A data card is made from the index, so no data are read. Croissant needs the SHA-256 of every file, which
+    reads all files.
 
     Args:
         source: Anything that `bushel.open` takes; or a folder with a dataset in each folder, as `bushel.split` writes
@@ -70,8 +70,8 @@ def card(
 
     Raises:
         KeyError: The column does not exist.
-        UnsupportedError: The data are not below the folder of `target`; a remote file has no SHA-256 in its index; or
-            `source` is an exported index.
+        UnsupportedError: The data are not below the folder of `target`; or `source` is an exported
+            index.
         OSError: A file cannot be read or written.
 
     Examples:

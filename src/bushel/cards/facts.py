@@ -17,12 +17,10 @@ from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.read.field_summary import FieldSummary, summarise
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.saved_views import SavedView, saved_views
-from bushel._index.column_names import SHA256
 from bushel._index.column_summary import ColumnSummary, summary
 from bushel.cards.about import About, usual_column
 from bushel.errors import FormatError, UnsupportedError
 from bushel.integrity.removing import Removal, removals
-from bushel.integrity.signing import places_of_digest
 
 _NAMED = 30  # licences and sources that are named; the others are counted
 
@@ -61,9 +59,6 @@ class Facts:
     sources: Counted | None  # the sources of samples, by a column
     removals: list[Removal]  # the calls that removed samples
     views: list[SavedView]  # the views that are saved beside it
-    digest: tuple[bool, bool]  # whether a digest lies beside it, and whether a signature does
-    file_digests: int  # number of files with a SHA-256 in the index
-    value_digests: tuple[str, ...]  # fields whose values have a SHA-256 in the index
 
 
 def open_splits(source: Any, index: Any = "auto") -> list[Split]:
@@ -98,11 +93,10 @@ def _parts(source: Any) -> list[Path]:
 def facts_of(split: Split, about: About, index: Any = "auto") -> Facts:
     """Return the facts of a split. Raise KeyError if a column that the caller names does not exist."""
     dataset = split.dataset
-    columns = tuple(name for name in dataset.columns if not name.endswith(f".{SHA256}"))
+    columns = dataset.columns
     licenses = about.license_column or usual_column(columns, "license")
     sources = about.source_column or usual_column(columns, "source")
     shards = list(dataset.shards)
-    stamps = [stamp for shard in shards for stamp in shard.index.files]
     return Facts(
         split.name,
         dataset,
@@ -113,9 +107,6 @@ def facts_of(split: Split, about: About, index: Any = "auto") -> Facts:
         None if sources is None else _counted(dataset, sources, hosts=True),
         _removals(split.source, index),
         saved_views(dataset),
-        _digest(split.source),
-        sum(stamp.sha256 is not None for stamp in stamps),
-        tuple(name for name in dataset.spec if f"{name}.{SHA256}" in dataset.columns),
     )
 
 
@@ -148,11 +139,3 @@ def _removals(source: Any, index: Any) -> list[Removal]:
         return removals(source, index=index)
     except UnsupportedError:  # a place where no list of removed samples can lie
         return []
-
-
-def _digest(source: Any) -> tuple[bool, bool]:
-    try:
-        _, place = places_of_digest(source)
-    except UnsupportedError:  # a place where no digest can lie
-        return False, False
-    return place.exists(), place.with_name(f"{place.name}.sig").exists()

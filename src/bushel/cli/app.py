@@ -61,7 +61,6 @@ _COMMANDS = {
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",
     "verify": "Check a dataset: structure, index, checksums, keys.",
-    "sign": "Write a digest of a dataset that covers every byte, for a tool that signs it.",
     "card": "Describe a dataset for others: a data card in Markdown, or metadata in Croissant.",
     "remove": "Remove samples from a dataset, or restore them.",
     "views": "List the views that are saved beside a dataset, or delete one.",

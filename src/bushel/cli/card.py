@@ -58,8 +58,7 @@ def command(
     split` writes them, is described as one dataset with splits.
 
     --croissant writes JSON-LD that mlcroissant reads: the files with their SHA-256, keys, columns and places of all
-    values, and the values themselves of tars, zips, Parquet, CSV and JSON lines. It reads all files without a SHA-256
-    in the index.
+    values, and the values themselves of tars, zips, Parquet, CSV and JSON lines. It reads all files.
 
     Examples:
       bushel card train/ -o train/README.md --license cc-by-4.0

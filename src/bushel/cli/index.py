@@ -33,14 +33,6 @@ class ContentOptions(Struct, frozen=True):
         str | None,
         Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
     ] = None
-    sha256: Annotated[
-        str | None,
-        Option(
-            "--sha256",
-            help="Record the SHA-256 of: values, files, or values,files. `bushel verify` compares them.",
-            values=lambda: ("values", "files", "values,files"),
-        ),
-    ] = None
     keys: Annotated[
         bool,
         Option("--keys", help="Write a key file, which finds keys of very many samples without a table in memory."),
@@ -48,7 +40,7 @@ class ContentOptions(Struct, frozen=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.index`."""
-        return {**asdict(self), "columns": self.columns or (), "sha256": self.sha256 or ()}
+        return {**asdict(self), "columns": self.columns or ()}
 
 
 class PlaceOptions(Struct, frozen=True):
@@ -87,7 +79,6 @@ def command(
       bushel index train/
       bushel index --seek train/
       bushel index --columns label,image.width train/
-      bushel index --sha256 values,files train/
       bushel index --export train.parquet train/
     """
     import time

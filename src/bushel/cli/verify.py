@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -25,29 +25,11 @@ class CheckOptions(Struct, frozen=True):
     index: IndexPlace = None
 
 
-class DigestOptions(Struct, frozen=True):
-    """Options for the digest of a dataset."""
-
-    digest: Annotated[
-        bool, Option("--digest", help="Also compare all files with the digest that `bushel sign` wrote.")
-    ] = False
-    allowed_signers: Annotated[
-        str | None, Option("--allowed-signers", help="Check the digest's signature by this file of ssh-keygen's keys.")
-    ] = None
-    signer: Annotated[str | None, Option("--signer", help="Who in that file must have signed.")] = None
-
-    def check(self) -> None:
-        """Check that the options go together. Raise BadParameter if they do not."""
-        if (self.allowed_signers is None) != (self.signer is None):
-            raise click.BadParameter("give --allowed-signers and --signer together", param_hint="--signer")
-
-
 def command(
     path: Path,
     *,
     chosen: DatasetOptions,
     checks: CheckOptions,
-    signed: DigestOptions,
     max_problems: MaxProblems = 1000,
     running: ShardRunOptions,
     pickle: Pickle = False,
@@ -63,9 +45,7 @@ def command(
     Examples:
       bushel verify train/
       bushel verify train/ --decode
-      bushel verify train/ --digest --allowed-signers signers.txt --signer ann@example.com
     """
-    signed.check()
     import bushel
     from bushel.cli.messages import with_options
     from bushel.cli.output import print_json, print_text, progress_bar
@@ -80,10 +60,6 @@ def command(
             max_problems=max_problems,
             progress=progress,
         )
-    if signed.digest or signed.signer is not None:
-        signers = {"allowed_signers": signed.allowed_signers, "signer": signed.signer}
-        wrong = bushel.check_digest(path, **signers, workers=running.workers)
-        found = replace(found, problems=(*found.problems, *wrong))
     if shown.as_json:
         more = {"ok": found.ok, "verdict": found.verdict, "bytes_unchecked": found.bytes_unchecked}
         print_json({"path": path, **more, **asdict(found)})
@@ -102,8 +78,7 @@ def _summary(found: VerifyResult) -> str:
 
     unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
     erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
-    digests = f"; {found.digests:,} SHA-256 compared" if found.digests else ""
     return (
         f"{found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
-        f"{size(found.bytes_checked)} compared with checksums{digests}{erased}"
+        f"{size(found.bytes_checked)} compared with checksums{erased}"
     )

@@ -5,7 +5,6 @@ from bushel.integrity.erasing import Erasure, erase
 from bushel.integrity.problems import Problem, VerifyResult
 from bushel.integrity.removing import Removal, removals, remove, restore
 from bushel.integrity.repair_dataset import RepairResult, repair
-from bushel.integrity.signing import check_digest, sign
 from bushel.integrity.verify_dataset import verify
 
 __all__ = [
@@ -16,13 +15,11 @@ __all__ = [
     "Removal",
     "RepairResult",
     "VerifyResult",
-    "check_digest",
     "diff",
     "erase",
     "removals",
     "remove",
     "repair",
     "restore",
-    "sign",
     "verify",
 ]

@@ -13,7 +13,6 @@ from bushel._dataset.open.tables import bind, staged_table, stamps_of, stored_ta
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.matching import checked as checked_table
-from bushel._index.opening import opener
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
@@ -23,7 +22,6 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.integrity.check_changed import check_changed, within_files
-from bushel.integrity.check_digests import check_digests
 from bushel.integrity.check_erased import ErasedRows, check_erased, report_begun
 from bushel.integrity.check_outside import check_first_and_last, check_names
 from bushel.integrity.compare import Difference, differences
@@ -56,7 +54,6 @@ class Checked:
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
     erased: int = 0  # number of samples that are erased
-    digests: int = 0  # number of SHA-256 that were compared
 
     @property
     def bytes_total(self) -> int:
@@ -110,18 +107,13 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         opened = files if checks.checksums else None
         more, complete = check_changed(shard, known, built, opened, checks.tick, found)
         checked += more
-    digests = 0
     if checks.checksums and kept is not None:
-        try:
-            digests = check_digests(shard, kept, opener(kept, shard.path), checks.tick, found)
-        except FormatError as error:
-            found.add_error(error, "checksum")
         check_first_and_last(kept, files, found)
     if checks.decode:
         gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
         _check_values(container, shard, index, checks, found, gone)
     done = 0 if erased is None else check_erased(container, shard, index, files, erased, found)
-    return Checked(found, index, checked, complete, done, digests)
+    return Checked(found, index, checked, complete, done)
 
 
 def _table_from_files(

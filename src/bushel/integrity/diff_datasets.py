@@ -8,13 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
-from bushel._dataset.read.columns import part_of
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positions
-from bushel._index.column_names import SHA256
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of, ranges
@@ -31,7 +28,7 @@ class FieldDiff:
     """The samples that both datasets have, by the comparison of one field. Each is int64[n], positions on the left.
 
     Attributes:
-        changed: The values differ: by presence, length, checksum or SHA-256, or when they were decoded.
+        changed: The values differ: by presence, length or checksum, or when they were decoded.
         same_value: The bytes differ, but not the values that they decode to. Empty unless values were decoded.
         unknown: Not decided by the index: the values have one length and no checksum on record, or the two containers
             store them in different forms.
@@ -87,9 +84,6 @@ class Diff:
 @shows_progress("comparing")
 def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None) -> Diff:
     """Compare two datasets or views by the lengths and checksums in their indexes. No data are read.
-
-    Where both indexes have the SHA-256 of a field's values (`sha256="values"` of `bushel.index`), these are compared,
-    too.
 
     Remote Parquet files without an index are an exception: their lengths stand between the values.
 
@@ -213,17 +207,6 @@ class _Values:
         return offsets_of(np.maximum(self.counts, 0))
 
     @cached_property
-    def has_digests(self) -> bool:
-        """Whether the index of every shard with the field has the SHA-256 of its values."""
-        shards = [shard.index for shard in self.dataset.shards if self.name in shard.index.fields]
-        return bool(shards) and all(f"{self.name}.{SHA256}" in index.columns for index in shards)
-
-    def digests(self, positions: I64) -> tuple[npt.NDArray[Any], Bools]:
-        """Return the SHA-256 of samples, given their whole positions, and which have none."""
-        values, missing = part_of(reader_of(self.dataset), positions, f"{self.name}.{SHA256}")
-        return values, np.zeros(len(positions), np.bool_) if missing is None else missing
-
-    @cached_property
     def elements(self) -> tuple[I64, U32]:
         """Length and checksum (0 if it is unknown) of all extents, in order."""
         lengths, sums = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)]
@@ -245,10 +228,6 @@ def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], name
         whole = reader_of(left).rows_of(name, positions[0]), reader_of(right).rows_of(name, positions[1])
         sizes, bytes_ = _equal(one, other, *whole)
         known = one.checked[whole[0]] & other.checked[whole[1]]
-        if one.codecs == other.codecs and one.has_digests and other.has_digests:
-            both, equal = _equal_digests(one, other, *positions)
-            bytes_ = np.where(known, bytes_, True) & (equal | ~both)
-            known = known | both
         empty = (one.counts[whole[0]] <= 0) & (other.counts[whole[1]] <= 0) & sizes
         same = empty | (sizes & bytes_ & known)
         if one.codecs != other.codecs:  # other bytes may be the same value, but a missing value never equals one
@@ -276,17 +255,6 @@ def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, 
             a, b = one.elements[number][places[0]], other.elements[number][places[1]]
             equal[alike] = np.logical_and.reduceat(a == b, first)
     return sizes, sums
-
-
-def _equal_digests(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, Bools]:
-    """Return whether both values of pairs of samples have a SHA-256 on record, and whether these are equal."""
-    both, equal = np.zeros(len(left), np.bool_), np.zeros(len(left), np.bool_)
-    for start in range(0, len(left), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        (first, lone), (second, alone) = (each.digests(own[part]) for each, own in ((one, left), (other, right)))
-        both[part] = ~(lone | alone)
-        equal[part] = first == second
-    return both, equal
 
 
 def _decoded(

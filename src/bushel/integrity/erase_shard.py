@@ -129,7 +129,7 @@ def _planned(
     for file, offset, part in eraser.seal(shard, index, whole):
         patched[file].keep(offset, part)
     fields = {name: replace(own, crc32=crc32[name]) for name, own in index.fields.items()}
-    stamps = [replace(own, crc32=stamp_of(new), sha256=None) for own, new in zip(index.files, patched, strict=True)]
+    stamps = [replace(own, crc32=stamp_of(new)) for own, new in zip(index.files, patched, strict=True)]
     return without_values(replace(index, fields=fields), samples), tuple(stamps)
 
 

@@ -24,7 +24,6 @@ Kind = Literal[
     "labels",
     "decode",
     "erased",
-    "digest",
     Warning,
 ]
 """The kind of a problem:
@@ -34,7 +33,7 @@ Kind = Literal[
 - `stray`: a shard that the manifest of the dataset does not list;
 - `incomplete`: the writer of the dataset has not finished;
 - `read`: the operating system could not read a file;
-- `checksum`: stored bytes do not match their checksum or SHA-256;
+- `checksum`: stored bytes do not match their checksum;
 - `appended`: samples were added to a shard after it was indexed;
 - `replaced`: a shard was replaced after it was indexed, and lacks samples or values that it had;
 - `index`: Bushel's index is damaged, or the files contradict it;
@@ -42,7 +41,6 @@ Kind = Literal[
 - `labels`: a number stands for different classes in two shards, so the dataset cannot be opened as one;
 - `decode`: stored bytes cannot be decoded;
 - `erased`: a sample that should be erased has bytes, or erasing was interrupted;
-- `digest`: a file differs from the digest that `bushel sign` wrote, or that is not signed;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write.
 """
@@ -105,7 +103,6 @@ class VerifyResult:
         bytes_total: Number of stored bytes of all fields.
         compared: Whether comparing with checksums was requested.
         erased: Number of removed samples whose bytes were read and are overwritten (docs/removal.md).
-        digests: Number of SHA-256, of values and files, that were compared (`bushel.index(…, sha256=…)` records them).
 
     Examples:
         >>> result = bushel.verify("train/")
@@ -122,7 +119,6 @@ class VerifyResult:
     bytes_total: int = 0
     compared: bool = True
     erased: int = 0
-    digests: int = 0
 
     @property
     def ok(self) -> bool:

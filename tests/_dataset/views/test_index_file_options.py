@@ -73,8 +73,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "index": bushel.index,
     "verify": bushel.verify,
     "repair": lambda file: bushel.repair(file, f"{file}.repaired", to="tar"),
-    "sign": bushel.sign,
-    "check_digest": bushel.check_digest,
 }
 
 

@@ -24,7 +24,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.rebuild import Indexing, RebuildIndex, Rebuilt
 from bushel._dataset.read.shards import union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.column_names import SHA256, column_of, expanded, names_of
+from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.file_spec import spec_from_file
@@ -57,7 +57,6 @@ def index(
     frames: bool = False,
     seek: bool = False,
     columns: str | Iterable[str] = (),
-    sha256: str | Iterable[str] = (),
     keys: bool = False,
     index: Any = None,
     force: bool = False,
@@ -88,9 +87,6 @@ def index(
         columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
             and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
             fields once.
-        sha256: `values` to store the SHA-256 of every value, as columns such as `image.bytes.sha256`; `files` to
-            store it for every file; or both, as a list or a text with commas (docs/integrity.md). `bushel.verify`
-            compares them. Reads all data once.
         keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
             (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
         index: A folder or URL in which to store the index instead of beside the data, which may be read-only. Open the
@@ -112,7 +108,6 @@ def index(
             column, or is declared as `jpg(url)`, say.
         UnsupportedError: `keys`, and the dataset is not in a local folder; or `source` is an exported index.
         KeyError: A column is of no field.
-        ValueError: `sha256` has something else than `values` and `files`.
         InUseError: A writer is open for the dataset.
         OSError: The index cannot be written.
 
@@ -123,8 +118,7 @@ def index(
     """
     if refused := {name: type_ for name, type_ in (spec or {}).items() if type_.endswith("(url)")}:
         raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
-    sums = _asked_sums(sha256)
-    request = ColumnRequest.given([*names_of(columns), *([f"*.{SHA256}"] if "values" in sums else [])], {})
+    request = ColumnRequest.given(names_of(columns), {})
     paths = expand_paths(files_named(source, config, split))
     refuse_index_file(paths, container)
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
@@ -132,7 +126,6 @@ def index(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
         contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
         force=force,
-        digests="files" in sums,
     )
     place = None if index is None else index_place(index)
     if isinstance(place, Path):
@@ -145,14 +138,6 @@ def index(
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             error.add_note("index= (--index) names another folder, or a URL, for the index of data that are read-only")
         raise
-
-
-def _asked_sums(sha256: str | Iterable[str]) -> frozenset[str]:
-    """Return the bytes whose SHA-256 are wanted: `values`, `files`, or both."""
-    asked = frozenset(names_of(sha256))
-    if unknown := sorted(asked - {"values", "files"}):
-        raise ValueError(f"sha256={unknown[0]!r}: give 'values', 'files', or both")
-    return asked
 
 
 def _index(

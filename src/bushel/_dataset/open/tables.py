@@ -386,7 +386,7 @@ def bind(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> 
     """
     if not same_files(known, now):
         return None
-    bound = tuple(replace(there, crc32=was.crc32, sha256=was.sha256) for was, there in zip(known, now, strict=True))
+    bound = tuple(replace(there, crc32=was.crc32) for was, there in zip(known, now, strict=True))
     moved = [
         number for number, (was, there) in enumerate(zip(known, now, strict=True)) if was.mtime_ns != there.mtime_ns
     ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from bushel._dataset.open.file_digests import with_digests
 from bushel._dataset.open.tables import accepted, build_table, lacks_checksums, stamped, stored_table
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, labels_of_fields
@@ -14,7 +12,7 @@ from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.scans import FRAMES, has_pyav
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel.containers.base import ReadOptions
 from bushel.storage import sync_whole
 
@@ -28,8 +26,6 @@ class Indexing:
     contents: Contents | None = None
     labels: Labels = field(default_factory=dict)  # names of classes for shards that have none
     force: bool = False  # whether to index shards whose table fits, and to accept other checksums than those on record
-    # whether to find the SHA-256 of each file, beside those that the old table has, which are found again
-    digests: bool = False
 
 
 def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardIndex, bool]:
@@ -63,20 +59,12 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         read = read or index is not partial
     shard = shard.with_files_of(index)
     files = stamped(index.files, shard)
-    if wanted.digests or (known is not None and any(each.sha256 for each in known.files)):
-        digested = with_digests(files, shard)
-        read, files = read or digested is not files, digested
-    if table is None or index is not known or _with_sums(files) != _with_sums(table.recorded):
+    if table is None or index is not known or list(files) != list(table.recorded):
         index = replace(index, files=files)
         save_index(index, shard.sidecar)
     else:  # written by another process perhaps, which was killed before the name was on disk
         sync_whole(shard.sidecar)
     return index, read
-
-
-def _with_sums(files: Sequence[FileStamp]) -> list[tuple[FileStamp, str | None]]:
-    """Return files to compare, with their SHA-256, which `==` of stamps leaves out."""
-    return [(each, each.sha256) for each in files]
 
 
 def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None) -> ShardIndex:

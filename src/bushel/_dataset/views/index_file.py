@@ -38,18 +38,17 @@ _Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class FileEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A file of a shard: name below the shard's folder, size in bytes, time in nanoseconds, stamp, and SHA-256."""
+    """A file of a shard: name below the shard's folder, size in bytes, time in nanoseconds, and stamp."""
 
     name: str
     size: _Size
     mtime_ns: int
     stamp: int | None
-    sha256: str | None = None
 
     @property
     def recorded(self) -> FileStamp:
         """The file as a table records it."""
-        return FileStamp(self.name, self.size, self.mtime_ns, self.stamp, self.sha256)
+        return FileStamp(self.name, self.size, self.mtime_ns, self.stamp)
 
 
 class ShardEntry(msgspec.Struct, frozen=True):
@@ -205,7 +204,7 @@ def _check_whole(dataset: ColumnValues, shards: Sequence[OpenShard]) -> None:
 
 
 def _files(each: OpenShard) -> list[FileEntry]:
-    return [FileEntry(one.name, one.size, one.mtime_ns, one.crc32, one.sha256) for one in each.index.files]
+    return [FileEntry(one.name, one.size, one.mtime_ns, one.crc32) for one in each.index.files]
 
 
 def _base(shards: Sequence[OpenShard], place: Path) -> tuple[str, list[str]]:
