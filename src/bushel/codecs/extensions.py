@@ -33,6 +33,10 @@ _EXTENSIONS: Mapping[str, str] = {
 }
 # Pickles (pyd, pickle, pkl, pth) must never be in the table: reading an archive would run its author's code.
 
+_OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg mov mkv avi m4a aac opus pt pth pkl"
+FILE_SUFFIXES = frozenset(suffix for suffix in (*_EXTENSIONS, *_OTHERS.split()) if len(suffix) <= 8)
+"""Suffixes that files of samples have, by which a name of a file is told from a key with a dot in it."""
+
 _STORAGE: Mapping[str, tuple[str, str]] = {
     "bytes": ("bin", "bytes"),
     "utf8": ("txt", "utf8"),

@@ -17,11 +17,11 @@ from bushel._dataset.read.labels import labels_of
 from bushel._dataset.read.shards import OpenShard, promises_checksums
 from bushel._index.elements import Group
 from bushel._index.joined_blocks import JoinedBlocks
-from bushel._index.name_stems import hashes_of_stems, text_of
+from bushel._index.name_stems import Form, hashes_of, text_of
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.errors import SpecError, UnsupportedError
-from bushel.kernels import crc32, decode_keys, hash_keys
+from bushel.kernels import crc32, decode_keys
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
@@ -48,9 +48,9 @@ class ListedNames:
         text, offsets = text_of([name for own in lists for name in own or ()])
         return cls(names.on, starts, np.array([own is not None for own in lists], np.bool_), text, offsets)
 
-    def hashes(self, *, stems: bool = False) -> tuple[U64, Bools]:
-        """Return the hash of each name, or of its stem; and that all of them are names."""
-        found = hashes_of_stems(self.text, self.offsets) if stems else hash_keys(self.text, self.offsets)
+    def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
+        """Return the hash of each name in a form, and that all of them are names."""
+        found = hashes_of(self.text, self.offsets, form)
         return found, np.ones(len(found), np.bool_)
 
     def take(self, places: I64) -> list[str]:

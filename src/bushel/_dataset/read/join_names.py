@@ -17,11 +17,11 @@ from bushel._dataset.read.selection import Selection
 from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.elements import Group
-from bushel._index.name_stems import hashes_of_stems, text_of
+from bushel._index.name_stems import Form, hashes_of, text_of
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.codecs import get_codec
-from bushel.kernels import decode_keys, hash_keys
+from bushel.kernels import decode_keys
 from bushel.spec import KEY
 
 _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
@@ -80,11 +80,11 @@ class Names:
             for sample in self.reader.read(positions[first : first + _AT_ONCE], {self.on: None}, decode=True):
                 yield sample.get(self.on)
 
-    def hashes(self, *, stems: bool = False) -> tuple[U64, Bools]:
-        """Return the hash of the name of each sample, or of its stem; and whether it has a name."""
+    def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
+        """Return the hash of the name of each sample in a form, and whether it has a name."""
         found, there = np.zeros(len(self.samples), np.uint64), np.zeros(len(self.samples), np.bool_)
         for places, (text, offsets, numbers) in self._texts_at(self.samples):
-            own = hashes_of_stems(text, offsets) if stems else hash_keys(text, offsets)
+            own = hashes_of(text, offsets, form)
             found[places] = own if numbers is None else own[numbers]
             there[places] = True
         return found, there

@@ -48,8 +48,9 @@ def join(
             have none; where such a dataset has a field `key`, that is meant, and otherwise the position.) Another name
             names a field or column of texts or whole numbers: if both datasets have it, the values are equal; if
             one has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
-            compared without a leading `./` and without what follows the first dot of the last part, as are the keys. So
-            `./cat/0.jpg` names the sample `cat/0` of a tar, zip or folder. A pair, such as `("photo", "id")`, names the
+            compared without a leading `./` and without the last suffix, if it is one of files. So `./cat/0.jpg` names
+            the sample `cat/0` of a tar, zip or folder, and `cat/0` the sample `cat/0.jpg` of packed records. A
+            pair, such as `("photo", "id")`, names the
             field in the first dataset and in the others. If the field of the first dataset holds lists of names, its
             samples get lists: of each field of the other dataset, the values of the named samples.
         how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack its fields.
