@@ -19,7 +19,7 @@ from bushel.loader.order.chunked import Chunked, RowPieces
 from bushel.loader.order.megatron import Megatron, MegatronChunks
 from bushel.loader.plan.chunk_plan import ChunkPlan
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron-order.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "megatron-order.json").read_text())
 
 
 def rows_of(pieces: RowPieces) -> list[list[list[int]]]:

@@ -17,7 +17,7 @@ from bushel._runtime.permutation import derive
 from bushel.loader import MapView, RandomWindow
 from bushel.loader.read.random_window import draw_starts
 
-ORDER = Path(__file__).parents[2] / "docs" / "order.md"
+ORDER = Path(__file__).parents[3] / "docs" / "order.md"
 COUNTS = (20, 9, 31, 8, 14, 25)
 FIELDS: dict[str, Any] = {"steps": RandomWindow(4, step=2), "poses": RandomWindow(7, like="steps"), "label": True}
 

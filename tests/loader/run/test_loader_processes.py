@@ -35,7 +35,7 @@ from bushel.loader import Loader
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="worker processes need Linux's memfd")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def children(parent: int | None = None) -> set[int]:

@@ -121,4 +121,4 @@ def test_jax_arrays() -> None:
     if find_spec("jax") is None:
         pytest.skip("jax is not installed")
     # in a process of its own: once imported, jax warns of every fork, and other tests fork
-    subprocess.run([sys.executable, "-c", JAX_PROGRAM], cwd=Path(__file__).parents[2], check=True)
+    subprocess.run([sys.executable, "-c", JAX_PROGRAM], cwd=Path(__file__).parents[3], check=True)

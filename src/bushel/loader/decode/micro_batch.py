@@ -29,6 +29,7 @@ from bushel.loader.values.applied import apply_calls, checked
 from bushel.loader.values.bad_samples import Failure, named, note_once
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.generator import SampleDraws
+from bushel.loader.values.tensors import as_array
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
 from bushel.transforms.fused import (
@@ -224,11 +225,13 @@ class MicroBatch:
         if arrays is None or first is None:
             return
         rows = range(self.first, self.first + len(self.samples))
-        large = [name for name, value in first.items() if is_large(value)]
+        large = [name for name, value in first.items() if is_large(as_array(value))]
         for name in [name for name in large if not arrays.are_filled(name, rows)]:
             for row, sample in enumerate(self.samples, self.first):
-                if isinstance(sample, dict) and is_large(value := sample.get(name)):
-                    sample[name] = arrays.put(name, row, value)
+                if isinstance(sample, dict) and is_large(array := as_array(sample.get(name))):
+                    in_row = arrays.put(name, row, array)
+                    # a tensor without a row stays a tensor
+                    sample[name] = sample[name] if in_row is array else in_row
 
     def _fail(self, at: int, error: Exception, field: str | None = None) -> None:
         sample = self.samples[at]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import offsets_of
 from bushel.errors import SpecError
+from bushel.loader.values.tensors import NO_TENSORS, as_array, stacked_by_torch
 from bushel.spec import KEY
 
 Sample = dict[str, Any]
@@ -166,7 +167,8 @@ def collate(
     Without a rule, numbers become an array that equals them (Python ints int64, or uint64 if one is above 2**63 - 1;
     floats float64, bools bool; numbers that no type holds stay a list), arrays of one shape and type are stacked and
     keep their type, in native byte order, and all other values (text, bytes, dicts, arrays of different shapes) stay a
-    list.
+    list. Tensors that have `__array__` or DLPack, as those of torch and JAX, are arrays; tensors of torch without an
+    array (on a device, or of bfloat16) are stacked by torch.
 
     Args:
         samples: The samples, in the order of the batch.
@@ -228,6 +230,8 @@ def collate_values(name: str, values: list[Any], rule: FieldCollate | None, firs
 
 
 def _stack(values: list[Any], *, must: bool) -> Any:
+    if not NO_TENSORS.issuperset(map(type, values)):
+        values = list(map(as_array, values))
     first = values[0]
     if isinstance(first, np.ndarray):
         _refuse_masks(values)
@@ -244,6 +248,8 @@ def _stack(values: list[Any], *, must: bool) -> Any:
         kinds = bool | int | float | complex | np.number | np.bool_
         if all(isinstance(value, kinds) for value in values) and (array := _exact(values)) is not None:
             return array
+    elif (tensor := stacked_by_torch(values)) is not None:
+        return tensor
     if must:
         raise ValueError(
             f"values of different kinds do not stack: {', '.join(_forms(values))}. Resize them, or collate with "
@@ -278,7 +284,7 @@ def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
 
 def _arrays(values: Sequence[Any]) -> list[npt.NDArray[Any]]:
     _refuse_masks(values)
-    return [np.asarray(value) for value in values]
+    return [np.asarray(as_array(value)) for value in values]
 
 
 def _refuse_masks(values: Sequence[Any]) -> None:

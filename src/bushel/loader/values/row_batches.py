@@ -11,6 +11,7 @@ from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.loader.values.collate import Batch, FieldCollate, Padded, Sample, common_type, is_masked
 from bushel.loader.values.rows import Rows, RowShape
+from bushel.loader.values.tensors import NO_TENSORS, as_array
 from bushel.spec import KEY
 
 NAMES = ("positions", "documents", "cu_seqlens")
@@ -65,7 +66,7 @@ def collate_rows(
         SpecError: A sample has no tokens, the documents of a row are longer than it, or a rule cannot be followed.
     """
     rules = rules or {}
-    pieces = _pieces(samples, rows, shape)
+    pieces = _pieces([sample and _with_arrays(sample) for sample in samples], rows, shape)
     names = dict.fromkeys(name for piece in pieces for name in piece.sample)
     batch: Batch = {}
     for name in names:
@@ -110,6 +111,12 @@ def _pieces(samples: Sequence[Sample | None], rows: Rows, shape: RowShape) -> li
             )
         start = end
     return found
+
+
+def _with_arrays(sample: Sample) -> Sample:
+    if NO_TENSORS.issuperset(map(type, sample.values())):
+        return sample
+    return {name: as_array(value) for name, value in sample.items()}
 
 
 def _length(sample: Sample, name: str) -> int:
