@@ -1,10 +1,14 @@
-"""Files, functions and lists of parameters stay short enough to be read at once."""
+"""Files, functions and lists of parameters stay short enough to be read at once, and the source does not grow."""
 
 from __future__ import annotations
 
 import ast
+import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import bushel
 
@@ -14,6 +18,21 @@ FILES = [*sorted(HOUSE.rglob("*.py")), *sorted(HOUSE.rglob("*.pyi"))]
 MOST_LINES = 450
 MOST_LINES_OF_A_FUNCTION = 60
 MOST_PARAMETERS = 8
+
+MOST_TOKENS = 685_867
+"""Names, operators, numbers and strings without drop-ins, comments and docstrings. Lower it after a landing."""
+
+ROOM_FOR_WORK = 6_000
+"""How many tokens more there may be while several branches are under way; 0 at a release."""
+
+MOST_OF = {"tokens a line": 10.5, "conditional expressions per 1,000 lines": 42.4, "fillers in percent": 9.8}
+"""How dense the source may be. Each of them only falls."""
+
+FILLERS = {
+    *("own", "one", "found", "given", "known", "made", "there", "here"),
+    *("asked", "wanted", "kept", "held", "each", "done", "others", "both"),
+}
+"""Names that say nothing about the value that is assigned to them."""
 
 PUBLIC = {
     "_dataset/open/indexing.py:index",
@@ -80,6 +99,62 @@ def parameters_of(function: Function) -> int:
     names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     names += [each.arg for each in (given.vararg, given.kwarg) if each is not None]
     return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def tokens_of(path: Path, docstrings: set[int]) -> int:
+    """Return the number of tokens of a file outside docstrings; an f-string is one token, as before 3.12."""
+    count, inside = 0, 0
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            name = tokenize.tok_name[token.type]
+            if token.start[0] in docstrings:
+                continue
+            count += name in ("NAME", "OP", "NUMBER", "STRING", "FSTRING_START") and not inside
+            inside += (name == "FSTRING_START") - (name == "FSTRING_END")
+    return count
+
+
+def counts_of(path: Path) -> Counter[str]:
+    """Return how many tokens, lines of code, conditional expressions, assignments and fillers a file has."""
+    text = path.read_text("utf-8")
+    counts: Counter[str] = Counter()
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, ast.IfExp):
+            counts["conditional"] += 1
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            counts["assigned"] += 1
+            counts["fillers"] += node.id in FILLERS
+    for number, line in enumerate(text.splitlines(), 1):
+        counts["code"] += bool(line.strip()) and line.strip()[0] != "#" and number not in docstrings
+    counts["tokens"] = tokens_of(path, docstrings)
+    return counts
+
+
+@pytest.fixture(scope="module")
+def counts() -> Counter[str]:
+    """Return the sum over the source without drop-ins."""
+    files = [path for path in FILES if path.suffix == ".py" and "compat" not in path.relative_to(HOUSE).parts]
+    return sum((counts_of(path) for path in files), Counter())
+
+
+def test_the_source_does_not_grow(counts: Counter[str]) -> None:
+    more = counts["tokens"] - MOST_TOKENS
+    assert more <= ROOM_FOR_WORK, (
+        f"src/bushel has {counts['tokens']:,} tokens without drop-ins, {more:,} more than MOST_TOKENS"
+        f" ({ROOM_FOR_WORK:,} are allowed for work under way): whoever adds a feature removes as much elsewhere"
+    )
+
+
+def test_the_source_does_not_get_denser(counts: Counter[str]) -> None:
+    figures = {
+        "tokens a line": counts["tokens"] / counts["code"],
+        "conditional expressions per 1,000 lines": 1000 * counts["conditional"] / counts["code"],
+        "fillers in percent": 100 * counts["fillers"] / counts["assigned"],
+    }
+    assert not {name: figure for name, figure in figures.items() if round(figure, 1) > MOST_OF[name]}
 
 
 def test_files_are_short() -> None:
