@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel.loader import pipeline, runners
 from bushel.loader.read.batch_arrays import ArrayFactory
+from bushel.loader.run import pipeline, runners
 
 __all__ = ["compare", "counted", "ordinary", "outcome", "same"]
 

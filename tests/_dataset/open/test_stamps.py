@@ -19,7 +19,7 @@ from bushel._dataset.open.tables import stamp_of, stored_table
 from bushel._index.sidecar import load_index
 from bushel.storage import open_file
 
-OLD = Path(__file__).parent.parent / "_index" / "sidecars-1"
+OLD = Path(__file__).parents[2] / "_index" / "sidecars-1"
 """Datasets with sidecars of the version that recorded no stamps."""
 
 

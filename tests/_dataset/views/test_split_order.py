@@ -13,7 +13,7 @@ from tests._runtime.order_by_document import derive_by_document, permute_by_docu
 
 import bushel
 
-ORDER = Path(__file__).parents[2] / "docs" / "order.md"
+ORDER = Path(__file__).parents[3] / "docs" / "order.md"
 VECTORS = [json.loads(line) for line in ORDER.read_text("utf-8").splitlines() if line.startswith('{"split"')]
 
 

@@ -15,10 +15,11 @@ from tests.loader.documents import write
 import bushel
 from bushel import kernels
 from bushel._runtime.order import Balanced, Blocks, Exact, Sequential
-from bushel.loader import chunked, megatron, packed, who
+from bushel.loader.order import chunked, megatron, packed
 from bushel.loader.order.chunked import Chunked
 from bushel.loader.order.megatron import Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
+from bushel.loader.plan import who
 from bushel.loader.plan.chunk_plan import ChunkPlan
 from bushel.loader.plan.pack_plan import PackPlan
 

@@ -14,8 +14,9 @@ import pytest
 from tests.storage.objects.range_server import Handler, Server, served
 
 import bushel
-from bushel.loader import Blocks, ahead_plan, read_ahead
+from bushel.loader import Blocks
 from bushel.loader.plan.plan import Plan
+from bushel.loader.run import ahead_plan, read_ahead
 from bushel.loader.run.read_ahead import ReadAhead
 
 SAMPLES = 320

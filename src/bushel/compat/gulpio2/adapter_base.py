@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bushel._pack import load_labels
+import bushel
 from bushel.compat.gulpio2.images import Image
 from bushel.compat.gulpio2.utils import resize_by_short_edge
 from bushel.compat.gulpio2.video import read_video
@@ -49,7 +49,7 @@ def video_frames(path: str, size: int, rate: float | None = None) -> list[Image]
 
 def number_labels(names: Iterable[str], folder: str) -> dict[str, int]:
     """Return labels to numbers: known labels of the folder keep theirs, and others follow in sorted order."""
-    return extend_labels(names, load_labels(Path(folder, "label2idx.json")))
+    return extend_labels(names, bushel.load_labels(Path(folder, "label2idx.json")))
 
 
 def write_labels(labels: Mapping[str, int], folder: str) -> None:

@@ -7,7 +7,7 @@ import errno
 import os
 from pathlib import Path
 
-from bushel._pack import PackResult
+import bushel
 from bushel.compat.arguments import SuggestingParser
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
 from bushel.compat.mxnet.lists import IM2REC_SUFFIXES, ListPlan, find_images, list_parts, write_lists
@@ -133,7 +133,7 @@ def _belongs(name: str, start: str) -> bool:
     return not (len(border) == 2 and border.isalnum())
 
 
-def _report(packed: PackResult) -> int:
+def _report(packed: bushel.PackResult) -> int:
     """Print a summary, and return the number of images that could not be packed, which are logged already."""
     print(f"{', '.join(packed.paths)}: {packed.samples} images in {packed.seconds:.1f} s")
     return packed.errors
