@@ -24,12 +24,6 @@ FILES_OF_VALUES = ("codecs/", "sources/")
 
 ALLOWED = {
     "_dataset/open/index_place.py": {".parquet"},  # the index is exported as Parquet, whatever the dataset is
-    # Croissant, and the package that reads it, describe the insides of files of these formats only
-    "cards/croissant_files.py": {"tar", "zip", "parquet", "jsonl", "csv", "folder"},  # a folder is a set of files
-    "cards/croissant_records.py": {
-        *("parquet", "jsonl", "csv"),
-        *(".parquet", ".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".csv"),
-    },
     "cards/front_matter.py": {"tar", "parquet", "jsonl", "csv", "arrow", "zip"},  # formats that the Hub reads
     "cli/adapter.py": {"gulp"},  # the commands of GulpIO's adapters pack into GulpIO's chunks by default
     "testing/readable.py": {"tar", "ffrecord"},  # any two containers that a dataset is converted to

@@ -69,7 +69,7 @@ def test_removal() -> None:
 
 def test_cards() -> None:
     pytest.importorskip("pyarrow")
-    assert run_whole("docs/cards.md") == 2
+    assert run_whole("docs/cards.md") == 1
 
 
 def test_index_file() -> None:

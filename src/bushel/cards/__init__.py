@@ -1,1 +1,1 @@
-"""Describing datasets for others: data cards in Markdown, and metadata in Croissant (`describing`)."""
+"""Describing datasets for others: data cards in Markdown (`describing`)."""

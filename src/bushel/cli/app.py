@@ -61,7 +61,7 @@ _COMMANDS = {
     "merge": "Concatenate several datasets into one.",
     "index": "Index a dataset, and store the index in `.bushel` beside it.",
     "verify": "Check a dataset: structure, index, checksums, keys.",
-    "card": "Describe a dataset for others: a data card in Markdown, or metadata in Croissant.",
+    "card": "Describe a dataset for others: a data card in Markdown.",
     "remove": "Remove samples from a dataset, or restore them.",
     "views": "List the views that are saved beside a dataset, or delete one.",
     "join": "Join datasets whose samples belong together, and count those without a partner.",

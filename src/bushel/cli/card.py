@@ -37,48 +37,25 @@ class AboutOptions(Struct, frozen=True):
 def command(
     path: OnePath,
     *,
-    croissant: Annotated[
-        bool, Option("--croissant", help="Metadata in Croissant 1.1 (JSON-LD), not Markdown.")
-    ] = False,
-    output: Annotated[
-        str | None,
-        Option("--output", "-o", help="File to write, such as README.md. With --croissant, the index lies beside it."),
-    ] = None,
+    output: Annotated[str | None, Option("--output", "-o", help="File to write, such as README.md.")] = None,
     about: AboutOptions,
-    base_url: Annotated[
-        str | None, Option("--base-url", help="URL before the paths of files in Croissant: https://data.org/sets")
-    ] = None,
     index: IndexPlace = None,
     quiet: Quiet = False,
 ) -> None:
-    """Describe a dataset for others: a data card in Markdown, or metadata in Croissant.
+    """Describe a dataset for others: a data card in Markdown.
 
     The card has counts, sizes, fields, classes, columns, licences and sources, removed samples and checksums, all from
     the index, and front matter that the Hugging Face Hub reads. A folder with a dataset in each folder, as `bushel
     split` writes them, is described as one dataset with splits.
 
-    --croissant writes JSON-LD that mlcroissant reads: the files with their SHA-256, keys, columns and places of all
-    values, and the values themselves of tars, zips, Parquet, CSV and JSON lines. It reads all files.
-
     Examples:
       bushel card train/ -o train/README.md --license cc-by-4.0
       bushel card train/ --license-column meta.license --source-column meta.url
-      bushel card train/ --croissant -o train.json
     """
     import bushel
-    from bushel.cli.output import print_text, progress_bar
+    from bushel.cli.output import print_text
 
-    place: Any = "auto" if index is None else index
-    with progress_bar("describing", quiet=quiet or not croissant) as progress:
-        text = bushel.card(
-            path,
-            output,
-            croissant=croissant,
-            **about.arguments(),
-            base_url=base_url,
-            index=place,
-            progress=progress,
-        )
+    text = bushel.card(path, output, **about.arguments(), index="auto" if index is None else index)
     if output is None:
         print_text(text.rstrip("\n"))
     elif not quiet:
