@@ -55,7 +55,6 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Understand": {
         "how-it-works.md": "How it works",
         "index.md": "The index",
-        "index-file.md": "The index as a Parquet file",
         "order.md": "The order of an epoch",
         "tiled-jpeg.md": "Tiled JPEG",
         "seek-tables.md": "Seek tables",

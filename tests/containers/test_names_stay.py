@@ -23,7 +23,6 @@ FILES_OF_VALUES = ("codecs/", "sources/")
 """Rooms that know files as values and as sources: a `.npy` in a tar, or in a folder to be packed."""
 
 ALLOWED = {
-    "_dataset/open/index_place.py": {".parquet"},  # the index is exported as Parquet, whatever the dataset is
     "cards/front_matter.py": {"tar", "parquet", "jsonl", "csv", "arrow", "zip"},  # formats that the Hub reads
     "cli/adapter.py": {"gulp"},  # the commands of GulpIO's adapters pack into GulpIO's chunks by default
     "testing/readable.py": {"tar", "ffrecord"},  # any two containers that a dataset is converted to

@@ -56,7 +56,6 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/get-started.md": ({"python": 6, "sh": 3}, [f"{TUTORIALS}::test_get_started"]),
     "docs/hangs.md": ({"sh": 1}, ["tests/docs/test_hangs.py::test_the_cases_are_as_the_page_says"]),
     "docs/images.md": ({"python": 2}, [f"{PAGES_TEST}::test_images"]),
-    "docs/index-file.md": ({"python": 2, "sh": 1}, [f"{SESSIONS}::test_index_file"]),
     "docs/index.md": ({"python": 3, "sh": 1}, [f"{PAGES_TEST}::test_index", f"{SESSIONS}::test_the_key_file"]),
     "docs/integrations.md": ({"python": 6}, [f"{PAGES_TEST}::test_integrations"]),
     "docs/integrity.md": (

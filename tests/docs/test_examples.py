@@ -59,7 +59,7 @@ PACKAGES = {
     r"\bclips/": "av",
     r"\bdatasets\b|_hf\b": "datasets",
     r"\bduckdb\b": "duckdb",
-    r"\bpyarrow\b|to_arrow|\barrow\b|export_index\(": "pyarrow",
+    r"\bpyarrow\b|to_arrow|\barrow\b": "pyarrow",
     r"\btorch\b": "torch",
     r"\btorchdata\b": "torchdata",
     r"bushel\.view\(": "uvicorn",

@@ -68,14 +68,7 @@ def test_removal() -> None:
 
 
 def test_cards() -> None:
-    pytest.importorskip("pyarrow")
     assert run_whole("docs/cards.md") == 1
-
-
-def test_index_file() -> None:
-    pytest.importorskip("pyarrow")
-    pytest.importorskip("duckdb")
-    assert run_whole("docs/index-file.md") == 2
 
 
 def test_views() -> None:

@@ -140,11 +140,6 @@ def of_join(path: Path) -> list[int]:
     return [sample["label"] for sample in both]
 
 
-def of_exported(path: Path) -> list[int]:
-    pytest.importorskip("pyarrow")
-    return [s["label"] for s in bushel.open(bushel.open(path).export_index(path.parent / "exported.parquet"))]
-
-
 def of_merge(path: Path) -> list[int]:
     bushel.merge([path], path.parent / "merged", sync=False)
     return [s["label"] for s in bushel.open(path.parent / "merged")]
@@ -181,7 +176,6 @@ READERS: dict[str, Callable[[Path], list[int]]] = {
     "repair": of_repair,
     "viewer": of_viewer,
     "arrow": of_arrow,
-    "exported": of_exported,
     "merge": of_merge,
     "saved view": of_saved_view,
 }

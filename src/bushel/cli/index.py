@@ -50,10 +50,6 @@ class PlaceOptions(Struct, frozen=True):
         str | None,
         Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
     ] = None
-    export: Annotated[
-        str | None,
-        Option("--export", help="Also write the index as this Parquet file, for DuckDB, polars and bushel.open."),
-    ] = None
     force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False
 
 
@@ -79,12 +75,11 @@ def command(
       bushel index train/
       bushel index --seek train/
       bushel index --columns label,image.width train/
-      bushel index --export train.parquet train/
     """
     import time
 
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress_bar
+    from bushel.cli.output import print_json, progress_bar
 
     started, read = time.monotonic(), 0
     with progress_bar("indexing", quiet=shown.quiet) as show:
@@ -106,17 +101,13 @@ def command(
             **asdict(running),
             progress=progress,
         )
-    if place.export is not None:
-        dataset.export_index(place.export)
     if shown.as_json:
-        print_json(_facts(path, dataset, read, time.monotonic() - started, place.export))
+        print_json(_facts(path, dataset, read, time.monotonic() - started))
     elif not shown.quiet:
         _tell(path, dataset.info, read, time.monotonic() - started)
-        if place.export is not None:
-            print_text(f"{place.export}: the index of {count(len(dataset), 'sample')}")
 
 
-def _facts(path: str, dataset: Dataset, read: int, seconds: float, export: str | None) -> dict[str, Any]:
+def _facts(path: str, dataset: Dataset, read: int, seconds: float) -> dict[str, Any]:
     info = dataset.info
     return {
         "path": path,
@@ -128,7 +119,6 @@ def _facts(path: str, dataset: Dataset, read: int, seconds: float, export: str |
         "checksums": info.checksums,
         "columns": list(dataset.columns),
         "seconds": seconds,
-        "exported": export,
     }
 
 

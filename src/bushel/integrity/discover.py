@@ -10,7 +10,7 @@ from typing import Any
 from bushel._dataset.open.completeness import find_incomplete, manifest_and_names, with_advice
 from bushel._dataset.open.discovery import expand_paths, find
 from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
-from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.open import files_named
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._writer.journal import unplaced_files
@@ -41,7 +41,6 @@ def discover(source: Any, container: str | None, found: Findings, index: Any = "
     Raises:
         FileNotFoundError: The path does not exist.
         FormatError: The source is not a dataset, or holds several.
-        UnsupportedError: The source is an exported index.
     """
     places = _discover(source, container, found)
     if index == "auto":
@@ -52,7 +51,6 @@ def discover(source: Any, container: str | None, found: Findings, index: Any = "
 
 def _discover(source: Any, container: str | None, found: Findings) -> list[Place]:
     paths = expand_paths(files_named(source))
-    refuse_index_file(paths, container)
     try:
         whole = find(paths, container)
     except FormatError as error:

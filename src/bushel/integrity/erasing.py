@@ -15,7 +15,7 @@ import numpy as np
 from bushel._dataset.open.claiming import claimed_sources
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.discovery import expand_paths, find
-from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._index.removed_rows import BEGUN, ERASED, NONE, PARTLY, RemovedRows, load_removed, save_removed
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import ManifestShard, find_manifest
@@ -85,7 +85,6 @@ def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasu
         1
     """
     paths = expand_paths(source)
-    refuse_index_file(paths)
     claimed = paths if index in _OWN else [*paths, index_place(index)]
     with claimed_sources(claimed):
         found = find(paths)

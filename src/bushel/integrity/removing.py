@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bushel._dataset.open.claiming import claimed_sources
 from bushel._dataset.open.discovery import expand_paths, find
 from bushel._dataset.open.folders import above_parts
-from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.read.find_keys import positions_of_keys
 from bushel._dataset.read.reader import Reader
@@ -182,9 +182,7 @@ def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
 
 
 def _paths(source: Any) -> Sequence[AnyPath]:
-    paths = expand_paths(source)
-    refuse_index_file(paths)
-    return paths
+    return expand_paths(source)
 
 
 def _place_of(source: Any, index: Any) -> AnyPath:

@@ -13,7 +13,7 @@ from bushel._dataset.open.claiming import claimed_sources
 from bushel._dataset.open.completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
 from bushel._dataset.open.discovery import Found, expand_paths, find
 from bushel._dataset.open.folders import above_parts
-from bushel._dataset.open.index_place import index_place, indexed_in, refuse_index_file
+from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.open import files_named, remaining_of
 from bushel._dataset.open.tables import stamps_of
 from bushel._dataset.read.each_shard import each_shard
@@ -106,7 +106,7 @@ def index(
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
         SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
             column, or is declared as `jpg(url)`, say.
-        UnsupportedError: `keys`, and the dataset is not in a local folder; or `source` is an exported index.
+        UnsupportedError: `keys`, and the dataset is not in a local folder.
         KeyError: A column is of no field.
         InUseError: A writer is open for the dataset.
         OSError: The index cannot be written.
@@ -120,7 +120,6 @@ def index(
         raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
     request = ColumnRequest.given(names_of(columns), {})
     paths = expand_paths(files_named(source, config, split))
-    refuse_index_file(paths, container)
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     wanted = Indexing(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),

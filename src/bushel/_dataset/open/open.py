@@ -97,7 +97,7 @@ def open(
             found by the extension of its type.
         index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
             a dataset without a fresh index. A path or URL is the folder in which the index is kept instead of beside
-            the data, which may then be read-only; or a Parquet file that `Dataset.export_index` wrote.
+            the data, which may then be read-only.
         verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
             compares only checksums that the original tool compares, too: the CRC-32 of an ffrecord file's samples.
         pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
@@ -135,16 +135,6 @@ def open(
         check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
-    if index not in POLICIES or (container is None and not folder):
-        from bushel._dataset.open.index_place import check_options, index_file
-
-        if (table := index_file(source, index)) is not None:
-            from bushel._dataset.views.from_index_file import dataset_of_index_file
-
-            check_options(table[0], index, partial=partial, episodes=episodes, delta_timestamps=delta_timestamps)
-            declared = checked_spec(spec or {})
-            dataset = dataset_of_index_file(*table, container, spec=declared, verify=verify, pickle=pickle)
-            return dataset if view is None else _saved(dataset, view, stale=stale)
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
     fields, place, state = None if spec is None else checked_spec(spec), None, None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -315,35 +313,6 @@ class Dataset(ColumnValues):
         from bushel._dataset.views.saved_views import save_view
 
         save_view(self, name, overwrite=overwrite)
-
-    def export_index(self, path: str | os.PathLike[str]) -> Path:
-        """Write the index as a Parquet file, which DuckDB and polars query, and which `bushel.open` opens.
-
-        A row is a sample. A field is a struct of `uri`, `offset`, `size` (bytes), `content_type` and `checksum`, the
-        parts of Parquet's logical type FILE; `to_arrow` has the other columns, too. Values that lie in no file are
-        in `inline`. Removed samples are left out (docs/index-file.md). No data are read.
-
-        Args:
-            path: The file, whose name ends in `.parquet`, beside the folder of the data. If it is elsewhere, open it by
-                `bushel.open(DATA, index=FILE)`.
-
-        Returns:
-            The path of the file.
-
-        Raises:
-            MissingPackageError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
-            UnsupportedError: The dataset is a view, a join or incomplete; or a value lies in compressed blocks.
-            ValueError: The name has another ending, or the file would be in the folder of the data.
-            OSError: The file cannot be written.
-
-        Examples:
-            >>> file = ds.export_index("train.parquet")
-            >>> bushel.open(file).fingerprint == ds.fingerprint
-            True
-        """
-        from bushel._dataset.views.index_file import export_index
-
-        return export_index(self, path)
 
     def with_field(self, name: str, values: Any, kind: str | None = None) -> Self:
         """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
