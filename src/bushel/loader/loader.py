@@ -16,7 +16,7 @@ from bushel.loader.options import LoaderOptions
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.future import accept_future
 from bushel.loader.plan.planning import plan_of
-from bushel.loader.plan.who import batch_of, keep_counts, keys_of, shares_of, steps_with
+from bushel.loader.plan.who import batch_of, keys_of, shares_of, steps_with
 from bushel.loader.read.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.run.make_pipeline import pipeline_of
@@ -255,7 +255,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """Return the state of training: the batches that the trainer was given, not those that are prefetched.
 
         It is the same on all ranks. After a `break` it counts the batches that were given; `peek` does not change it.
-        Rank 0 keeps what it has counted of many packs or chunks in the cache of tables, for `who` and `when`.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4)
@@ -266,8 +265,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             (0, 4)
         """
         place, order = self._place(), self._plan.order
-        if self._plan.rank == 0:  # of the epoch of the last batch
-            keep_counts(self._plan, place.epoch if place.samples else max(0, place.epoch - 1))
         return LoaderState(order.version, self._fingerprint, order.seed, place.epoch, place.samples).to_dict()
 
     def load_state_dict(self, state: Mapping[str, object], *, allow_removed: bool = False) -> None:

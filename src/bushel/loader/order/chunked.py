@@ -17,15 +17,11 @@ from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.parallel import map_all
 from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
-from bushel.loader.order.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
 _MOST_AT_A_TIME = 4096
 _KEPT = 2  # epochs whose counts are remembered
-_WORTH_KEEPING = 4096  # windows; others are counted in some milliseconds
-_HEAD, _TAIL = 0, 1  # arrays of the cache
-_MOST_TOKENS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,31 +168,9 @@ class Chunked:
             if of_epoch == epoch:
                 return kept
         total = int(self.lengths.sum(dtype=np.int64)) if self.is_even else None
-        tail = self._kept(epoch, _TAIL)
-        found = _Counts(
-            total, self._kept(epoch, _HEAD), tail if tail[-1] == total else np.array([total or 0], np.int64)
-        )
+        found = _Counts(total, np.zeros(1, np.int64), np.array([total or 0], np.int64))
         self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
         return found
-
-    def _kept(self, epoch: int, which: int) -> I64:
-        """Return the counts that an earlier process has kept; the count of no window if nothing was kept."""
-        found = None
-        if self._windows >= _WORTH_KEEPING:
-            found = kept_counts(self._identity(epoch), which, np.int64, least=0, most=_MOST_TOKENS)
-        none = found is None or not 0 < len(found) <= self._windows + 1 or (np.diff(found) < 0).any()
-        return np.zeros(1, np.int64) if found is None or none or (which == _HEAD and found[0]) else found
-
-    def keep(self, epoch: int) -> None:
-        """Keep the counts of an epoch for later processes, if many are new."""
-        counted = self._counted(epoch)
-        if self._windows >= _WORTH_KEEPING:
-            for which, own in ((_HEAD, counted.head), (_TAIL, counted.tail)):
-                if len(own) > len(self._kept(epoch, which)) + self._windows // NEW_ENOUGH:
-                    keep_counts(self._identity(epoch), which, own)
-
-    def _identity(self, epoch: int) -> Identity:
-        return self.version, self.base.samples, self.seed, epoch
 
     def _count_more(self, epoch: int, counted: _Counts, *, from_end: bool) -> None:
         """Count the tokens of further windows: as many as are counted already, within limits. Thread-safe."""

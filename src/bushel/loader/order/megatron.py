@@ -1,6 +1,6 @@
 """The order of Megatron-LM's GPT datasets: documents and rows that NumPy's legacy generator shuffles.
 
-`docs/order.md` specifies it. Nothing here does I/O, except for the order that `kept_counts` keeps for later processes.
+`docs/order.md` specifies it. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -16,13 +16,9 @@ from bushel._runtime.arrays import I32, I64, U32, offsets_of
 from bushel._runtime.order import ORDER_VERSION, Exact
 from bushel._runtime.public import public
 from bushel.loader.order.chunked import Chunked, Counted, RowPieces, pieces_of_rows
-from bushel.loader.order.kept_counts import Identity, keep_counts, kept_counts
 
 _WINDOW = 64  # documents whose tokens are counted together
 _SEPARATE = 0.80  # of an epoch: a last part of the data that is smaller is not shuffled with the others
-_WORTH_KEEPING = 1 << 20  # documents; fewer are shuffled in some milliseconds
-_DOCUMENTS, _ROWS, _BEFORE = range(3)  # kinds of kept arrays
-_MOST_TOKENS = 1 << 62
 
 
 @public("bushel.loader")
@@ -57,13 +53,11 @@ class _Indices:
         documents: int32[n], the documents as they come.
         rows: int32[rows] (int64 beyond 2**31 rows), the rows as they come.
         before: int64[windows + 1], the tokens before each window of documents, and all.
-        new: One element if the cache of tables lacks the epoch, else none.
     """
 
     documents: I32
     rows: I32 | I64
     before: I64
-    new: list[None]
 
     def documents_at(self, draws: I64) -> I64:
         """Return the documents at some positions."""
@@ -137,15 +131,6 @@ class MegatronChunks:
         """Return the positions of an epoch at which rows come."""
         return [int(place) for place in np.flatnonzero(np.isin(self._indices(epoch).rows, rows))]
 
-    def keep(self, epoch: int) -> None:
-        """Keep the shuffled documents and rows of an epoch for later processes, if they are made and worth it."""
-        made = next((own for of_epoch, own in self._made if of_epoch == epoch), None)
-        if made is not None and made.new and len(made.documents) >= _WORTH_KEEPING:
-            made.new.clear()
-            identity = self._identity(epoch)
-            for which, own in ((_DOCUMENTS, made.documents), (_ROWS, made.rows), (_BEFORE, made.before)):
-                keep_counts(identity, which, own)
-
     def _each(self) -> int:
         """Return the number of tokens of all documents, which is counted once."""
         if not self._total:
@@ -163,7 +148,7 @@ class MegatronChunks:
         for of_epoch, made in self._made:
             if of_epoch == epoch:
                 return made
-        found = self._kept(epoch) or self._shuffled(epoch)
+        found = self._shuffled(epoch)
         self._made[:] = [(epoch, found)]
         return found
 
@@ -186,29 +171,7 @@ class MegatronChunks:
             _shuffle(draw, own)
         sums = kernels.window_sums(self.lengths, documents, _WINDOW)
         before_each = offsets_of(sums)
-        return _Indices(documents, np.concatenate(ranges), before_each, [None])
-
-    def _kept(self, epoch: int) -> _Indices | None:
-        """Return the order of an epoch that an earlier process has kept."""
-        count = len(self.lengths) * self._passes()
-        if count < _WORTH_KEEPING:
-            return None
-        identity, rows = self._identity(epoch), self.rows(epoch)
-        before = kept_counts(identity, _BEFORE, np.int64, least=0, most=_MOST_TOKENS)
-        if before is None or len(before) != -(-count // _WINDOW) + 1 or before[0] or (np.diff(before) < 0).any():
-            return None
-        documents = kept_counts(identity, _DOCUMENTS, np.int32, least=0, most=len(self.lengths) - 1)
-        shuffled: I32 | I64 | None
-        if rows < 1 << 31:
-            shuffled = kept_counts(identity, _ROWS, np.int32, least=0, most=rows - 1)
-        else:
-            shuffled = kept_counts(identity, _ROWS, np.int64, least=0, most=rows - 1)
-        if documents is None or shuffled is None or (len(documents), len(shuffled)) != (count, rows):
-            return None
-        return _Indices(documents, shuffled, before, [])
-
-    def _identity(self, epoch: int) -> Identity:
-        return self.version, len(self.lengths), self.seed, epoch
+        return _Indices(documents, np.concatenate(ranges), before_each)
 
 
 def _shuffle(draw: np.random.RandomState, items: I32 | I64) -> None:

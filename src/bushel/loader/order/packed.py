@@ -2,7 +2,7 @@
 
 The documents come in the order of a base, a permutation for example. Each window of it is packed by itself, by first
 fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies the order.
-Nothing here does I/O, except for the counts that `kept_counts` keeps for later processes.
+Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
-from bushel.loader.order.kept_counts import NEW_ENOUGH, Identity, keep_counts, kept_counts
 from bushel.loader.values.rows import WHOLE
 
 Longer = Literal["error", "cut", "split"]
@@ -32,7 +31,6 @@ _ROWS = 512  # of a window, about: the last ones of each are not full
 _LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds
 _WINDOWS_OF_A_WORKER = 8  # whose rows are counted before it is clear whether more are needed
 _WINDOWS_OF_A_TASK = 4
-_WINDOWS_WORTH_KEEPING = 64  # others are counted in some milliseconds
 _KEPT = 2  # windows, and counts of epochs, that are remembered
 
 
@@ -212,28 +210,9 @@ class Packed:
         for of_epoch, kept in self._counts:
             if of_epoch == epoch:
                 return kept
-        rows = self._kept(epoch)
+        rows = np.full(self.windows, -1, np.int64)
         self._counts[:] = [(epoch, rows), *self._counts[: _KEPT - 1]]
         return rows
-
-    def _kept(self, epoch: int) -> I64:
-        """Return the numbers of rows that an earlier process has kept; -1 of other windows."""
-        found = None
-        if self.windows >= _WINDOWS_WORTH_KEEPING:
-            found = kept_counts(self._identity(epoch), 0, np.int32, least=-1, most=self.window)
-        rows = np.full(self.windows, -1, np.int64)
-        if found is not None and len(found) == len(rows):
-            rows[:] = found
-        return rows
-
-    def keep(self, epoch: int) -> None:
-        """Keep the numbers of rows of an epoch for later processes, if many more are known than are kept already."""
-        rows, least = self._rows_of_windows(epoch), max(1, self.windows // NEW_ENOUGH)
-        if self.windows >= _WINDOWS_WORTH_KEEPING and (rows >= 0).sum() > (self._kept(epoch) >= 0).sum() + least:
-            keep_counts(self._identity(epoch), 0, rows.astype(np.int32))
-
-    def _identity(self, epoch: int) -> Identity:
-        return self.version, self.samples, self.seed, epoch
 
     def _counted(self, epoch: int, rows: I64, numbers: range) -> I64:
         """Return the number of rows of some windows. Those that were not planned are counted, and noted in `rows`."""

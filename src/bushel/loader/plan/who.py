@@ -41,7 +41,6 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
         batch = next(own.batches(epoch, own.at(epoch).consumed(0, step)), None)
     if batch is None:
         raise IndexError(f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}")
-    keep_counts(plan, epoch)
     return batch
 
 
@@ -67,9 +66,7 @@ def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
 def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
     if isinstance(plan, ChunkPlan):
-        found = _steps_of_rows(plan, epoch, sample)
-        keep_counts(plan, epoch)
-        return found
+        return _steps_of_rows(plan, epoch, sample)
     if isinstance(plan, BucketPlan):
         ends = plan.order.epoch(epoch).ends
         positions = np.array(plan.order.positions(epoch, sample), np.int64)
@@ -79,16 +76,9 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
         # a row that is at least a global batch before the end is not in the last step, wherever the end is
         last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
         count = int(plan.order.row_counts(epoch, last)[-1])
-        keep_counts(plan, epoch)
     else:
         units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
     return _steps_of(plan, epoch, sample, units, count, size)
-
-
-def keep_counts(plan: AnyPlan, epoch: int) -> None:
-    """Keep the counts of an epoch, so that a later process answers at once. This counts nothing."""
-    if isinstance(plan, PackPlan | ChunkPlan):
-        plan.order.keep(epoch)
 
 
 def _steps_of(
