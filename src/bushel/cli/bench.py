@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Allow, DatasetOptions, Json, Path, Workers
+
+if TYPE_CHECKING:
+    from bushel import Loader, StreamLoader
 
 
 class TrainingOptions(Struct, frozen=True):
     """The batches to load, and how."""
 
     batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256
-    seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure each stage.")] = 5.0
+    seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure.")] = 5.0
     fields: Annotated[list[str] | None, Option("--field", help="Read only this field; may be repeated.")] = None
     crop: Annotated[
         int | None,
@@ -34,42 +37,54 @@ def command(
     allow_commands: Allow = False,
     as_json: Json = False,
 ) -> None:
-    """Measure how fast a dataset loads, and what limits it.
-
-    Reading and decoding are also measured alone: a loader cannot be faster than the slower of the two.
+    """Load a dataset without a trainer for some seconds; say how fast it loads, and what limits it.
 
     Example:
       bushel bench train/ --crop 224
     """
+    import bushel
     from bushel._dataset.open.open import open_any
     from bushel.cli.output import print_json, print_text
-    from bushel.cli.stage_benchmarks import measure
 
     dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, damaged="warn")
-    batch, crop, fields = training.batch, training.crop, training.fields
-    found = measure(
-        dataset,
-        batch,
-        seconds=training.seconds,
-        shuffle=None if training.shuffle == "none" else training.shuffle,
-        transforms={} if crop is None else _crops(crop, fields or dataset.spec, dataset.spec),
-        fields=fields,
-        workers=training.workers,
-        processes=training.processes,
-    )
-    rates: dict[str, Any] = {"storage": found.storage, "decode": found.decode, "whole": found.whole}
+    common: dict[str, Any] = {"workers": training.workers}
+    if training.crop is not None:
+        common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
+    loader: Loader | StreamLoader
+    if isinstance(dataset, bushel.StreamDataset):
+        if training.processes:
+            raise ValueError("--processes cannot be used with a stream, which one process reads: leave it out")
+        loader = bushel.StreamLoader(dataset, training.batch, **common)
+    else:
+        shuffle = None if training.shuffle == "none" else training.shuffle
+        common |= {"shuffle": shuffle, "fields": training.fields, "processes": training.processes}
+        loader = bushel.Loader(dataset, training.batch, **common)
+    _load(loader, training.seconds)
+    stats = loader.stats()
     if as_json:
-        names = ("samples_per_second", "bytes_per_second")
-        speeds = {name: {each: getattr(rate, each) for each in names} for name, rate in rates.items()}
-        result = {"bound": found.bound, "share": found.share, "stats": asdict(found.stats), "advice": found.advice}
-        print_json({"path": path, "batch": batch, **speeds, **result})
+        speeds = {name: getattr(stats, name) for name in ("samples_per_second", "bytes_per_second", "advice")}
+        print_json({"path": path, "batch": training.batch, **speeds, "stats": asdict(stats)})
         return
-    _print_rates(f"{path}, batches of {batch}", rates)
-    stats = found.stats
-    seconds_of = {name: getattr(stats, name) for name in ("storage", "decode", "transform", "collate", "waiting")}
-    spent = ", ".join(f"{name} {value:.2f} s" for name, value in seconds_of.items())
-    print_text(f"in {stats.seconds:.2f} s of loading, the time of all threads was: {spent}")
-    print_text(found.advice)
+    print_text(f"{path}, batches of {training.batch}")
+    print_text(str(stats))
+
+
+def _load(loader: Loader | StreamLoader, seconds: float) -> None:
+    """Load for some seconds, in as many epochs as that takes.
+
+    Raises:
+        ValueError: The dataset has no samples.
+    """
+    from time import perf_counter
+
+    end = perf_counter() + seconds
+    while perf_counter() < end:
+        before = loader.stats().batches
+        for _ in loader:
+            if perf_counter() > end:
+                return
+        if loader.stats().batches == before:
+            raise ValueError("the dataset has no samples to measure, or fewer than a batch")
 
 
 def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[str, Sequence[Callable[..., Any]]]:
@@ -85,16 +100,3 @@ def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[
     if not names:
         raise ValueError(f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}")
     return {name: [RandomResizedCrop(size), RandomHorizontalFlip()] for name in names}
-
-
-def _print_rates(title: str, rates: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("", title=title, title_justify="left")
-    for heading in ("samples/s", "MB/s"):
-        table.add_column(heading, justify="right")
-    for name, label in (("storage", "storage alone"), ("decode", "decoding alone"), ("whole", "the loader")):
-        rate = rates[name]
-        table.add_row(label, f"{rate.samples_per_second:,.0f}", f"{rate.bytes_per_second / 1e6:,.1f}")
-    Console(highlight=False).print(table)
