@@ -12,10 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from bushel._runtime.order import Balanced, Blocks, Exact, Sequential
-from bushel.loader import chunked, who
+from bushel.loader.order import chunked
 from bushel.loader.order.chunked import Chunked
 from bushel.loader.order.megatron import Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
+from bushel.loader.plan import who
 from bushel.loader.plan.chunk_plan import ChunkPlan
 from bushel.loader.plan.pack_plan import PackPlan
 
