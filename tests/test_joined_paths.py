@@ -41,7 +41,6 @@ EXCEPTIONS = {
         compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
         compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own
-        cards/describing.py:_tables
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
         containers/gulp/container.py:_Gulp.class_names _pack/side_files.py:labels_path
