@@ -20,9 +20,9 @@ PUBLIC_NAMES = "the public names"
 FLOORS = (
     ("kernels", "errors"),
     ("_runtime",),
-    ("filters", "engines"),
+    ("filters", "engines", "_kinds"),
     ("spec", "codecs", "storage"),
-    ("_index", "jpeg", "transforms"),
+    ("_index", "jpeg", "transforms", "_recognise"),
     ("containers", "_pictures"),
     ("_dataset",),
     ("_writer", "loader", "sources"),

@@ -22,13 +22,13 @@ def tone(frames: int = 9000, channels: int = 2) -> npt.NDArray[np.float32]:
 
 @cache
 def encoded(kind: str, channels: int = 2) -> bytes:
-    """Encode a tone; MP3 and Ogg (Opus) with PyAV itself, since Bushel only stores them."""
+    """Encode a tone; MP3, Ogg (Opus) and M4A (AAC) with PyAV itself, since Bushel only stores them."""
     av = pytest.importorskip("av")
     if kind in ("wav", "flac"):
         return bytes(get_codec(f"{kind}({RATE})").encode(tone(channels=channels)))
     stored = io.BytesIO()
-    with av.open(stored, "w", format=kind, options={"fflags": "+bitexact"}) as output:
-        stream = output.add_stream({"mp3": "libmp3lame", "ogg": "libopus"}[kind], rate=48000)
+    with av.open(stored, "w", format="ipod" if kind == "m4a" else kind, options={"fflags": "+bitexact"}) as output:
+        stream = output.add_stream({"mp3": "libmp3lame", "ogg": "libopus", "m4a": "aac"}[kind], rate=48000)
         layout = "stereo" if channels == 2 else "mono"
         stream.codec_context.layout = layout
         values = (tone(24000, channels).reshape(1, -1) * 32767).astype(np.int16)

@@ -36,6 +36,33 @@ def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 FILES = {kind: encoded(kind) for kind in ("wav", "flac", "mp3", "ogg")}
 
 
+@pytest.mark.parametrize("kind", [*FILES, "m4a"])
+def test_the_codec_of_mixed_sounds_looks_at_first_bytes(kind: str) -> None:
+    stored, codec = encoded(kind), get_codec("audio")
+    whole = codec.decode(stored)
+    assert (whole.dtype, whole.shape[1]) == (np.float32, 2)
+    if kind in FILES:
+        assert np.array_equal(whole, get_codec(kind).decode(stored))
+    assert codec.ranged is not None
+    assert codec.ranged.count(stored) == len(whole)
+    assert np.array_equal(codec.ranged.decode(stored, slice(1000, 1100)), whole[1000:1100])
+    with pytest.raises(CodecError, match="a sound"):
+        codec.decode(b"\xff\xd8\xff\xe0 a photo")
+
+
+def test_a_folder_of_mixed_sounds(tmp_path: Path) -> None:
+    for kind in (*FILES, "m4a"):
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / f"1.{kind}").write_bytes(encoded(kind))
+    bushel.index(tmp_path, columns=["audio.length"])
+    ds = bushel.open(tmp_path)
+    assert (ds.spec, ds.labels["label"]) == ({"audio": "audio", "label": "int"}, tuple(sorted((*FILES, "m4a"))))
+    lengths = [len(sample["audio"]) for sample in ds]
+    windows = ds.windows("audio", 4000)
+    assert len(windows) == sum(length // 4000 for length in lengths)
+    assert windows[0]["audio"].shape == (4000, 2)
+
+
 @pytest.mark.parametrize("kind", ["wav", "flac"])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_arrays_are_stored_without_loss_at_16_bits(kind: str, channels: int) -> None:

@@ -42,6 +42,7 @@ SAMPLES: dict[str, Any] = {
     "recordio-label": [0.5, 2.0],
     "recordio-label-int": 7,
     "image": GREY,
+    "audio": b"",
     "avif": PICTURE,
     "heic": PICTURE,
     "int": 500,
@@ -81,7 +82,7 @@ SAMPLES: dict[str, Any] = {
     "webp": PICTURE,
 }
 
-SOUNDS = ("flac", "mp3", "ogg", "wav")  # these codecs store files
+SOUNDS = ("audio", "flac", "mp3", "ogg", "wav")  # these codecs store files
 FRAMES = ("frame", "frames")  # these are only read, from videos
 LITDATA = b"\x05\2\0\0\0\1\0\0\0a\2\1\0\0\0" + bytes(8) + b"\1\0\0\0b\6\1\0\0\0\1\0\0\0\1\0\0\0x\x11\1\0\0\0t"
 """The sample of `litdata-json` in the binary form, which is only read."""
@@ -98,7 +99,7 @@ EDITS = st.lists(
 def encoded(name: str) -> bytes:
     """Encoded once for all examples: encoders of clips take their time."""
     if name in SOUNDS:
-        return sounds.encoded(name)
+        return sounds.encoded("m4a" if name == "audio" else name)
     if name in FRAMES:
         with bushel.open(FOREIGN / "lerobot", index="memory", episodes=name == "frames") as ds:
             return bytes(ds.read([3], ["observation.images.top"], decode=False)[0]["observation.images.top"])

@@ -39,8 +39,8 @@ def reverse_back(data: Buffer) -> bytes:
 
 def test_names_are_sorted_and_complete() -> None:
     expected = (
-        "array avif bmp bytes cls csv-text f32 flac float float-text frame frames gif gzip heic i64 image int jpeg "
-        "jpg json json-array jxl litdata-array litdata-json litdata-tensor mds-array mp3 mp4 msgpack npy npz ogg "
+        "array audio avif bmp bytes cls csv-text f32 flac float float-text frame frames gif gzip heic i64 image int "
+        "jpeg jpg json json-array jxl litdata-array litdata-json litdata-tensor mds-array mp3 mp4 msgpack npy npz ogg "
         "pbm pgm pickle pil png ppm recordio-label recordio-label-int stored tenbin tif tiff tree u64 uint utf8 "
         "varint varints wav webm webp"
     )
@@ -56,7 +56,7 @@ def test_same_codec_each_time() -> None:
     ("name", "message"),
     [
         ("jpgg", "did you mean 'jpg'"),
-        ("zzzzzzzzz", "known codecs: array, avif, bmp"),
+        ("zzzzzzzzz", "known codecs: array, audio, avif"),
         ("", "unknown codec ''"),
         ("utf8(3)", "takes no parameters: write 'utf8'"),
         ("png(3)", "takes no parameters but 'orient' and 'tolerant': write 'png'"),

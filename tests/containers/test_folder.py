@@ -57,11 +57,13 @@ def test_classes_are_a_column_without_an_index(tmp_path: Path) -> None:
 def test_files_that_share_a_name(tmp_path: Path) -> None:
     data = photo(tmp_path / "a" / "1.jpg", 10)
     photo(tmp_path / "a" / "2.jpg", 20)
+    photo(tmp_path / "a" / "3.jpg", 30)
     (tmp_path / "a" / "1.txt").write_text("one")
-    (tmp_path / "a" / "1.seg.json").write_text('{"x": 1}')
-    ds = bushel.open(tmp_path)
+    for number in (1, 3):
+        (tmp_path / "a" / f"{number}.seg.json").write_text('{"x": 1}')
+    ds = bushel.open(tmp_path, spec={"txt": "utf8"})
     assert ds.spec == {"jpg": "jpg", "seg.json": "json", "txt": "utf8"}
-    assert list(ds.keys) == ["a/1", "a/2"]
+    assert list(ds.keys) == ["a/1", "a/2", "a/3"]
     assert (ds["a/1"]["txt"], ds[0]["seg.json"]) == ("one", {"x": 1})
     assert ds.read([0], ["jpg"], decode=False)[0]["jpg"] == data
     assert set(ds[1]) == {"__key__", "jpg"}
@@ -88,14 +90,14 @@ def test_files_that_are_no_media_are_passed_over_and_counted(tmp_path: Path, cap
     assert (len(ds), ds.spec, ds.labels["label"]) == (3, {"image": "jpg", "label": "int"}, ("cat", "dog"))
     assert [sample["label"] for sample in ds.read([0, 1, 2])] == [0, 0, 1]
     [line] = [record.getMessage() for record in caplog.records]
-    assert "4 files are not images, clips or sounds" in line
-    assert ".txt 2" in line
-    assert "no extension 1" in line
+    assert "2 classes, 3 images; left out: 4 files (2 .txt, 1 .md, 1 no extension); spec={'md': TYPE}" in line
     assert bushel.verify(root).ok
     declared = bushel.open(root, spec={"txt": "utf8"})
     assert declared["dog/notes"]["txt"] == "not a photo"
-    (root / "cat/a.txt").write_text("a caption")  # then files that share a name are a sample
-    assert set(bushel.open(root).spec) == {"jpg", "md", "txt"}
+    (root / "cat/a.txt").write_text("a caption")  # of one sample of three
+    assert set(bushel.open(root).spec) == {"image", "label"}
+    (root / "cat/b.txt").write_text("a caption")
+    assert set(bushel.open(root).spec) == {"jpg", "txt"}
 
 
 def test_a_folder_without_media_is_not_taken(tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ class TestMetadata:
         (tmp_path / "x/metadata.jsonl").write_text('{"file_name": "1.png.jpg", "boxes": [[1, 2, 3, 4]], "ok": true}\n')
         (tmp_path / "y/metadata.jsonl").write_text('{"file_name": "2.jpg", "boxes": null}\n\n{"file_name": "1.jpg"}')
         ds = bushel.open(tmp_path)
-        assert list(ds.keys) == ["x/1", "y/2", "y/1"]
+        assert list(ds.keys) == ["x/1.png", "y/2", "y/1"]
         assert (ds[0]["boxes"], ds[0]["ok"], set(ds[1])) == ([[1, 2, 3, 4]], True, {"__key__", "image"})
 
     def test_parquet_beside_the_files_it_names(self, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from typing import cast
 import numpy as np
 
 from bushel import kernels
+from bushel._kinds import BEGINNINGS
 from bushel._pack.columns import WrittenSamples
-from bushel._pack.images import KINDS, base_codec, image_kind
+from bushel._pack.images import base_codec, image_kind
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder, encoded_bytes
 from bushel._runtime.large_memory import room_for
 from bushel._runtime.parallel import parallel_map
@@ -77,7 +78,7 @@ class FileEncoder(Struct, frozen=True):
         if self.kind is None:
             return [True] * len(values)
         fits = np.zeros(len(values), np.bool_)
-        for magic in KINDS.get(self.kind, ()):
+        for magic in BEGINNINGS.get(self.kind, ()):
             fits[values.starting_with(magic)] = True
         for row in np.flatnonzero(~fits).tolist():
             found = image_kind(values.data[values.offsets[row] : values.offsets[row + 1]].data)

@@ -5,29 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from bushel._kinds import IMAGES, kind_of
 from bushel._runtime.structs import Struct
 from bushel.codecs import holds_image
 from bushel.codecs.base import Buffer
-from bushel.codecs.newer_images import NEWER_FORMATS, newer_format
 from bushel.errors import CodecError
 from bushel.jpeg import baseline, tile
 from bushel.spec import Field
 
-KINDS: Mapping[str, tuple[bytes, ...]] = {
-    "jpg": (b"\xff\xd8\xff",),
-    "png": (b"\x89PNG\r\n\x1a\n",),
-    "webp": (b"RIFF",),
-    "bmp": (b"BM",),
-    "gif": (b"GIF87a", b"GIF89a"),
-    "tif": (b"II*\0", b"MM\0*"),
-    "ppm": (b"P6", b"P3"),
-    "pgm": (b"P5", b"P2"),
-    "pbm": (b"P4", b"P1"),
-}
-"""The magic bytes of each image codec."""
-
 _ALIASES = {"jpeg": "jpg", "tiff": "tif"}
-_MAGIC_BYTES = 8
 
 Jpeg = Literal["tile", "baseline"] | None
 """Treatment of JPEGs: `tile` stores them as tiled JPEGs (docs/tiled-jpeg.md), `baseline` rewrites progressive ones,
@@ -46,14 +32,9 @@ def image_fields(fields: Mapping[str, Field]) -> list[str]:
 
 
 def image_kind(data: Buffer) -> str | None:
-    """Return the kind of an image file, a name in `KINDS` or `NEWER_FORMATS`, or None if the bytes are not an image.
-
-    File names are not reliable: every large collection holds a PNG that is called .jpg.
-    """
-    head = bytes(memoryview(data)[:_MAGIC_BYTES])
-    if (known := next((kind for kind, magics in KINDS.items() if head.startswith(magics)), None)) is not None:
-        return known
-    return NEWER_FORMATS.get(newer_format(data) or "")
+    """Return the kind of an image file, a name in `IMAGES`; None if the bytes are not an image."""
+    kind = kind_of(data)
+    return kind if kind in IMAGES else None
 
 
 class Rewriting(Struct, frozen=True):

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bushel._pack.images import KINDS, Rewriting, base_codec, image_kind
+from bushel._kinds import IMAGES
+from bushel._pack.images import Rewriting, base_codec, image_kind
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
@@ -169,7 +170,7 @@ class SampleEncoder(Struct, frozen=True):
             return value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
         found = image_kind(value)
         if found is None:
-            raise codec_error(codec, f"an image ({', '.join(KINDS)})", found_bytes(value))
+            raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(value))
         decode = get_codec(codec).decode
         if kind not in ("image", found):
             return get_codec(codec).encode(decode(value))

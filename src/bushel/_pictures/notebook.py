@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bushel._kinds import kind_of
 from bushel._pictures.pixels import array_pixels
 from bushel._pictures.thumbnail import encoded, shrunk
 from bushel._pictures.values import value_pixels
@@ -23,7 +24,7 @@ _LINE = 120
 _ELEMENTS = 8
 _IN_BATCH = 6  # samples of a batch that are shown
 _PLAYED = 4 << 20  # size in bytes of the largest sound that a notebook contains
-_SOUNDS = {b"RIFF": "audio/wav", b"fLaC": "audio/flac", b"OggS": "audio/ogg"}
+_SOUNDS = {kind: f"audio/{kind}" for kind in ("wav", "flac", "ogg")} | {"m4a": "audio/mp4"}
 
 _STYLE = (
     "display:inline-block;vertical-align:top;width:{side}px;margin:0 8px 10px 0;font:11px/1.4 monospace;"
@@ -106,7 +107,7 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
     """
     drawn = array_pixels(frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE)
     parts = [] if drawn is None else [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
-    kind = next((kind for magic, kind in _SOUNDS.items() if bytes(data[:4]) == magic), "audio/mpeg")
+    kind = _SOUNDS.get(kind_of(data, sound=True) or "", "audio/mpeg")
     if len(data) <= _PLAYED:
         parts.append(f'<audio controls src="data:{kind};base64,{base64.b64encode(data).decode()}"></audio>')
     parts.append(html.escape(f"{' × '.join(map(str, frames.shape))}, {frames.dtype}"))

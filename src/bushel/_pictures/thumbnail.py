@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._kinds import JPEG_START
 from bushel._pictures.pixels import displayable, encode_png
 from bushel.codecs.base import Buffer
 from bushel.codecs.image import ImageReading, decode_image
@@ -16,7 +17,6 @@ from bushel.transforms.fused import decode_into, image_size, plan_decode
 from bushel.transforms.spatial import Crop, Geometry, ScaleTo
 
 _QUALITY = 82
-_JPEG_MAGIC = b"\xff\xd8"
 _SMALL = 64  # pictures with both sides up to this many pixels are stored without loss
 Pixels = npt.NDArray[np.uint8]
 
@@ -52,7 +52,7 @@ def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = Non
         CodecError: The bytes are not an image, or are damaged.
     """
     how = ImageReading(orient=True) if reading is None else reading
-    if bytes(data[:2]) != _JPEG_MAGIC:
+    if bytes(data[:2]) != JPEG_START:
         return shrunk(displayable(decode_image(data, how)), side)
     width, height = image_size(data, orient=how.orient)
     target = fitted(width, height, side)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._kinds import IMAGES, WEAK, kind_of
 from bushel._pictures.pixels import array_pixels
 from bushel._pictures.thumbnail import Picture, encoded, image_thumbnail, shrunk, thumbnail_pixels
 from bushel.codecs import get_codec, holds_image, holds_sound
@@ -17,7 +18,6 @@ from bushel.codecs.image import image_reading
 from bushel.errors import CodecError
 
 _FRAMES = 3_000_000  # number of frames of a sound that are drawn at most: a minute at 48 kHz
-_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8")
 
 
 def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
@@ -40,8 +40,8 @@ def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
         return shrunk(drawn[0], side)
     if codec == "frames" and (ranged := get_codec(codec).ranged) is not None:  # not all of them
         return shrunk(np.asarray(ranged.decode(data, slice(0, 1)))[0], side)
-    head = bytes(memoryview(data)[:8])
-    if head.startswith(_MAGIC):
+    kind = kind_of(data)
+    if kind in IMAGES and kind not in WEAK:
         return thumbnail_pixels(data, side)
     if codec.partition("(")[0] not in ("bytes", "pickle", "utf8", "json"):
         for array in arrays_in(get_codec(codec).decode(data)).values():

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel._kinds import SOUNDS, kind_of
 from bushel._runtime.arrays import F32, F64, I64
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.flac_parts import FlacOutline
@@ -39,6 +40,8 @@ _MPEG1 = 32000  # the lowest sample rate of MPEG-1 audio; MPEG-2 has the lower o
 _OVERLAP = 3  # earlier packets whose frames overlap with the needed ones, and one more to be safe
 _ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
 _LAYOUTS = {1: "mono", 2: "stereo"}
+ANY = "audio"
+"""The codec of sounds of any of these formats, and of MP4."""
 
 
 def _pyav(codec: str) -> Any:
@@ -61,15 +64,10 @@ def sample_rate(data: Buffer, codec: str = "audio") -> int:
 
 def _format_of(codec: str, data: Buffer) -> str:
     """Return FFmpeg's name of the format; FFmpeg's own detection also accepts playlists, which open other files."""
-    head = bytes(memoryview(data)[:12])
-    if head[:4] == b"RIFF" and head[8:] == b"WAVE":
-        return "wav"
-    if head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0"):
-        return "mp3"
-    formats = {b"fLaC": "flac", b"OggS": "ogg"}
-    if head[:4] not in formats:
-        raise codec_error(codec, "a sound (WAV, FLAC, MP3, Ogg)", found_bytes(data))
-    return formats[head[:4]]
+    kind = kind_of(data, sound=True)
+    if kind not in SOUNDS:
+        raise codec_error(codec, "a sound (WAV, FLAC, MP3, Ogg, MP4)", found_bytes(data))
+    return "mp4" if kind == "m4a" else kind
 
 
 class _OutOfRangeError(IndexError):
@@ -318,16 +316,24 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
 
 
 def _audio(name: str, arguments: str) -> Codec:
-    """Return codec `wav`, `flac`, `mp3` or `ogg`; `wav(16000)` and `flac(16000)` also encode arrays at that rate."""
+    """Return a codec of sounds; `wav(16000)` and `flac(16000)` also encode arrays at that rate."""
     container = name.partition("(")[0]
     if arguments and (container not in _ENCODERS or not re.fullmatch("[1-9][0-9]{2,5}", arguments)):
         raise SpecError(
             f"codec {name!r}: the parameter must be the frames per second of arrays, as in 'wav(16000)', 'flac(16000)'"
         )
+    if container == ANY:
+        ranged = Ranged(partial(_of_any, _count, name), partial(_of_any, _decode_some, name))
+        return Codec(name, partial(_encode, name, container, None), partial(_of_any, decode_sound, name), ranged)
     outline = _OUTLINES.get(container)
     ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container), outline=outline)
     rate = int(arguments) if arguments else None
     return Codec(name, partial(_encode, name, container, rate), partial(decode_sound, name, container), ranged)
 
 
-FACTORIES: Mapping[str, Factory] = {"wav": _audio, "flac": _audio, "mp3": _audio, "ogg": _audio}
+def _of_any(function: Callable[..., Any], name: str, data: Buffer, *elements: slice | I64) -> Any:
+    """Call a function of one format with a sound, whose first bytes tell the format."""
+    return function(name, _format_of(name, data), data, *elements)
+
+
+FACTORIES: Mapping[str, Factory] = dict.fromkeys(("wav", "flac", "mp3", "ogg", ANY), _audio)

@@ -17,15 +17,17 @@ _EXTENSIONS: Mapping[str, str] = {
         "npz": "npz",
         "tenbin": "ten tenbin tb",
         "tree": "tree",
-        "jpg": "jpg jpeg",
+        "jpg": "jpg jpeg jpe jfif mpo",
         "image": "img image pnm",
         "tif": "tif tiff",
         "heic": "heic heif",
+        "ogg": "ogg oga opus",
+        "audio": "audio m4a",
         **{
             name: name
             for name in (
                 *("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "avif", "jxl"),
-                *("mp4", "webm", "wav", "flac", "mp3", "ogg"),
+                *("mp4", "webm", "wav", "flac", "mp3"),
             )
         },
     }.items()
@@ -33,7 +35,7 @@ _EXTENSIONS: Mapping[str, str] = {
 }
 # Pickles (pyd, pickle, pkl, pth) must never be in the table: reading an archive would run its author's code.
 
-_OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg mov mkv avi m4a aac opus pt pth pkl"
+_OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg mov mkv avi aac pt pth pkl"
 FILE_SUFFIXES = frozenset(suffix for suffix in (*_EXTENSIONS, *_OTHERS.split()) if len(suffix) <= 8)
 """Suffixes that files of samples have, by which a name of a file is told from a key with a dot in it."""
 

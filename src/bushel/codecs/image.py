@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import field
 
+from bushel._kinds import JPEG_START, PNG
 from bushel._runtime.structs import Struct
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-_JPEG_MAGIC = b"\xff\xd8"
-_PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _JPEG_PIXELS = 65535 * 65535
 _SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}  # horizontal and vertical chroma subsampling factors
 
@@ -134,7 +133,7 @@ def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
     Raises:
         CodecError: As by `decode_image`, but pixels that are not decoded are not checked.
     """
-    if data[:8] == _PNG_MAGIC and not reading.orient and (pixels := _decode_png("image", data, rows)) is not None:
+    if data[:8] == PNG and not reading.orient and (pixels := _decode_png("image", data, rows)) is not None:
         return pixels
     return decode_image(data, reading)
 
@@ -154,9 +153,9 @@ def _without_words(arguments: str) -> tuple[str, ImageReading]:
 
 
 def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
-    if bytes(data[:2]) == _JPEG_MAGIC:
+    if bytes(data[:2]) == JPEG_START:
         return _decode_jpeg(codec, reading, data)
-    if data[:8] == _PNG_MAGIC and not reading.orient and (pixels := _decode_png(codec, data)) is not None:
+    if data[:8] == PNG and not reading.orient and (pixels := _decode_png(codec, data)) is not None:
         return pixels
     from PIL import Image, ImageOps
 

@@ -5,25 +5,14 @@ Each parser is called only for files that begin like its format.
 
 from __future__ import annotations
 
+from bushel._kinds import JXL_CODESTREAM, kind_of
 from bushel.codecs.base import Buffer
 from bushel.errors import MissingPackageError, needed_by
 
 NEWER_FORMATS = {"AVIF": "avif", "HEIF": "heic", "JXL": "jxl"}
 """Pillow's name of each format, and the codec."""
 
-_BRANDS = {
-    **dict.fromkeys((b"avif", b"avis"), "AVIF"),
-    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), "HEIF"),
-}
-"""Brands in the first box of a file, `ftyp` (ISO/IEC 14496-12, section 4.3), that name the coding of its picture."""
-
-_ANY_CODING = {b"mif1": "HEIF", b"msf1": "HEIF"}
-"""Brands of such files with any coding. Without another brand, it nearly always means HEIC."""
-
-_LONGEST_FTYP = 256
-_JXL = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a")
-"""The beginnings of JPEG XL: a bare codestream, and the container (ISO/IEC 18181-2)."""
-
+_PILLOWS_NAME = {codec: name for name, codec in NEWER_FORMATS.items()}
 _LENGTH_BITS = (9, 13, 18, 30)
 _RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 """Width ÷ height of JPEG XL images whose header leaves the width out."""
@@ -32,14 +21,7 @@ _FIRST_TURNED = 5  # the first Exif orientation that exchanges width and height
 
 def newer_format(data: Buffer) -> str | None:
     """Return Pillow's name of the format of an AVIF, HEIC or JPEG XL file, from its first bytes; None for others."""
-    head = bytes(memoryview(data)[:_LONGEST_FTYP])
-    if head.startswith(_JXL):
-        return "JXL"
-    if head[4:8] != b"ftyp":
-        return None
-    box = head[: int.from_bytes(head[:4], "big")]
-    brands = [box[8:12], *(box[at : at + 4] for at in range(16, len(box), 4))]
-    return next((known[brand] for known in (_BRANDS, _ANY_CODING) for brand in brands if brand in known), None)
+    return _PILLOWS_NAME.get(kind_of(data) or "")
 
 
 class _Bits:
@@ -64,7 +46,7 @@ def jxl_size(data: Buffer) -> tuple[int, int] | None:
     pillow-jxl-plugin decodes the image to find them (ISO/IEC 18181-1, sections A.3 and A.6).
     """
     head = bytes(memoryview(data)[:16])
-    if not head.startswith(_JXL[0]):
+    if not head.startswith(JXL_CODESTREAM):
         return None
     bits = _Bits(head[2:])
     eighths = bits.take(1)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._kinds import PNG
 from bushel._runtime.arrays import U8
 from bushel.codecs.base import Buffer
 from bushel.kernels import colour_png, unfilter_png
@@ -22,8 +23,6 @@ try:
 except ImportError:
     from zlib import decompressobj
     from zlib import error as IsalError
-
-_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 
 _HEADER = struct.Struct(">I4sIIBBBBBI")
@@ -56,7 +55,7 @@ class PngHeader:
 def png_header(data: Buffer) -> PngHeader | None:
     """Return the header of a PNG; None if Pillow has to read the image."""
     view = memoryview(data)
-    if view.nbytes < 8 + _HEADER.size or view[:8] != _MAGIC:
+    if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
         return None
     length, name, width, height, depth, colour, compression, filtering, interlaced, crc = _HEADER.unpack_from(view, 8)
     if (length, name, compression, filtering, interlaced) != (13, b"IHDR", 0, 0, 0) or not (width and height):
@@ -69,7 +68,7 @@ def png_header(data: Buffer) -> PngHeader | None:
 def png_size(data: Buffer) -> tuple[int, int] | None:
     """Return width and height of any PNG, by its header; None if Pillow has to read it."""
     view = memoryview(data)
-    if view.nbytes < 8 + _HEADER.size or view[:8] != _MAGIC:
+    if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
         return None
     length, name, width, height, *_, crc = _HEADER.unpack_from(view, 8)
     if (length, name) != (13, b"IHDR") or not (width and height) or crc != zlib.crc32(view[12:29]):

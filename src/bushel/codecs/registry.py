@@ -39,7 +39,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     ),
     "video": ("mp4", "webm"),
     "video_frame": ("frame", "frames"),
-    "audio": ("wav", "flac", "mp3", "ogg"),
+    "audio": ("wav", "flac", "mp3", "ogg", "audio"),
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "varints": ("varint", "varints"),
     "litdata_json": ("litdata-json",),

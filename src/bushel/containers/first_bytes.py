@@ -5,17 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.newer_images import newer_format
+from bushel._kinds import IMAGES, WEAK, kind_of
+from bushel.codecs.newer_images import NEWER_FORMATS
 from bushel.storage import File
 
-_MAGIC = (
-    (b"\xff\xd8\xff", "image"),
-    (b"\x89PNG\r\n\x1a\n", "image"),
-    (b"GIF8", "image"),
-    (b"fLaC", "flac"),
-    (b"OggS", "ogg"),
-    (b"ID3", "mp3"),
-)
 _HEAD = 16
 _LOOKED_AT = 3
 _STEP = 1 << 16
@@ -46,14 +39,11 @@ def codec_by_magic(head: bytes, sound: bool = False) -> str:
 
     Args:
         head: At least 12 bytes, if the value has them.
-        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 is not a clip.
+        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 holds one.
     """
-    if sound and head[:1] == b"\xff" and head[1:2] >= b"\xe0":
-        return "mp3"
-    if sound and head[4:8] == b"ftyp":
+    kind = kind_of(head, sound=sound)
+    if kind is None or kind in WEAK:
         return "bytes"
-    if head[:4] == b"RIFF":
-        return {b"WEBP": "image", b"WAVE": "wav"}.get(head[8:12], "bytes")
-    if head[4:8] == b"ftyp":
-        return {"AVIF": "avif", "HEIF": "heic"}.get(newer_format(head) or "", "mp4")
-    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")
+    if kind == "m4a":
+        return "audio"
+    return "image" if kind in IMAGES and kind not in NEWER_FORMATS.values() else kind

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
+import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,15 +57,16 @@ class Values:
     column: Column | None  # the values as a column of the index; None if they are not scalars
 
 
-def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
+def metadata_rows(root: AnyPath, names: Sequence[str], files: Container[str]) -> list[Row]:
     """Return the rows of files of metadata, in the order of `names`.
 
     Args:
         root: The dataset's folder.
         names: Names of these files, relative to it.
+        files: Names of all files in it.
 
     Raises:
-        FormatError: A file is malformed, or names a file outside its folder.
+        FormatError: A file is malformed, or names a file outside its folder, or one that does not exist.
         MissingPackageError: A file is Parquet, and pyarrow is not installed.
     """
     rows: list[Row] = []
@@ -81,11 +83,17 @@ def metadata_rows(root: AnyPath, names: Sequence[str]) -> list[Row]:
             raise _too_large(len(data), path)
         for number, found in enumerate(_READERS[own](data, path)):
             file = found.pop(FILE_NAME, None)
+            spelled = file
+            if isinstance(file, str) and folder + slash + file not in files:  # ./a.jpg, s//a.jpg and s\\a.jpg
+                file = posixpath.normpath(file.replace("\\", "/"))
             if not isinstance(file, str) or leads_out(file):
-                message = f"row {number} has the {FILE_NAME} {file!r}, not the name of a file"
+                message = f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file"
                 raise FormatError(
                     message, file=str(path), hint=None if file is not None else _names_of_others(found, path)
                 )
+            if folder + slash + file not in files:
+                missing = folder + slash + str(spelled)
+                raise FormatError(f"the metadata name {missing!r}, which does not exist", file=str(path))
             rows.append(Row(folder + slash + file, {key: each for key, each in found.items() if each is not None}))
     return rows
 

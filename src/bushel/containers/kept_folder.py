@@ -23,20 +23,20 @@ from bushel._index.file_stamps import FileStamps
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
-from bushel._index.table import FileStamp, ShardIndex
+from bushel._index.table import FOLDER, FileStamp, ShardIndex
 from bushel._index.table_cache import cache_of_tables
+from bushel._recognise.junk import junk_kind, without_junk
 from bushel._runtime.arrays import U8
 from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, list_names
 
-_LAYOUT = 2  # version of the kept data; it changes when its rules, or the rules of the container `folder`, change
+_LAYOUT = 3  # version of the kept data; it changes when its rules, or the rules of the container `folder`, change
 _MANY = 10_000  # nothing is kept for fewer files: looking at them takes less than a tenth of a second
 _SETTLED_NS = 2_000_000_000
 """Age of a folder's time from which a later change is sure to have another time: file system clocks have steps."""
 
 _MOST_NESTED_LINKS, _MOST_LINKS = 8, 1000  # links to folders that are followed: in one path, and to one folder
-_NO_SAMPLES = frozenset({"classes.txt", "Thumbs.db"})
 _LIST, _TABLE = 0, 1  # numbers of the two blocks in the cache: names, sizes and times of the files; the table
 _KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
 
@@ -55,6 +55,7 @@ class FolderNames(tuple[str, ...]):
 
     folders: Sequence[Watched] = ()  # the folders, as they were before they were listed
     listed_ns: int = 0  # the time before the first was listed
+    junk: Counter[str] = Counter()  # number of files that are left out, by kind in words
     # the table of the files, if it was kept; a copy in another process has only the names
     table: ShardIndex | None = None
 
@@ -75,34 +76,40 @@ def names_below(path: AnyPath) -> FolderNames:
     """
     if isinstance(path, Path) and (kept := _kept_names(path)) is not None:
         return kept
-    started, folders = time.time_ns(), list[Watched]()
-    found = _walk(str(path), "", folders, Counter()) if isinstance(path, Path) else list_names(path)
-    names = FolderNames(
-        sorted(
-            name
-            for name in found
-            if not name.startswith(".") and "/." not in name and name.rpartition("/")[2] not in _NO_SAMPLES
-        )
-    )
-    names.folders, names.listed_ns = folders, started
+    started, folders, hidden = time.time_ns(), list[Watched](), Counter[str]()
+    if isinstance(path, Path):
+        found = list(_walk(str(path), "", folders, Counter(), hidden))
+    else:
+        found = [name for name in list_names(path) if not name.startswith(".") and "/." not in name]
+    found.sort()
+    data, junk = without_junk(found)
+    names = FolderNames(data)
+    names.folders, names.listed_ns, names.junk = folders, started, hidden + junk
     return names
 
 
-def _walk(root: str, folder: str, folders: list[Watched], linked: Counter[str], links: int = 0) -> Iterator[str]:
+def _walk(
+    root: str, folder: str, folders: list[Watched], linked: Counter[str], hidden: Counter[str], links: int = 0
+) -> Iterator[str]:
     """Yield the names of files below a local folder, and add each folder. A million names take a second.
 
-    `linked` counts the links to each folder that were followed, `links` those in the path of this one.
+    `linked` counts the links to each folder that were followed, `links` those in the path of this one. `hidden` counts
+    what is left out: hidden files, and links that lead nowhere.
     """
     folders.append(watched(root, folder))
     above = f"{folder}/" if folder else ""
     with os.scandir(f"{root}/{folder}") as entries:
         for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if _is_folder(entry, linked, links):
-                yield from _walk(root, above + entry.name, folders, linked, links + entry.is_symlink())
+            name = entry.name
+            if name.startswith("."):
+                if name != FOLDER:
+                    hidden[junk_kind(name) or ("hidden folder" if entry.is_dir() else "hidden")] += 1
+            elif _is_folder(entry, linked, links):
+                yield from _walk(root, above + name, folders, linked, hidden, links + entry.is_symlink())
+            elif entry.is_symlink() and not os.path.exists(entry.path):
+                hidden["link that leads nowhere"] += 1
             else:
-                yield above + entry.name
+                yield above + name
 
 
 def _is_folder(entry: os.DirEntry[str], linked: Counter[str], links: int) -> bool:

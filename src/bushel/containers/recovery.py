@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bushel._index.table import FieldExtents, Keys, ShardIndex
+from bushel._kinds import JPEG_END, JPEG_START, PNG
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.errors import FormatError
 
@@ -148,7 +149,7 @@ def looks_complete(codec: str, data: bytes) -> bool:
     """Return whether stored bytes are certainly one whole value: they start and end as its codec demands."""
     kind = codec.partition("(")[0]
     if kind in ("jpg", "jpeg"):
-        return data[:2] == b"\xff\xd8" and data[-2:] == b"\xff\xd9"
+        return data[:2] == JPEG_START and data[-2:] == JPEG_END
     if kind == "png":
-        return data[:8] == b"\x89PNG\r\n\x1a\n" and data[-8:-4] == b"IEND"
+        return data[:8] == PNG and data[-8:-4] == b"IEND"
     return False

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bushel._kinds import JPEG
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.errors import FormatError, SpecError
 from bushel.sources.fetching import Fetched, read_file
@@ -191,7 +192,7 @@ class Frames:
 
     def _image(self, path: AnyPath) -> bytes:
         data = read_file(path)
-        if self.short_edge is None and data.startswith(b"\xff\xd8\xff"):
+        if self.short_edge is None and data.startswith(JPEG):
             return data
         from PIL import Image as Pillow
 

@@ -10,16 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from bushel._kinds import WEAK, kind_of
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.sources.base import Sample
 from bushel.sources.paths import codec_of_path, with_files
 from bushel.spec import KEY
-
-_MAGIC = (
-    (b"\xff\xd8\xff", "jpg"),
-    (b"\x89PNG\r\n\x1a\n", "png"),
-)
 
 
 class Samples:
@@ -195,8 +191,8 @@ def _type_of(name: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
         return codec_of_path(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        head = bytes(memoryview(value)[:8])
-        return next((codec for magic, codec in _MAGIC if head.startswith(magic)), "bytes")
+        kind = kind_of(value)
+        return "bytes" if kind is None or kind in WEAK else "audio" if kind == "m4a" else kind
     if isinstance(value, str):
         return "utf8"
     if isinstance(value, bool | np.bool_):

@@ -22,7 +22,7 @@ from bushel.storage import is_local
 _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20  # samples, or bytes, of a stream that are read to find its fields
 _AS_THEY_ARE = (
     *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
-    *("mp4", "webm", "wav", "flac", "mp3", "ogg"),
+    *("mp4", "webm", "wav", "flac", "mp3", "ogg", "audio"),
 )
 """Codecs whose bytes are files, equal in every container."""
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
+from bushel._kinds import JPEG_START
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
@@ -137,7 +138,7 @@ def geometry_rows(geometries: Iterable[Geometry]) -> npt.NDArray[np.int32]:
 
 
 def _is_jpeg(data: Buffer) -> bool:
-    return bytes(data[:2]) == b"\xff\xd8"
+    return bytes(data[:2]) == JPEG_START
 
 
 def is_image(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bushel.codecs.newer_images import newer_format
+from bushel._kinds import kind_of
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
@@ -46,26 +46,14 @@ def media_type(head: bytes) -> str | None:
     The type is detected from the first bytes, never taken from the dataset. SVG and HTML are never returned: they are
     shown as text. `head` has at least the first 16 bytes.
     """
-    for magic, kind in (
-        (b"\xff\xd8\xff", "image/jpeg"),
-        (b"\x89PNG\r\n\x1a\n", "image/png"),
-        (b"GIF87a", "image/gif"),
-        (b"GIF89a", "image/gif"),
-        (b"BM", "image/bmp"),
-        (b"\x1a\x45\xdf\xa3", "video/webm"),
-        (b"fLaC", "audio/flac"),
-        (b"OggS", "audio/ogg"),
-        (b"ID3", "audio/mpeg"),
-        (b"\xff\xfb", "audio/mpeg"),
-        (b"\xff\xf3", "audio/mpeg"),
-        (b"\xff\xf2", "audio/mpeg"),
-    ):
-        if head.startswith(magic):
-            return kind
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
-        return "audio/wav"
-    if head[4:8] == b"ftyp":
-        return {"AVIF": "image/avif", "HEIF": "image/heic"}.get(newer_format(head) or "", "video/mp4")
-    return None
+    return _TYPES.get(kind_of(head) or "")
+
+
+_TYPES = {
+    **{kind: f"image/{kind}" for kind in ("png", "gif", "bmp", "webp", "avif", "heic")},
+    **{kind: f"audio/{kind}" for kind in ("wav", "flac", "ogg")},
+    **{kind: f"video/{kind}" for kind in ("mp4", "webm")},
+    "jpg": "image/jpeg",
+    "mp3": "audio/mpeg",
+    "m4a": "audio/mp4",
+}

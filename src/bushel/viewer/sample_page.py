@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.views.inside import elements_of_window, whole_position
+from bushel._kinds import PNG
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import array_facts, array_pixels
 from bushel._pictures.values import arrays_in
@@ -186,7 +187,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
 
 def _one_channel(data: bytes) -> bool:
     """Return whether an image may be a mask: a PNG of one channel of up to 8 bits."""
-    return data.startswith(b"\x89PNG") and len(data) > 26 and data[25] == 0 and data[24] <= 8
+    return data.startswith(PNG) and len(data) > 26 and data[25] == 0 and data[24] <= 8
 
 
 def _classes(shown: Shown, name: str, data: bytes) -> list[tuple[str, str, float]]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bushel import kernels
 from bushel._index.table import Keys
+from bushel._kinds import JPEG
 from bushel._runtime.arrays import I64
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.packed_map import locate
@@ -108,7 +109,7 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
 def _may_end(file: File, offset: int, span: int) -> bool:
     """Return whether the end in the last record's header is valid: no if it holds a JPEG that ends with the file."""
     start, end = offset + 8 + IMAGE_HEADER, offset + 8 + span
-    if start + 3 > file.size or file.read(start, 3) != b"\xff\xd8\xff":
+    if start + 3 > file.size or file.read(start, 3) != JPEG:
         return True
     last = file.read(max(start, file.size - 8), min(8, file.size - start)).rstrip(b"\0")
     return not last.endswith(_END_OF_JPEG) or (end >= start + 2 and file.read(end - 2, 2) == _END_OF_JPEG)

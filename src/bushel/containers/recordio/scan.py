@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel import kernels
+from bushel._kinds import BEGINNINGS, JPEG, PNG
 from bushel._runtime.arrays import I64, U8, Bools, batches_of
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
@@ -208,9 +209,9 @@ def _kinds(head: U8) -> U8:
         same: Bools = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
         return same
 
-    others = [begins(b"GIF8"), begins(b"BM"), begins(b"II*\0"), begins(b"MM\0*")]
-    cases = [begins(b"\xff\xd8\xff"), begins(b"\x89PNG\r\n\x1a\n"), begins(b"RIFF") & begins(b"WEBP", 8), *others]
-    return np.select(cases, [1, 2, 3, 4, 4, 4, 4], 0).astype(np.uint8)
+    others = [begins(magic) for kind in ("gif", "bmp", "tif") for magic in BEGINNINGS[kind]]
+    cases = [begins(JPEG), begins(PNG), begins(b"RIFF") & begins(b"WEBP", 8), *others]
+    return np.select(cases, [1, 2, 3, *[4] * len(others)], 0).astype(np.uint8)
 
 
 def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> Iterator[tuple[slice, U8]]:

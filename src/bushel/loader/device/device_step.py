@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._kinds import JPEG_END, JPEG_START
 from bushel._runtime.arrays import offsets_of
 from bushel.errors import CodecError
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
@@ -70,7 +71,7 @@ class DeviceImage:
 def goes_to_device(data: Any, geometry: Geometry) -> bool:
     """Return whether a device may decode an image: an upright baseline JPEG that is complete and not small."""
     view = memoryview(data)
-    if bytes(view[:2]) != b"\xff\xd8" or b"\xff\xd9" not in bytes(view[-64:]):
+    if bytes(view[:2]) != JPEG_START or JPEG_END not in bytes(view[-64:]):
         return False
     left, top, right, bottom = geometry.box
     if (right - left) * (bottom - top) <= _SMALL:

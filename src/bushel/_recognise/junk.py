@@ -1,0 +1,67 @@
+"""Files that programs leave beside data: copies, previews and settings. They are no part of any dataset."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+_FOLDERS = ("__MACOSX", ".ipynb_checkpoints")
+_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
+_ENDS = ("~", ":Zone.Identifier")
+_SIGNS = ("._", *_FOLDERS, *_FILES, *_ENDS)
+"""A text of names that contains none of these has no junk."""
+
+_BYTE_SIGNS = tuple(sign.encode() for sign in _SIGNS)
+_JUNK = re.compile(
+    rf"(?:.*/)?(?:(?P<folder>{'|'.join(map(re.escape, _FOLDERS))})/.*"
+    rf"|(?P<file>{'|'.join(map(re.escape, _FILES))})"
+    rf"|(?P<copy>\._)[^/]*"
+    rf"|[^/]*(?P<end>{'|'.join(_ENDS)}))",
+    re.DOTALL,
+)
+
+
+def junk_kind(name: str) -> str | None:
+    """Return how a report calls a junk file, `._*` or `.DS_Store`; None for a file that may be data.
+
+    Args:
+        name: Its path relative to the dataset.
+    """
+    match = _JUNK.fullmatch(name)
+    if match is None:
+        return None
+    kind = match[match.lastgroup or 0]
+    if match.lastgroup == "copy":
+        return "._*"
+    return f"*{kind}" if match.lastgroup == "end" else kind
+
+
+def may_hold_junk(text: bytes) -> bool:
+    """Return whether names, one after another in UTF-8, may have junk among them. It is quick for millions."""
+    return any(sign in text for sign in _BYTE_SIGNS)
+
+
+def without_junk(names: Sequence[str]) -> tuple[Sequence[str], Counter[str]]:
+    """Return the names that may be data, in order, and how many of each kind of junk are left out."""
+    counts = Counter[str]()
+    text = "\0".join(names)
+    if not any(sign in text for sign in _SIGNS):
+        return names, counts
+    data = []
+    for name in names:
+        kind = junk_kind(name)
+        if kind is None:
+            data.append(name)
+        else:
+            counts[kind] += 1
+    return data, counts
+
+
+def counted(kinds: Iterable[tuple[str, int]], most: int = 5) -> str:
+    """Return what is left out, in words: `3 files (2 ._*, 1 .txt)`."""
+    ordered = sorted(kinds, key=lambda each: (-each[1], each[0]))
+    total = sum(count for _, count in ordered)
+    named = [f"{count:,} {kind}" for kind, count in ordered[:most]]
+    more = ["…"] if len(ordered) > most else []
+    return f"{total:,} file{'s' if total != 1 else ''} ({', '.join(named + more)})"

@@ -1,0 +1,62 @@
+"""Which names of files and folders are splits of a dataset: `train`, `val`, `test-00000-of-00002.parquet`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+SAME = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing"),
+}
+"""The names of a split, which the Hugging Face Hub calls by the first one."""
+
+_OF_NAME = {name: split for split, names in SAME.items() for name in names}
+_NAME = re.compile(rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE)
+
+
+def split_in(name: str, *, folder: bool) -> str | None:
+    """Return the split that a name stands for, as it is spelled; None if it stands for none.
+
+    Args:
+        name: The name of a folder, or of a file with its suffixes.
+        folder: Whether it is a folder, whose whole name has to be that of the split.
+
+    Examples:
+        >>> split_in("val", folder=True), split_in("train-00000-of-00002.csv", folder=False)
+        ('val', 'train')
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or (folder and match["split"] != name):
+        return None
+    return match["split"]
+
+
+def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[str]]:
+    """Return the splits of a folder: the names in it of each, in order; empty if it has fewer than two.
+
+    Args:
+        folders: Names of the folders in it that may hold data.
+        files: Names of the files in it that are data.
+
+    Returns:
+        Empty, too, if a folder or file has another name: then these are no splits.
+    """
+    found: dict[str, list[str]] = {}
+    for names, are_folders in ((folders, True), (files, False)):
+        for name in sorted(names):
+            split = split_in(name, folder=are_folders)
+            if split is None:
+                return {}
+            found.setdefault(split, []).append(name)
+    return found if len(found) > 1 else {}
+
+
+def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:
+    """Return the split that a caller means: the name that is there, or the only one that means the same."""
+    if name in splits:
+        return name
+    meant = _OF_NAME.get(name.lower())
+    same = [split for split in splits if meant is not None and _OF_NAME.get(split.lower()) == meant]
+    return same[0] if len(same) == 1 else None
