@@ -19,7 +19,7 @@ EXCEPTIONS = {
     """,
     "the folder's own listing gave the name, which is one component": """
         storage/names.py:refuse_links_in storage/objects/location.py:ObjectPath.glob
-        storage/claims/claim.py:claims_in _dataset/open/folders.py:datasets_in cards/front_matter.py:_files
+        _dataset/open/folders.py:datasets_in cards/front_matter.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/naming.py:pair_chunks
@@ -34,7 +34,6 @@ EXCEPTIONS = {
         _dataset/open/missing_path.py:_parts_of_file _dataset/open/completeness.py:marker_path
         _dataset/open/completeness.py:incomplete_at _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
-        _dataset/open/claiming.py:claim_target _dataset/open/claiming.py:claim_run
         _dataset/open/folders.py:_overwrite_folder _pack/reshape.py:split _pack/run_folder.py:part_path
         _pack/side_files.py:_beside _pack/side_files.py:PackState.__init__ sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
@@ -46,7 +45,7 @@ EXCEPTIONS = {
         containers/gulp/container.py:_Gulp.class_names _pack/side_files.py:labels_path
         _index/table.py:Shard.removal_lists
         _dataset/open/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
-        storage/claims/files.py:take_file storage/claims/objects.py:_now_beside
+        storage/objects/lock.py:_now_beside storage/lock.py:FileLock._take
         _pack/commit.py:PartTask._write_and_commit _pack/commit.py:PartTask._write _pack/leaves.py:leaf_file
         _pack/run_folder.py:RunFolder.note_errors _pack/run_folder.py:RunFolder._names
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path

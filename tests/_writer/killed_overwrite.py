@@ -79,7 +79,7 @@ def main() -> None:
         beside -= {path.name for path in (Path(folder) / "new").iterdir()}
         if beside - {".bushel"}:
             raise SystemExit(f"{beside} are left beside the dataset after operation {number}")
-        overwrite.claim_for_writing(parent / name, WriterOptions(container=after)).release()
+        overwrite.lock_for_writing(parent / name, WriterOptions(container=after)).release()
         if values(parent / name) not in wanted:
             raise SystemExit(f"neither is there after operation {number} and a recovery")
         replace(parent / name, after, new, **options)

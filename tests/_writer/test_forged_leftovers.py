@@ -49,7 +49,7 @@ def test_a_link_in_the_place_of_an_overwrite(mode: str, tmp_path: Path, victim: 
 
 
 @pytest.mark.parametrize("name", OUT)
-@pytest.mark.parametrize("member", ["old", "new"])
+@pytest.mark.parametrize("member", ["clear", "moves", "drop"])
 def test_names_in_the_marker_of_an_overwrite(member: str, name: str, tmp_path: Path, victim: Path) -> None:
     path = tmp_path / "data" / "x.tar"
     path.parent.mkdir()
@@ -57,21 +57,26 @@ def test_names_in_the_marker_of_an_overwrite(member: str, name: str, tmp_path: P
     folder = overwrite_folder(path)
     folder.mkdir(parents=True)
     (folder / "x.tar").write_bytes(path.read_bytes())
-    marker = {"device": 0, "inode": 0, "old": [], "new": [], member: [name.format(victim=victim)]}
+    forged: Any = name.format(victim=victim)
+    if member == "moves":
+        forged = {"name": forged, "device": 0, "inode": 0}
+    marker = {"clear": [], "moves": [], "drop": [], member: [forged]}
     (folder / "commit.json").write_text(json.dumps(marker))
-    with pytest.raises(FormatError):
+    with pytest.raises(FormatError, match="not the name of a file in this folder|out of its folder"):
         write(path, "overwrite")
     assert is_whole(victim)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"device": "x", "inode": 1, "old": [], "new": []}', "[" * 10_000])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"clear": [], "moves": [{"name": "x.tar"}], "drop": []}', "[" * 10_000]
+)
 def test_malformed_markers(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.tar"
     write(path)
     folder = overwrite_folder(path)
     folder.mkdir(parents=True)
     (folder / "commit.json").write_text(text)
-    with pytest.raises(FormatError, match="not the marker"):
+    with pytest.raises(FormatError, match="not a list of moves"):
         write(path, "overwrite")
 
 
@@ -83,7 +88,8 @@ def test_a_marker_removes_no_folder_of_others(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "x.tar").write_bytes(path.read_bytes())
     stat = path.stat()
-    marker = {"device": stat.st_dev, "inode": stat.st_ino, "old": ["other"], "new": []}
+    move = {"name": "x.tar", "device": stat.st_dev, "inode": stat.st_ino}
+    marker = {"clear": ["other"], "moves": [move], "drop": ["other"]}
     (folder / "commit.json").write_text(json.dumps(marker))
     write(path, "overwrite")
     assert other.is_dir()

@@ -214,7 +214,7 @@ def test_a_recordio_that_is_half_replaced_says_so(tmp_path: Path, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bushel._writer.overwrite._exchange", die)
+        patch.setattr("bushel.storage.publish._swap", die)
         with pytest.raises(KeyboardInterrupt):
             write(path, "recordio", make_samples("recordio", 4, seed=2), mode="overwrite")
     with pytest.warns(bushel.IncompleteWarning, match="continue the run that wrote it with mode='resume'"):

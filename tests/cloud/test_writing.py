@@ -137,7 +137,7 @@ def test_kills(bucket: ObjectPath, container: str) -> None:
     whole = time.monotonic() - started
     chances, mode = random.Random(container), "create"
     for number in range(6):
-        if run("killed", mode, chances.uniform(0, whole) if number else 0.0):  # the first one leaves its claim
+        if run("killed", mode, chances.uniform(0, whole) if number else 0.0):  # the first one leaves its lock
             break
         mode = "resume"
     else:

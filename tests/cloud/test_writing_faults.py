@@ -79,7 +79,7 @@ def test_an_end_of_patience_is_resumed(
         writer.close()
     proxy.become(lambda number: "pass")
     left = list(walk_names(bucket / "set"))
-    assert left in ([], [".bushel/writers/dataset.claim"]), "the claim cannot be removed while the network is broken"
+    assert left in ([], [".bushel/writers/dataset.lock"]), "the lock cannot be removed while the network is broken"
     monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "5")
     with bushel.Writer(f"{bucket}/set", mode="resume", container="tar", shard_samples=20) as again:
         assert len(again) == 19

@@ -34,7 +34,7 @@ from tests.faults.ways import JPEG, WAYS, options_of, prepare_sources, spec_of, 
 from tests.faults.whole import comparable
 
 import bushel
-from bushel.storage.claims import claim
+from bushel.storage import lock
 
 __all__ = ["STATES", "TARGETS", "main"]
 
@@ -205,7 +205,7 @@ class Track:
         try:
             warnings.simplefilter("ignore")
             faulthandler.register(signal.SIGUSR1, open(said, "w"))  # noqa: SIM115 - until this process ends
-            claim._PATIENCE = 0.05  # one that joins a run and is stopped would be waited for
+            lock._PATIENCE = 0.05  # one that joins a run and is stopped would be waited for
             self._shim.log(root, Path("/dev/null"))
             self._shim.stop(stop)
             container = race.target.partition(".")[0]

@@ -137,7 +137,7 @@ def _stopping_after(number: int) -> Iterator[Callable[[], int]]:
         def renamed(source: Any, target: Any, **more: Any) -> Any:
             nonlocal count
             result = rename(source, target, **more)
-            if "writers" not in Path(target).parts:  # of claims
+            if "writers" not in Path(target).parts:  # of locks
                 count += 1
                 if count == number:
                     raise KeyboardInterrupt
@@ -149,7 +149,7 @@ def _stopping_after(number: int) -> Iterator[Callable[[], int]]:
         mock.patch("os.rename", counted(os.rename)),
         mock.patch("os.replace", counted(os.replace)),
         mock.patch("os.link", counted(os.link)),
-        mock.patch("bushel._writer.overwrite.exchange_names", counted(exchange_names)),
+        mock.patch("bushel.storage.publish.exchange_names", counted(exchange_names)),
     ):
         yield lambda: count
 

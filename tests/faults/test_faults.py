@@ -17,7 +17,7 @@ def test_a_few_of_each() -> None:
 @pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
 @pytest.mark.parametrize(("job", "trial"), [("overwrite", 1), ("overwrite", 20), ("pack", 19), ("pack", 59)])
 def test_errors_that_named_no_file(job: str, trial: int) -> None:
-    """ESTALE while a staging folder is removed, EIO in a stale claim and in the joined log of a run."""
+    """ESTALE while a staging folder is removed, EIO in a stale lock and in the joined log of a run."""
     given = ("--errors", "--quiet", "--seed", "2311", "--jobs", job, "--trial", str(trial))
     done = start("tests.faults.campaign", *given, timeout=600)
     assert done.returncode == 0, done.stdout

@@ -22,7 +22,7 @@ def comparable(root: Path) -> dict[str, Any]:
     """Return the files below a folder by name. Times of modification and of removals are left out.
 
     So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, the
-    claims of writers that were killed, which the next writer takes over, and the records of a run in parts, which name
+    locks of writers that were killed, which the next writer takes over, and the records of a run in parts, which name
     attempts.
     """
     found: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bushel.storage import make_folder, whole
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 
 
 class Killed(BaseException):
@@ -23,7 +23,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         done.extend(sorted(folder.iterdir()))
 
     monkeypatch.setattr(whole, "sync_folder", sync)
-    monkeypatch.setattr("bushel.storage.claims.claim.sync_folder", sync)
+    monkeypatch.setattr("bushel.storage.lock.sync_folder", sync)
     return done
 
 
@@ -57,12 +57,12 @@ def test_after_a_kill_the_last_folder_is_put_on_disk(
         patch.setattr(whole, "sync_folder", dying)
         with pytest.raises(Killed):
             make_folder(tmp_path / "a/b/c")
-    with Claim(tmp_path / "a/b/c/.bushel/writers/x.claim", tmp_path, sync=True):
+    with Lock([(tmp_path / "a/b/c/.bushel/writers/x.lock", False)], tmp_path, sync=True):
         wanted = {tmp_path / name for name in ("a", "a/b", "a/b/c", "a/b/c/.bushel")}
         assert wanted <= set(synced)
 
 
-def test_a_claim_puts_a_folder_of_a_killed_process_on_disk(tmp_path: Path, synced: list[Path]) -> None:
+def test_a_lock_puts_a_folder_of_a_killed_process_on_disk(tmp_path: Path, synced: list[Path]) -> None:
     (tmp_path / "out/.bushel").mkdir(parents=True)
-    with Claim(tmp_path / "out/.bushel/writers/x.claim", tmp_path, sync=True):
+    with Lock([(tmp_path / "out/.bushel/writers/x.lock", False)], tmp_path, sync=True):
         assert tmp_path / "out/.bushel" in synced

@@ -111,6 +111,19 @@ def test_a_file_keeps_the_tags(tmp_path: Path) -> None:
         pass
 
 
+def test_two_viewers_keep_each_others_tags_in_one_file(tmp_path: Path) -> None:
+    data, tags = write(tmp_path / "data"), tmp_path / "tags.json"
+    with client_of(data, tags=tags) as first, client_of(data, tags=tags) as second:
+        first.post("/api/0/tags?name=odd&do=add&i=1&i=3")
+        second.post("/api/0/tags?name=odd&do=add&i=5")
+        second.post("/api/0/tags?name=good&do=add&i=2")
+        first.post("/api/0/tags?name=odd&do=remove&i=3")
+        first.post("/api/0/tags?name=dark&do=add&i=4")
+    (found,) = json.loads(tags.read_text())["datasets"].values()
+    members = {name: sorted(keys) for name, keys in found.items()}
+    assert members == {"odd": ["set/001", "set/005"], "good": ["set/002"], "dark": ["set/004"]}
+
+
 def test_a_view_has_tags_of_its_own_positions(tmp_path: Path) -> None:
     ds = bushel.open(write(tmp_path / "data"))[np.array([5, 3, 9])]
     with client_of(ds) as client:

@@ -17,8 +17,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.claiming import claim_run
 from bushel._dataset.open.discovery import find
+from bushel._dataset.open.locking import lock_run
 from bushel._dataset.open.tables import stamps_of
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
@@ -31,7 +31,7 @@ from bushel._pack.side_files import ErrorList, error_lines, error_log_path
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, InUseError, StateError, TooManyErrors, noted_in
 from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folder, walk_names, workplace, write_whole
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 from bushel.storage.names import below, inside, refuse_link, remove_tree
 
 _LOOK_SECONDS = 0.05
@@ -79,7 +79,7 @@ class PartTask(Struct, frozen=True):
             TooManyErrors: More items failed than are allowed in the whole run.
             InUseError: Another writer is open for the target.
         """
-        with claim_run(self.run.target, single=self.run.single, run=self.fingerprint):
+        with lock_run(self.run.target, single=self.run.single, run=self.fingerprint):
             return self._write_and_commit(number, progress)
 
     def _write_and_commit(self, number: int, progress: OnPart | None) -> PartReport:
@@ -252,7 +252,7 @@ def _replace(place: Path, final: Path) -> None:
     staged = place / final.name
     while staged.exists():
         try:
-            claim = Claim(place / "writer", final)
+            lock = Lock([(place / "writer", False)], final)
         except InUseError:
             time.sleep(_LOOK_SECONDS)
             continue
@@ -260,7 +260,7 @@ def _replace(place: Path, final: Path) -> None:
             if final.exists():  # a kill after this leaves a missing part, which the next process publishes
                 final.rename(place / "old")
             staged.rename(final)
-        claim.release()
+        lock.release()
 
 
 def _publish_objects(run: RunFolder, place: AnyPath, final: AnyPath, record: Record) -> None:

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from bushel._dataset.open.claiming import claim_run
 from bushel._dataset.open.completeness import marker_path
+from bushel._dataset.open.locking import lock_run
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.sidecar import Manifest
 from bushel._pack.commit import publish
@@ -75,7 +75,7 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
     """
     if (result := run.load_result()) is not None and not missing_parts(run, plan):
         return result
-    with claim_run(run.target, single=run.single, run=plan.fingerprint):
+    with lock_run(run.target, single=run.single, run=plan.fingerprint):
         return _finish(run, plan, allowed, engine)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.claiming import NO_CLAIM
 from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.locking import NO_LOCK
 from bushel._pack.columns import ColumnReader, column_reader
 from bushel._pack.commit import OnPart, Written
 from bushel._pack.file_columns import FileEncoder, file_encoder
@@ -34,7 +34,7 @@ from bushel.sources.base import Listed
 from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.storage import AnyPath, parse_bytes
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 
 Encode = Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
 
@@ -44,7 +44,7 @@ def pack_whole(
     target: AnyPath,
     suffix: str,
     options: PackOptions,
-    claim: Claim | None,
+    lock: Lock | None,
     progress: OnProgress | None,
 ) -> RunTotals:
     """Pack everything into one dataset. Raise TooManyErrors if more items failed than are allowed."""
@@ -62,7 +62,7 @@ def pack_whole(
     with (
         _encoding(prepared.encoder, options.workers.processes) as encode,
         PackWriter(
-            target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync, claim=claim
+            target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync, lock=lock
         ) as writer,
     ):
         config = _config(prepared, encode, options.workers, report)
@@ -220,7 +220,7 @@ class PackJob(Struct, frozen=True):
             if encode is None:
                 encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
             config = _config(self.prepared, encode, self.workers, progress or _ignore, taken)
-            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing, claim=NO_CLAIM))
+            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing, lock=NO_LOCK))
             result = write_part(part, writer, log, "create", limit, config)
         return Written(result.bytes, result.limits)
 

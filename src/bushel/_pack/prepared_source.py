@@ -38,7 +38,7 @@ _ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of
 
 
 class DatasetAt(Struct, frozen=True):
-    """A dataset as source that is opened after the target was claimed, which it may be."""
+    """A dataset as source that is opened after the target was locked, which it may be."""
 
     source: Any
 

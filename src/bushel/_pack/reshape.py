@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.claiming import claim_target
 from bushel._dataset.open.completeness import marker_path
+from bushel._dataset.open.locking import lock_target
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.read.splitting import divided
 from bushel._dataset.views.concat import one_after_another
@@ -89,7 +89,7 @@ def split(
     folder = as_path(target)
     if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{target} is a file, but split writes its datasets into a folder: use another path")
-    with claim_target(folder, single=False, sync=bool(options.get("sync", True))):
+    with lock_target(folder, single=False, sync=bool(options.get("sync", True))):
         if find_manifest(marker_path(folder, "")) is not None:
             raise FileExistsError(
                 f"{target} is a dataset, and split would write others into its folder: use another path"

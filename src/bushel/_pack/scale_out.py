@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import field
 from msgspec.structs import replace
 
-from bushel._dataset.open.claiming import claim_run
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import is_part
+from bushel._dataset.open.locking import lock_run
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._pack.commit import PartReport, PartTask, WritePart, publish_errors
@@ -31,7 +31,7 @@ from bushel.containers import writable_containers
 from bushel.engines import connect
 from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
 from bushel.storage import is_object, remove, walk_names, write_whole
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 from bushel.storage.names import below, remove_tree
 
 _FAILED = "failed"
@@ -61,9 +61,7 @@ class RunTotals(Struct, frozen=True):
     limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
 
 
-def join_run(
-    run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None
-) -> Claim:
+def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None) -> Lock:
     """Write the plan of a run, or check that it equals the plan of the existing run.
 
     Args:
@@ -74,7 +72,7 @@ def join_run(
         listing: The listing of the source, which a new plan keeps.
 
     Returns:
-        The claim of this process, which other processes of the run have too. The caller releases it.
+        The lock of this process, which other processes of the run have too. The caller releases it.
 
     Raises:
         InUseError: Another writer is open for the target, or another run.
@@ -90,7 +88,7 @@ def join_run(
     def join() -> None:
         _write_plan(run, plan, mode, part, listing)
 
-    return claim_run(run.target, single=run.single, run=plan.fingerprint, join=join)
+    return lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
 
 
 def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None) -> None:
@@ -98,7 +96,7 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
     if mode == "overwrite":
         known = _remove_records(run, plan, known, part)
     elif known is not None and not _same(known, plan) and (run.folder / _FAILED).exists() and not run.committed():
-        _remove(run)  # this process claims the target, so no other process works on that run
+        _remove(run)  # this process has the lock of the target, so no other process works on that run
         known = None
     if known is None and mode != "overwrite":
         try:

@@ -1,4 +1,4 @@
-"""Write a dataset from a source: claim the target, prepare the source, write one dataset or parts, and sum up."""
+"""Write a dataset from a source: lock the target, prepare the source, write one dataset or parts, and sum up."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bushel._pack.prepared_source import prepare_source
 from bushel._pack.side_files import error_log_path
 from bushel._runtime.progress import OnProgress
 from bushel._runtime.public import public
-from bushel._writer.overwrite import claim_for_writing
+from bushel._writer.overwrite import lock_for_writing
 from bushel.containers import container_for, get_writable
 from bushel.containers.base import WritableContainer
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, workplace
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 
 
 @public()
@@ -80,25 +80,25 @@ def write_dataset(source: Any, target: AnyPath, options: PackOptions, progress: 
         raise UnsupportedError(f"cannot pack to {target}: expected a local path, or the URL of an object store")
     name = options.writer.container
     container = get_writable(name) if name else container_for(target.name)
-    if options.run.parts is not None or options.run.engine is not None:  # claimed with the other processes of the run
-        return _write_claimed(source, target, container, options, None, progress)
-    with claim_for_writing(target, options.writer) as claim:
-        return _write_claimed(source, target, container, options, claim, progress)
+    if options.run.parts is not None or options.run.engine is not None:  # locked with the other processes of the run
+        return _write_locked(source, target, container, options, None, progress)
+    with lock_for_writing(target, options.writer) as lock:
+        return _write_locked(source, target, container, options, lock, progress)
 
 
-def _write_claimed(
+def _write_locked(
     source: Any,
     target: AnyPath,
     container: WritableContainer,
     options: PackOptions,
-    claim: Claim | None,
+    lock: Lock | None,
     progress: OnProgress | None,
 ) -> PackResult:
     started = time.monotonic()
     prepared = prepare_source(source, target, container, options)
     options = replace(options, writer=prepared.writing)
     if prepared.parts is None:
-        totals = pack_whole(prepared, target, container.suffix, options, claim, progress)
+        totals = pack_whole(prepared, target, container.suffix, options, lock, progress)
     else:
         totals = pack_in_parts(prepared, prepared.parts, target, container.suffix, options, progress)
     log = error_log_path(target)

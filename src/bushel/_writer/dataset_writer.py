@@ -11,14 +11,14 @@ from typing import Any, Self
 from bushel._writer.current_shard import CurrentShard
 from bushel._writer.dataset_plan import DatasetPlan
 from bushel._writer.options import WriterOptions
-from bushel._writer.overwrite import claim_for_writing
+from bushel._writer.overwrite import lock_for_writing
 from bushel._writer.target import Target, choose_container
 from bushel._writer.written_shards import WrittenShards
 from bushel.codecs import get_codec
 from bushel.errors import is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
 from bushel.storage import as_path
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 
 CHECKPOINT_SECONDS = 1.0
 _DEFAULTS = WriterOptions()
@@ -36,7 +36,7 @@ class DatasetWriter:
         before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
             dataset is, so that files beside the dataset are never older than it.
         before_checkpoint: Called before samples are recorded for `resume`, to put on disk what else that needs.
-        claim: The claim of the target, if the caller has it and releases it; by default the writer claims it.
+        lock: The lock of the target, if the caller has it and releases it; by default the writer takes it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class DatasetWriter:
         *,
         before_publish: Callable[[], None] | None = None,
         before_checkpoint: Callable[[], None] | None = None,
-        claim: Claim | None = None,
+        lock: Lock | None = None,
     ) -> None:
         if spec is None and options.mode in ("create", "overwrite"):
             raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
@@ -56,10 +56,10 @@ class DatasetWriter:
             get_codec(field.codec)
         self._options, limits = options, options.limits()
         self._path = as_path(path)
-        self._claim = claim or claim_for_writing(self._path, options)
-        self._let_go = ExitStack()  # lets others write to the target, unless the caller has the claim
-        if claim is None:
-            self._let_go.callback(self._claim.release)
+        self._owned = lock or lock_for_writing(self._path, options)
+        self._let_go = ExitStack()  # lets others write to the target, unless the caller has the lock
+        if lock is None:
+            self._let_go.callback(self._owned.release)
         self._lock = threading.Lock()
         self._closed = self._stopped = False
         self._samples = 0  # without those that were added to the buffer since the last time that the lock was taken
@@ -67,7 +67,7 @@ class DatasetWriter:
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
             self._plan = DatasetPlan(target, fields, options, limits)
-            self._written = WrittenShards(target, options, self._claim, before_publish)
+            self._written = WrittenShards(target, options, self._owned, before_publish)
             self._current = CurrentShard(self._plan, self._written, before_checkpoint)
             try:
                 self._samples = self._current.open()
@@ -201,7 +201,7 @@ class DatasetWriter:
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("the writer is closed")
-        self._claim.check_process()
+        self._owned.check_process()
         if self._written.uploads.failed:
             try:
                 self._written.settle()

@@ -99,7 +99,7 @@ class Target(Struct, frozen=True):
         Raises:
             FileExistsError: The path holds a dataset of another container.
         """
-        if not self.path.exists() or _is_claimed_only(self.path):
+        if not self.path.exists() or _is_locked_only(self.path):
             return []
         for other in writable_containers() if not self.single else ():
             if other is not self.container and holds_dataset(other, self.path):
@@ -243,6 +243,6 @@ def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, 
         )
 
 
-def _is_claimed_only(path: AnyPath) -> bool:
-    """Return whether a folder is as the claim of a new dataset makes it: then no container has to be imported."""
+def _is_locked_only(path: AnyPath) -> bool:
+    """Return whether a folder is as the lock of a new dataset makes it: then no container has to be imported."""
     return isinstance(path, Path) and path.is_dir() and os.listdir(path) == [FOLDER]

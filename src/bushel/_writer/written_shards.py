@@ -26,7 +26,7 @@ from bushel._writer.usual_fields import UsualFields, samples_before
 from bushel.containers.base import Layout, Shard
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object, leave_workplace, make_folder, remove, sync_folder, workplace
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 from bushel.storage.workplaces import remove_staged
 
 
@@ -109,12 +109,12 @@ class WrittenShards:
     """
 
     def __init__(
-        self, target: Target, options: WriterOptions, claim: Claim, before_publish: Callable[[], None] | None
+        self, target: Target, options: WriterOptions, lock: Lock, before_publish: Callable[[], None] | None
     ) -> None:
-        self._options, self._claim, self._before_publish, self.sync = options, claim, before_publish, options.sync
+        self._options, self._lock, self._before_publish, self.sync = options, lock, before_publish, options.sync
         self.replaced: Overwrite | None = None
         if isinstance(target.path, Path) and options.mode == "overwrite":
-            self.replaced = Overwrite(target.path, sync=self.sync)
+            self.replaced = Overwrite(target.path, lock, sync=self.sync)
             target = replace(target, path=self.replaced.staged)
         self.target, self._root = target, target.root
         self._marker = Marker(self._root, target.file or "", sync=self.sync)
@@ -133,7 +133,7 @@ class WrittenShards:
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
 
     def open(self) -> ShardInProgress | None:
-        """Find the existing shards, after the claim was taken. Return the shard that a killed writer left.
+        """Find the existing shards, after the lock was taken. Return the shard that a killed writer left.
 
         Raises:
             FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or needs some.
@@ -213,7 +213,7 @@ class WrittenShards:
     def publish(self, finished: FinishedShard, *, last: bool) -> None:
         """Give a shard its final name, or begin to upload it. With `last`, no other one follows."""
         self.settle()
-        self._claim.check()
+        self._lock.check()
         if self._before_publish is not None and self.replaced is None:
             self._before_publish()
         if not last and self.replaced is None:
@@ -238,7 +238,7 @@ class WrittenShards:
         if self.replaced is not None:
             if self._before_publish is not None:
                 self._before_publish()
-            self._claim.check()
+            self._lock.check()
             self.replaced.publish()
 
     def leave(self, *, appended: bool) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bushel._dataset.open.claiming import claimed_sources
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.discovery import expand_paths, find
 from bushel._dataset.open.index_place import index_place, indexed_in
+from bushel._dataset.open.locking import locked_sources
 from bushel._index.removed_rows import BEGUN, ERASED, NONE, PARTLY, RemovedRows, load_removed, save_removed
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import ManifestShard, find_manifest
@@ -86,7 +86,7 @@ def erase(source: Any, *, call: int | None = None, index: Any = "auto") -> Erasu
     """
     paths = expand_paths(source)
     claimed = paths if index in _OWN else [*paths, index_place(index)]
-    with claimed_sources(claimed):
+    with locked_sources(claimed):
         found = find(paths)
         shards = found.shards if index in _OWN else indexed_in(found.shards, index_place(index))
         place = list_of(shards)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.open.claiming import claimed_sources
 from bushel._dataset.open.discovery import expand_paths, find
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.open.index_place import index_place, indexed_in
+from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.read.find_keys import positions_of_keys
 from bushel._dataset.read.reader import Reader
@@ -103,7 +103,7 @@ def remove(
         raise TypeError(f"give keys as a list, such as [{keys!r}]")
     if not isinstance(reason, str) or not reason.strip():
         raise ValueError('a removal needs a reason, such as reason="opt-out"')
-    with claimed_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
+    with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
         place = _place(dataset)
         reader = reader_of(dataset)
         if keys is not None:
@@ -158,7 +158,7 @@ def restore(source: Any, *, call: int | None = None, index: Any = "auto") -> Rem
         >>> bushel.restore("train/").samples, len(bushel.open("train/"))
         (1, 12)
     """
-    with claimed_sources(_claimed(source, index)):
+    with locked_sources(_claimed(source, index)):
         place = _place_of(source, index)
         known = load_removed(place) or NONE
         number = len(known.reasons) - 1 if call is None else call

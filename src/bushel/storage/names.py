@@ -17,6 +17,8 @@ from typing import TypeVar
 from bushel.errors import FormatError
 from bushel.storage.base import AnyPath
 
+COMMIT_LIST = "commit.json"
+"""Name of the file in a staging folder that commits it: `storage.publish` moves what it lists."""
 _SIDECARS = ".bushel"
 _FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have drives
 leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bushel.errors import naming, noted_in
 from bushel.storage.base import AnyPath
-from bushel.storage.claims import Claim
+from bushel.storage.lock import Lock
 from bushel.storage.names import below, inside, try_remove_tree
 from bushel.storage.sink import Sink
 from bushel.storage.whole import make_folder, place_file, remove, sync_folder
@@ -32,7 +32,7 @@ class Staging:
         positions: Number of bytes to keep of staged files, by name; other files start empty.
         sync: Whether to wait for the disk before a rename.
         new: Whether none of the shard's files exists yet; an upload then refuses to replace one.
-        claimed: Whether to claim the name until `discard`, for a caller that has no claim of the dataset.
+        locked: Whether to lock the name until `discard`, for a caller that has no lock of the dataset.
 
     Attributes:
         place: The folder of the staged files.
@@ -52,7 +52,7 @@ class Staging:
         positions: Mapping[str, int] | None = None,
         sync: bool = True,
         new: bool = False,
-        claimed: bool = False,
+        locked: bool = False,
     ) -> None:
         self.root, self.folder, self.new = root, folder, new
         self.local = isinstance(root, Path)
@@ -62,8 +62,8 @@ class Staging:
         self._temporary = None if workplace(root) is not None else _temporary_folder()
         base = self._temporary or make_workplace(root)
         self.place = inside(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True)
-        claim = base / ".bushel" / "writers" / f"{self.place.name}.claim"
-        self._claim = Claim(claim, self.place) if claimed else None
+        lock = base / ".bushel" / "writers" / f"{self.place.name}.lock"
+        self._lock = Lock([(lock, False)], self.place) if locked else None
         make_staging_folder(self.place)
         self.sinks: dict[str, Sink] = {}
 
@@ -252,8 +252,8 @@ class Staging:
         try_remove_tree(done)
         if self.local:
             remove_empty(self.place.parent, self.place.parent.parent)
-        if self._claim is not None:
-            self._claim.release()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def _raise(error: OSError) -> None:

@@ -105,7 +105,7 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[FileIO]:
     partial = path.with_name(f"{path.name}.partial")
     try:
         make_folder(path.parent, sync=sync)
-        with _open_alone(partial) as file:
+        with open_alone(partial) as file:
             try:
                 file.truncate(0)
                 yield file
@@ -159,7 +159,9 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
             return False
         return True
     if not isinstance(path, Path):
-        raise UnsupportedError(f"{path} is neither a local path nor in an object store: a file cannot be claimed there")
+        raise UnsupportedError(
+            f"{path} is neither a local path nor in an object store: nothing can be created there on a condition"
+        )
     make_folder(path.parent)
     own = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
     try:
@@ -177,7 +179,7 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
     return True
 
 
-def _open_alone(path: Path) -> FileIO:
+def open_alone(path: Path) -> FileIO:
     """Open a temporary file for writing. Other threads and processes that open it this way wait until it is closed."""
     import fcntl
 

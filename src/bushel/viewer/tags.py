@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, Bools
-from bushel.storage.whole import write_whole
+from bushel.storage.publish import update
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
 _VERSION = 1
@@ -130,7 +131,7 @@ class Tags:
 def _datasets(kept: Any) -> dict[str, dict[str, list[Any]]]:
     if kept["bushel-tags"] != _VERSION:
         raise ValueError(f"version {kept['bushel-tags']}, which this Bushel does not read")
-    return {str(name): dict(members) for name, members in kept["datasets"].items()}
+    return msgspec.convert(kept["datasets"], dict[str, dict[str, list[str | int]]])
 
 
 class TagFile:
@@ -144,25 +145,46 @@ class TagFile:
     def __init__(self, path: Path, tags: Mapping[str, Tags]) -> None:
         self._path, self._tags = path, tags
         self._lock = threading.Lock()
-        self._others: dict[str, Any] = {}
+        self._saved: dict[str, dict[str, list[Any]]] = {}  # what the file had when it was last read or written
         if path.exists():
-            try:
-                kept = json.loads(path.read_text("utf-8"))
-                datasets = _datasets(kept)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"{path}: expected tags that bushel view has written: {error}") from error
-            self._others = {name: members for name, members in datasets.items() if name not in tags}
-            for name, members in datasets.items():
+            self._saved = self._parsed(path.read_bytes())
+            for name, members in self._saved.items():
                 if name in tags:
                     tags[name].restore(members)
 
+    def _parsed(self, data: bytes) -> dict[str, dict[str, list[Any]]]:
+        try:
+            return _datasets(json.loads(data))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self._path}: expected tags that bushel view has written: {error}") from error
+
     def save(self) -> None:
-        """Write all tags, atomically. Tags of datasets that this viewer does not show stay as they are.
+        """Make the changes since the last call in the file, atomically. What others have changed meanwhile stays.
 
         Raises:
             OSError: The file cannot be written.
         """
         with self._lock:
-            datasets = {**self._others, **{name: tags.members() for name, tags in self._tags.items()}}
-            kept = {"bushel-tags": _VERSION, "datasets": {name: found for name, found in datasets.items() if found}}
-            write_whole(self._path, (json.dumps(kept, indent=1) + "\n").encode())
+            now = {name: tags.members() for name, tags in self._tags.items()}
+            update(self._path, lambda data: self._merged(data, now))
+            self._saved |= now
+
+    def _merged(self, data: bytes | None, now: Mapping[str, Mapping[str, list[Any]]]) -> bytes:
+        """Return the file with the tags given since the last save, and without those taken away."""
+        datasets = {} if data is None else self._parsed(data)
+        for dataset, tags in now.items():
+            saved, stored = self._saved.get(dataset, {}), datasets.get(dataset, {})
+            merged = {
+                name: _changed(stored.get(name, []), saved.get(name, []), tags.get(name, []))
+                for name in {**stored, **tags}
+            }
+            datasets[dataset] = {name: members for name, members in merged.items() if members}
+        tagged = {name: tags for name, tags in datasets.items() if tags}
+        return (json.dumps({"bushel-tags": _VERSION, "datasets": tagged}, indent=1) + "\n").encode()
+
+
+def _changed(stored: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
+    """Return the members of a tag in the file, with this viewer's changes."""
+    given, taken = set(after).difference(before), set(before).difference(after)
+    left = [member for member in stored if member not in taken]
+    return [*left, *(member for member in after if member in given.difference(left))]

@@ -10,7 +10,8 @@ needs its name because a writer may be killed while it puts the files of the new
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bushel._index.sidecar import FOLDER, ManifestShard
@@ -18,10 +19,7 @@ from bushel.containers import nested_candidates
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
-
-OVERWRITE_MARKER = "commit.json"
-"""Name of the file in a staging folder that marks the new dataset as complete, while it is put in its place."""
-
+from bushel.storage.names import COMMIT_LIST
 
 _SHOWN = 3
 _LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
@@ -68,9 +66,38 @@ def is_half_replaced(file: Path) -> bool:
     That is the `.idx` of a recordio.
     """
     staged = _overwrite_folder(os.fspath(file))
-    if not os.path.exists(os.path.join(staged, OVERWRITE_MARKER)):
+    if not os.path.exists(os.path.join(staged, COMMIT_LIST)):
         return False
     return any(each.startswith(f"{file.stem}.") and each != file.name for each in os.listdir(staged))
+
+
+@contextmanager
+def pinned(paths: Sequence[AnyPath]) -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether paths still lead into the same local folder.
+
+    Overwriting a folder exchanges it with another one. The folder stays open meanwhile, so that its
+    inode is not given to another one. One file, and files in several folders, are not watched.
+    """
+    folders = {path.parent for path in paths} if len(paths) > 1 else set(paths)
+    folder = folders.pop()
+    if folders or not isinstance(folder, Path) or not os.path.isdir(folder):
+        yield lambda: True
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it is gone, or may not be listed
+        yield lambda: True
+        return
+
+    def is_same() -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(handle), os.stat(folder))
+        return False
+
+    try:
+        yield is_same
+    finally:
+        os.close(handle)
 
 
 def above_parts(shards: Sequence[Shard]) -> AnyPath | None:

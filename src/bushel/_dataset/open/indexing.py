@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.open.caller_fields import checked_spec
-from bushel._dataset.open.claiming import claimed_sources
 from bushel._dataset.open.completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
 from bushel._dataset.open.discovery import Found, expand_paths, find
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.open.index_place import index_place, indexed_in
+from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import files_named, remaining_of
 from bushel._dataset.open.tables import stamps_of
 from bushel._dataset.read.each_shard import each_shard
@@ -131,7 +131,7 @@ def index(
         make_folder(place)
     workers_of = _Workers(workers, engine)
     try:
-        with claimed_sources(paths if place is None else [place]):
+        with locked_sources(paths if place is None else [place]):
             return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial as bind
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -23,6 +24,7 @@ from bushel._dataset.open.caller_fields import (
 )
 from bushel._dataset.open.completeness import warn_incomplete, with_advice
 from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
+from bushel._dataset.open.folders import pinned
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
@@ -137,7 +139,7 @@ def open(
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
-    fields, place, state = None if spec is None else checked_spec(spec), None, None
+    fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
         from bushel._dataset.open.index_place import index_place
 
@@ -145,25 +147,26 @@ def open(
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     paths = expand_paths(source, look=False)
-    if fields is None and place is None and delta_timestamps is None and not pickle:
-        state = folder_state(paths)  # the list of a folder is kept for opening without these arguments
-        if state is not None and (listed := _dataset_of_list(paths[0], container, state, verify)) is not None:
-            return listed if view is None else _saved(listed, view, stale=stale)
-    try:
-        found = discover(paths, container, partial=partial)
-        if place is not None:
-            from bushel._dataset.open.index_place import indexed_in
-
-            found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
-        lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
-        options = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True)
-        shards = _checked_shards(found, options, index, features, paths[0], recover=damaged == "warn")
-        remaining = remaining_of(shards, lists) if lacks_some else None
-        dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
-    except FormatError as error:
-        if (explained := with_advice(error, paths)) is None:
-            raise
-        raise explained from error
+    plain = fields is None and place is None and delta_timestamps is None and not pickle
+    read, recover = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True), damaged == "warn"
+    tables = bind(_checked_shards, options=read, policy=index, features=features, path=paths[0], recover=recover)
+    while True:
+        with pinned(paths) as is_same:
+            state = folder_state(paths) if plain else None  # a list is kept for opening without these arguments
+            listed = None if state is None else _dataset_of_list(paths[0], container, state, verify)
+            if listed is not None and is_same():
+                return _saved(listed, view, stale=stale)
+            try:
+                found, shards, remaining = _opened(paths, container, place, tables, partial=partial)
+            except (FormatError, FileNotFoundError) as error:
+                if not is_same():
+                    continue
+                if not isinstance(error, FormatError) or (explained := with_advice(error, paths)) is None:
+                    raise
+                raise explained from error
+            if is_same():
+                break
+    dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
     if found.incomplete is None:
         if state is not None and index == "auto":
             from bushel._dataset.read.listed import keep_list
@@ -171,13 +174,31 @@ def open(
             keep_list(paths[0], shards, state)
     elif not partial:
         warn_incomplete(found.incomplete, len(dataset))
-    if view is not None:
-        dataset = _saved(dataset, view, stale=stale)
+    dataset = _saved(dataset, view, stale=stale)
     if delta_timestamps is None:
         return dataset
     from bushel._dataset.views.time_windows import time_windows
 
     return time_windows(dataset, delta_timestamps)
+
+
+def _opened(
+    paths: Sequence[AnyPath],
+    container: str | None,
+    place: AnyPath | None,
+    tables: Callable[[Found], list[OpenShard]],
+    *,
+    partial: bool,
+) -> tuple[Found, list[OpenShard], Remaining | None]:
+    """Find the shards of a dataset, read their tables, and note which samples are not removed."""
+    found = discover(paths, container, partial=partial)
+    if place is not None:
+        from bushel._dataset.open.index_place import indexed_in
+
+        found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
+    lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
+    shards = tables(found)
+    return found, shards, remaining_of(shards, lists) if lacks_some else None
 
 
 def _refuse(damaged: object, unknown: Mapping[str, object]) -> None:
@@ -246,7 +267,9 @@ def _checked_shards(
     return shards
 
 
-def _saved(dataset: Dataset, name: str, *, stale: bool) -> Dataset:
+def _saved(dataset: Dataset, name: str | None, *, stale: bool) -> Dataset:
+    if name is None:
+        return dataset
     from bushel._dataset.views.saved_views import saved_view
 
     return saved_view(dataset, name, stale=stale)

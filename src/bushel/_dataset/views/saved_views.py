@@ -26,7 +26,8 @@ from bushel._index.sidecar import FOLDER
 from bushel._runtime.arrays import I64
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
-from bushel.storage import AnyPath, below, list_names, read_whole, remove, write_whole
+from bushel.storage import AnyPath, below, list_names, read_whole, remove
+from bushel.storage.publish import update
 
 D = TypeVar("D")
 
@@ -82,8 +83,6 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
         hint = "a dataset with views is opened by its absolute path if the current folder changes"
         raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root))
-    if not overwrite and path.exists():
-        raise FileExistsError(f"view {name!r} exists already: give overwrite=True, or another name")
     made = view._selection.made
     where = made.removeprefix("where ") if made.startswith("where ") and ", then " not in made else None
     positions, keys = np.zeros(0, np.int64), Strings.of([])
@@ -94,7 +93,13 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     arrays: dict[str, Any] = {"positions": positions, "keys.text": keys.text, "keys.offsets": keys.offsets}
     crc, now = body_crc32(arrays), time.time_ns()
     header = _Header(_VERSION, crc, _whole(view).fingerprint, made, where, list(view.spec), len(view), now)
-    write_whole(path, encode(arrays, header))
+
+    def replaced(known: bytes | None) -> bytes:
+        if known is not None and not overwrite:
+            raise FileExistsError(f"view {name!r} exists already: give overwrite=True, or another name")
+        return encode(arrays, header)
+
+    update(path, replaced)
 
 
 def saved_view(dataset: D, name: str, *, stale: bool) -> D:

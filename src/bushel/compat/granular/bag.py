@@ -120,7 +120,7 @@ class BagWriter(Closing):
             raise ExistsError(f"{path} exists already")
         self.version = version
         self._name = path.name
-        self._staging = Staging(folder_of(path), path.name, claimed=True)
+        self._staging = Staging(folder_of(path), path.name, locked=True)
         self._sink = self._staging.open(path.name)
         self._ends: list[int] = []
 

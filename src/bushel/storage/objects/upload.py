@@ -12,12 +12,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from bushel._runtime.threads import Result, Threads
 from bushel.storage.objects.client import library, silence, store_of
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.retries import persistently, translated
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutResult, UpdateVersion
 
 _PART = 8 << 20  # bytes of a part, and of the largest object that is put in one request; S3 requires at least 5 MiB
 _MOST_PARTS = 10_000
@@ -92,6 +95,87 @@ def put_bytes(target: ObjectPath, data: bytes, *, new: bool = False, stop: threa
 
     with translated(str(target)):
         _until_stopped(target, put, stop or threading.Event())
+
+
+class StoredObject(NamedTuple):
+    """A version of an object, or none."""
+
+    data: bytes | None = None
+    version: UpdateVersion | None = None
+    time: float = 0  # seconds since 1970, by the clock of the store
+
+
+def put_if(target: ObjectPath, data: bytes, version: UpdateVersion | None) -> UpdateVersion | None:
+    """Write an object if it still has this version, or, with None, if it does not exist.
+
+    A store without conditional puts gets an object that is looked at before and after.
+
+    Returns:
+        Its new version; None if it has another version, or exists. That is also the answer if the
+        first answer of the store was lost: callers look whether the object has their bytes.
+
+    Raises:
+        OSError: The store refuses, or cannot be reached.
+    """
+    obstore = library()
+    from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+
+    store = store_of(target.root, retries=False)
+
+    def put(version: UpdateVersion | None) -> UpdateVersion | None:
+        try:
+            mode = "create" if version is None else version or "overwrite"
+            return _version_in(obstore.put(store, target.key, data, mode=mode))
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            return None
+        except NotSupportedError:
+            if read_version(target).version != version:
+                return None
+            obstore.put(store, target.key, data, use_multipart=False)
+            stored = read_version(target)
+            return stored.version if stored.data == data else None
+
+    with translated(str(target)):
+        written = persistently(str(target), lambda: put(version))
+        tag = (version or {}).get("e_tag") or ""
+        if written is None and version is not None and tag != tag.strip('"'):
+            # Ceph 16 compares If-Match without the quotes.
+            unquoted: UpdateVersion = {**version, "e_tag": tag.strip('"')}
+            written = persistently(str(target), lambda: put(unquoted))
+    return written
+
+
+def read_version(target: ObjectPath) -> StoredObject:
+    """Return an object with its version. If it does not exist, both are None."""
+
+    def get() -> StoredObject:
+        answer = library().get(store_of(target.root, retries=False), target.key)
+        time = answer.meta["last_modified"].timestamp()
+        return StoredObject(bytes(answer.bytes()), _version_in(answer.meta), time)
+
+    try:
+        return persistently(str(target), get)
+    except FileNotFoundError:
+        return StoredObject()
+
+
+def update_object(target: ObjectPath, change: Callable[[bytes | None], bytes]) -> None:
+    """Replace an object by what a function makes of its bytes, again if another one was faster."""
+    while True:
+        stored = read_version(target)
+        data = change(stored.data)
+        if data == stored.data or put_if(target, data, stored.version) is not None:
+            return
+
+
+def _version_in(answer: PutResult | ObjectMeta) -> UpdateVersion:
+    """Return what a store compares: S3 and Azure the ETag, Google Cloud Storage the generation."""
+    version: UpdateVersion = {}
+    if answer.get("e_tag") is not None:
+        version["e_tag"] = answer["e_tag"]
+    if answer.get("version") is not None:
+        version["version"] = answer["version"]
+    return version
 
 
 def copy(source: ObjectPath, target: ObjectPath) -> None:

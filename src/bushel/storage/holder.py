@@ -1,4 +1,4 @@
-"""The holder of a claim: its process and machine, and whether it still runs."""
+"""The holder of a lock: its process and machine, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import FrameType
 
+import msgspec
+
 LEASE_SECONDS = 60.0
-"""Seconds without a sign of life after which another machine may take over a claim."""
+"""Seconds without a sign of life after which another machine may take over a lock."""
 _LONGEST_COMMAND = 160
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """The process that has a claim.
+class Holder(msgspec.Struct, frozen=True):
+    """The process that has a lock.
 
     Attributes:
-        token: A random name of the claim, by which a holder recognises its own.
-        purpose: `write`, or `join` while a process joins a run in parts, which takes a moment.
-        run: The fingerprint of the run in parts that it writes, or empty.
+        token: A random name of the lock, by which a holder recognises its own.
+        run: What the processes that share it write: the fingerprint of a run in parts, or `files`; else empty.
         host: Name of the machine.
         machine: The machine's identity, which a restart does not change; empty if unknown.
         boot: Identity of the machine's last start; empty if unknown.
@@ -37,11 +36,10 @@ class Holder:
         user: Name of the user; empty if unknown.
         command: Command line of the process, shortened.
         line: The place in the user's code that opened the writer, such as `train.py:31`; empty if unknown.
-        since: Time of the claim, in seconds since 1970 by the holder's clock.
+        since: Time when it was taken, in seconds since 1970 by the holder's clock.
     """
 
     token: str
-    purpose: str
     run: str
     host: str
     machine: str
@@ -56,23 +54,19 @@ class Holder:
 
     def encode(self) -> bytes:
         """Return the holder as JSON, which `parse` reads."""
-        return json.dumps(asdict(self), indent=1).encode()
+        return json.dumps(msgspec.structs.asdict(self), indent=1).encode()
 
 
-def parse(data: bytes) -> Holder | None:
-    """Return the holder in a claim; None if the claim is damaged, as after a power cut."""
-    kinds = {"str": str, "int": int, "float": int | float}
+def parse(data: bytes | None) -> Holder | None:
+    """Return the holder in a lock; None if the lock is damaged, as after a power cut."""
     try:
-        found = json.loads(data)
-        values = {field.name: found[field.name] for field in fields(Holder)}
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return msgspec.convert(json.loads(data or b""), Holder)  # texts may have surrogates
+    except (ValueError, RecursionError):
         return None
-    whole = all(isinstance(values[field.name], kinds[str(field.type)]) for field in fields(Holder))
-    return Holder(**values) if whole else None
 
 
-def this_process(purpose: str = "write", run: str = "") -> Holder:
-    """Return this process as the holder of a new claim."""
+def this_process(run: str = "") -> Holder:
+    """Return this process as the holder of a new lock."""
     user = ""
     with suppress(OSError, KeyError):  # a container without an entry for its user
         user = getpass.getuser()
@@ -82,7 +76,6 @@ def this_process(purpose: str = "write", run: str = "") -> Holder:
         command = shlex.join(["bushel", *sys.argv[1:]])
     return Holder(
         token=os.urandom(8).hex(),
-        purpose=purpose,
         run=run,
         host=socket.gethostname(),
         machine=machine,
@@ -98,13 +91,13 @@ def this_process(purpose: str = "write", run: str = "") -> Holder:
 
 
 def is_gone(holder: Holder, *, locked: bool | None, silent: float) -> bool:
-    """Return whether the holder of a claim has ended, so that the claim can be taken over.
+    """Return whether the holder of a lock has ended, so that the lock can be taken over.
 
     Args:
-        holder: The holder of a claim that was not released.
-        locked: Whether this process got the lock of the claim's file, which the holder has on this machine until
+        holder: The holder of a lock that was not released.
+        locked: Whether this process could `flock` the file, which the holder has on this machine until
             it ends; None if the storage has no locks.
-        silent: Seconds since the holder last renewed the claim, by the clock of the storage.
+        silent: Seconds since the holder last renewed the lock, by the clock of the storage.
     """
     machine, boot, namespace = _machine()
     same_host = holder.host == socket.gethostname() and holder.machine == machine
@@ -135,10 +128,10 @@ def is_running(pid: int, started: int) -> bool:
 
 
 def describe(holder: Holder | None, target: object) -> str:
-    """Return the message of the error for a second writer: who has the claim since when, and what to do.
+    """Return the message of the error for a second writer: who has the lock since when, and what to do.
 
     Args:
-        holder: The holder; None if its claim cannot be read.
+        holder: The holder; None if its lock cannot be read.
         target: Path of the dataset.
     """
     if holder is None:

@@ -13,7 +13,7 @@ import pytest
 from tests._writer.other_writer import SPEC, add, another_writer
 
 import bushel
-from bushel._dataset.open.claiming import claim_run
+from bushel._dataset.open.locking import lock_run
 from bushel._pack import merge
 from bushel._pack.run_folder import find_run
 from bushel._writer.options import Mode
@@ -226,7 +226,7 @@ def test_a_writer_of_a_part_and_the_run_exclude_each_other(tmp_path: Path) -> No
     assert bushel.pack(samples, tmp_path / "ds", **options).samples == 3
     run = find_run(tmp_path / "ds")
     with (
-        claim_run(tmp_path / "ds", single=False, run=run[1].fingerprint, join=lambda: None),
+        lock_run(tmp_path / "ds", single=False, run=run[1].fingerprint, join=lambda: None),
         pytest.raises(bushel.InUseError),
     ):
         bushel.Writer(part, {"n": "int"}, mode="append", sync=False)

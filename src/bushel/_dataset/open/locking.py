@@ -1,0 +1,130 @@
+"""The locks of those who write a dataset: one writer at a time owns a target.
+
+A folder has the lock `.bushel/writers/dataset.lock`. One file in it has `NAME.lock` there, and its
+writer shares the lock of the folder, but in an object store, which has no shared locks. The
+processes of a run in parts share the lock of its target: they work together and exclude others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bushel._dataset.open.folders import is_part, run_folder
+from bushel._index.sidecar import FOLDER
+from bushel.storage import AnyPath, below, is_object
+from bushel.storage.lock import Lock
+from bushel.storage.names import PathT
+
+_PATIENCE = 120.0  # seconds to wait for others who join the same run
+_WHOLE = "dataset"
+NO_LOCK = Lock((), "")
+"""The lock of a writer whose target no other process can have, as the attempt of a part."""
+
+
+def lock_of(root: PathT, name: str = _WHOLE) -> PathT:
+    """Return the lock of a folder, or of one file in it."""
+    return below(root, f"{FOLDER}/writers/{name}.lock", any_text=True)
+
+
+def lock_target(path: AnyPath, *, single: bool, follow: bool = False, sync: bool = True) -> Lock:
+    """Lock a target for as long as it is written. Read its files only after that.
+
+    Args:
+        path: Path of the dataset. It need not exist.
+        single: Whether the dataset is one file.
+        follow: Whether a file that is a symbolic link stands for its target, not for itself.
+        sync: Whether to put new folders on disk.
+
+    Raises:
+        InUseError: Another writer is open for it.
+        OSError: The lock cannot be written.
+    """
+    place = Path(os.path.realpath(path)) if follow and isinstance(path, Path) else path
+    root, name = _place(place, single=single)
+    return Lock([] if root is None else _locks(root, name), path, sync=sync)
+
+
+@contextmanager
+def locked_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
+    """Lock datasets whose files another tool may have written, for as long as their index is written.
+
+    `paths` are files, and folders that contain the files of a dataset.
+
+    Raises:
+        InUseError: A writer is open for one of them.
+        OSError: A lock cannot be written.
+    """
+    files: dict[str, list[AnyPath]] = {}
+    folders: dict[str, AnyPath] = {}
+    for path in paths:
+        if not (path.exists() if isinstance(path, Path) else is_object(path) and path.writable):
+            continue
+        if path.is_file():
+            files.setdefault(str(path.parent), []).append(path)
+        else:
+            folders[str(path)] = path
+    with ExitStack() as stack:
+        for root, names in sorted(files.items()):
+            if len(names) == 1 and root not in folders:
+                stack.enter_context(lock_target(names[0], single=True))
+            else:
+                folders[root] = names[0].parent
+        for _, folder in sorted(folders.items()):
+            stack.enter_context(lock_target(folder, single=False))
+        yield
+
+
+def lock_run(path: AnyPath, *, single: bool, run: str, join: Callable[[], None] | None = None) -> Lock:
+    """Lock a target for a process that writes parts of a run, together with the other processes of this run.
+
+    Args:
+        path: The target of the run.
+        single: Whether each part is one file beside it.
+        run: Fingerprint of the run.
+        join: Called while no other process can join or write, to write the plan of the run.
+
+    Raises:
+        InUseError: Another writer is open for the target, or another run.
+        OSError: The lock cannot be written.
+    """
+    root, name = _place(path, single=single)
+    if root is None or (join is None and is_object(root)):  # there, the plan refuses other writers
+        if join is not None:
+            join()
+        return NO_LOCK
+    gate = [] if join is None else [(lock_of(root, f"{name}.join"), False)]
+    with Lock(gate, path, patience=_PATIENCE, sync=True):
+        lock = Lock(_locks(root, name, shared=not is_object(root)), path, run=run, sync=True)
+        try:
+            if join is not None:
+                join()
+        except BaseException:
+            lock.release()
+            raise
+    if is_object(root):
+        lock.release()
+    return lock
+
+
+def _place(path: AnyPath, *, single: bool) -> tuple[AnyPath | None, str]:
+    """Return the folder that has the lock of a target, None if it cannot have one, and its name."""
+    single = single or (isinstance(path, Path) and path.is_file())  # no dataset: the writer says so
+    root, name = (path.parent, path.name) if single else (path, _WHOLE)
+    if isinstance(root, Path):
+        root = Path(os.path.realpath(root))
+    elif not (is_object(root) and root.writable):
+        return None, name
+    if is_part(root.name) and (run_folder(root.parent, single=False) / "plan.json").exists():
+        return root.parent, root.name  # so that its writer and the run exclude each other
+    return root, name
+
+
+def _locks(root: AnyPath, name: str, *, shared: bool = False) -> list[tuple[AnyPath, bool]]:
+    """Return the locks of a target, and whether each is shared."""
+    if name == _WHOLE:
+        return [(lock_of(root), shared)]
+    beside = [] if is_object(root) else [(lock_of(root), True)]
+    return [*beside, (lock_of(root, name), shared)]

@@ -1,0 +1,338 @@
+"""The lock of a target: one writer at a time, be the other in another thread, process or machine.
+
+A lock is a file that exists while it is held and names its holder. Locally it is locked with
+`flock`, which excludes threads of one process, too, and ends with the process; a shared lock lets
+the processes of one run write together. Where `flock` does not reach (another machine, a file
+system without locks), the file's time is a lease. In an object store the lock is an object, created
+and renewed by conditional requests (`objects/lock.py`), with the same lease.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol, Self
+
+from bushel.errors import InUseError, naming
+from bushel.storage.base import AnyPath
+from bushel.storage.files import is_object
+from bushel.storage.holder import LEASE_SECONDS, Holder, describe, is_gone, parse, this_process
+from bushel.storage.names import refuse_link
+from bushel.storage.whole import make_folder, sync_folder, write_all
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_PATIENCE = 10.0  # seconds to wait for processes that take or release the same lock at the same time
+_PAUSE = 0.005
+_RENEW_SECONDS = LEASE_SECONDS / 4
+
+
+class _HeldLock(Protocol):
+    """A lock in one storage, which this process has."""
+
+    def is_ours(self) -> bool: ...
+    def renew(self) -> None: ...
+    def release(self) -> None: ...
+    def forget(self) -> None: ...
+
+
+class FileLock:
+    """A locked file.
+
+    Args:
+        path: Its path. Its folder is made if necessary.
+        holder: This process.
+        target: Path of the dataset, for errors.
+        shared: Whether others of the same run may hold it at the same time.
+        sync: Whether new folders above its folder are put on disk.
+
+    Raises:
+        InUseError: Another thread, process or machine has the lock.
+        OSError: The file cannot be written.
+    """
+
+    def __init__(self, path: Path, holder: Holder, target: object, *, shared: bool = False, sync: bool = False) -> None:
+        self.path = path
+        self._holder, self._target, self._shared, self._sync = holder, target, shared, sync
+        self._handle, self._has_flock = -1, True
+        give_up = time.monotonic() + _PATIENCE
+        while not self._try(may_wait=time.monotonic() < give_up):
+            pass
+
+    def _try(self, *, may_wait: bool) -> bool:
+        """Return whether the lock is taken; False to try again."""
+        refuse_link(self.path.parent)
+        try:
+            self._make_folders()
+            handle, is_new = self._open()
+        except (FileNotFoundError, FileExistsError):  # the last holder removes it, or its empty folder
+            return False
+        try:
+            with naming(self.path):
+                taken = self._take(handle, is_new=is_new, may_wait=may_wait)
+        except BaseException:
+            os.close(handle)
+            raise
+        if taken:
+            self._handle = handle
+        else:
+            os.close(handle)
+        return taken
+
+    def _make_folders(self) -> None:
+        above = self.path.parent.parent
+        if self._sync and above.exists():  # a killed process may have made it just before
+            with suppress(PermissionError):
+                sync_folder(above.parent)
+        make_folder(above, sync=self._sync)
+        self.path.parent.mkdir(exist_ok=True)
+
+    def _open(self) -> tuple[int, bool]:
+        """Return the open file, and whether it is new."""
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o666), True
+        except FileExistsError:
+            return os.open(self.path, flags), False
+
+    def _take(self, handle: int, *, is_new: bool, may_wait: bool) -> bool:
+        """Take the lock of an open file, unless somebody has it. Return False to try again."""
+        alone = self._flock(handle, fcntl.LOCK_EX)
+        self._has_flock = alone is not None
+        beside = self._shared and alone is False and self._flock(handle, fcntl.LOCK_SH) is True
+        silent = time.time() - os.fstat(handle).st_mtime
+        other = parse(os.pread(handle, 1 << 16, 0))
+        of_run = self._shared and other is not None and other.run == self._holder.run
+        if other is not None:
+            abandoned = is_gone(other, locked=alone, silent=silent)
+        else:  # without locks, another process may have made the file just now
+            abandoned = is_new or self._has_flock or silent > LEASE_SECONDS
+        # Another process is just taking or releasing the lock; or it is shared, but damaged.
+        passing = other is None if beside else abandoned or of_run
+        if alone is False and passing and may_wait:
+            time.sleep(_PAUSE)
+            return False
+        if not (beside and of_run) and (alone is False or not (abandoned or of_run)):
+            raise InUseError(describe(other, self._target))
+        if not self._is_at(handle):  # removed by its last holder, or exchanged with its folder
+            return False
+        if not self._has_flock and abandoned and not is_new:  # only who makes the file has the lock
+            with suppress(FileNotFoundError):
+                aside = self.path.with_name(f"{self.path.name}.{self._holder.token}.partial")
+                os.replace(self.path, aside)
+                os.unlink(aside)
+            return False
+        if abandoned and alone is not False:
+            with open(handle, "r+b", buffering=0, closefd=False) as file:
+                file.truncate(0)
+                write_all(file, self._holder.encode())
+        # from alone to shared, another one may come between: then it is taken again
+        return not (self._shared and alone) or bool(self._flock(handle, fcntl.LOCK_SH))
+
+    def _flock(self, handle: int, mode: int) -> bool | None:
+        """Return whether the file is locked now; None if the file system has no locks."""
+        try:
+            fcntl.flock(handle, mode | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return None
+            if isinstance(error, BlockingIOError | PermissionError):
+                return False
+            raise
+        return True
+
+    def _is_at(self, handle: int) -> bool:
+        try:
+            with naming(self.path):
+                return os.path.samestat(os.fstat(handle), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def is_ours(self) -> bool:
+        """Return whether this process still has the lock."""
+        if self._shared and not self._has_flock:  # its first holder may have removed it
+            return self._handle >= 0
+        return self._handle >= 0 and self._is_at(self._handle)
+
+    def renew(self) -> None:
+        """Give a sign of life."""
+        os.utime(self._handle)
+
+    def release(self) -> None:
+        """Let others take it, and remove the file, unless others share it."""
+        if self._handle < 0:
+            return
+        with suppress(OSError):
+            if self._is_last() and self._is_at(self._handle):
+                os.unlink(self.path)
+        self.forget()
+
+    def _is_last(self) -> bool:
+        if not self._shared:
+            return True
+        if self._has_flock:
+            return bool(self._flock(self._handle, fcntl.LOCK_EX))
+        first = parse(os.pread(self._handle, 1 << 16, 0))
+        return first is not None and first.token == self._holder.token
+
+    def forget(self) -> None:
+        """Close the file: the lock ends, but in a fork of its holder."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+class Lock:
+    """The right to write to a target, until it is released or the process ends. A fork lacks it.
+
+    Args:
+        places: The files or objects to lock, in this order, and whether each is shared. None of
+            them locks nothing.
+        target: Path of the dataset, for errors.
+        run: Fingerprint of the run in parts whose processes share the last one, or empty.
+        patience: Seconds to wait for other holders.
+        sync: Whether new folders are put on disk.
+
+    Raises:
+        InUseError: Another writer has one of them.
+        OSError: One cannot be written.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[tuple[AnyPath, bool]],
+        target: object,
+        *,
+        run: str = "",
+        patience: float = 0,
+        sync: bool = False,
+    ) -> None:
+        self._target, self._pid, self._held = target, os.getpid(), list[_HeldLock]()
+        folders = [path.parent.parent for path, _ in places if isinstance(path, Path)]
+        self._missing = [missing for folder in folders for missing in _missing(folder)]
+        self._ended, self.released = threading.Event(), False
+        give_up = time.monotonic() + patience
+        try:
+            for number, (path, shared) in enumerate(places, 1):
+                is_last = number == len(places)
+                holder = this_process((run * is_last or "files") * shared)
+                options = (shared, sync, give_up)
+                self._held.append(_take(path, holder, target, *options))
+        except BaseException:
+            self.release()
+            raise
+        if self._held:
+            renewing = (self._held, self._ended)
+            threading.Thread(target=_renew, args=renewing, name="bushel-lock", daemon=True).start()
+            weakref.finalize(self, _release, *renewing, self._missing, self._pid)
+            _LOCKS.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    def follow(self, staged: Path, final: Path) -> None:
+        """Lock a file in a staged folder, too, which is `final` when the folder has its name."""
+        lock = FileLock(staged, this_process(), self._target)
+        lock.path = final
+        self._held.append(lock)
+
+    def check_process(self) -> None:
+        """Raise `InUseError` in a fork of the process that has the lock."""
+        if self._held and self._pid != os.getpid():
+            raise InUseError(
+                f"{self._target}: its writer was opened by process {self._pid}, and this process "
+                f"({os.getpid()}) is a fork of it: open the writer in the process that writes"
+            )
+
+    def check(self) -> None:
+        """Check that this process still has the lock, before files get their final names.
+
+        Raises:
+            InUseError: This process is a fork of the one that has it, or it was deleted or taken
+                over.
+        """
+        self.check_process()
+        if not self.released and not all(lock.is_ours() for lock in self._held):
+            raise InUseError(
+                f"{self._target}: this writer has lost its lock, which was deleted, or taken over "
+                "by another machine because this process did not run for "
+                f"{LEASE_SECONDS:.0f} seconds. Nothing more is written; continue with "
+                "mode='resume' when no other writer is active"
+            )
+
+    def release(self) -> None:
+        """Let others write to the target."""
+        self.released = True
+        _release(self._held, self._ended, self._missing, self._pid)
+
+
+_LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
+"""The locks of this process: a fork would share their open files, and keep the locks."""
+
+
+def _after_fork() -> None:
+    for lock in list(_LOCKS):
+        for held in lock._held:
+            held.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _take(path: AnyPath, holder: Holder, target: object, shared: bool, sync: bool, give_up: float) -> _HeldLock:
+    while True:
+        try:
+            if isinstance(path, Path):
+                return FileLock(path, holder, target, shared=shared, sync=sync)
+            from bushel.storage.objects.lock import take_object
+
+            assert is_object(path)
+            return take_object(path, holder, target)
+        except InUseError:
+            if time.monotonic() >= give_up:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _renew(locks: Sequence[_HeldLock], ended: threading.Event) -> None:
+    while not ended.wait(_RENEW_SECONDS):
+        for lock in list(locks):
+            with suppress(OSError):  # `check` finds out whether the lock is lost
+                lock.renew()
+
+
+def _release(locks: list[_HeldLock], ended: threading.Event, missing: Sequence[Path], pid: int) -> None:
+    """Release locks, and remove their folders and those that were missing before, if empty."""
+    ended.set()
+    if pid != os.getpid():
+        return
+    while locks:
+        lock = locks.pop()
+        lock.release()
+        if isinstance(lock, FileLock):
+            folder = lock.path.parent
+            with suppress(OSError):  # it has other files, or is gone
+                folder.rmdir()
+                if folder.parent.name == ".bushel":
+                    folder.parent.rmdir()
+                for empty in reversed(missing):
+                    with suppress(FileNotFoundError):
+                        empty.rmdir()
+
+
+def _missing(folder: Path) -> Iterator[Path]:
+    """Yield the folders that do not exist above a folder, from the outermost on."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    yield from reversed(missing)

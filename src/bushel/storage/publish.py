@@ -1,0 +1,273 @@
+"""The one way in which something becomes durable and visible.
+
+- A small file: `write_whole`, `create_whole`, and `update`, which reads, changes and replaces it. Its
+  rename, or a conditional put, commits it.
+- Files that belong together, a folder, a generation of a dataset: a `Publication`, staged beside the
+  target. A list of moves commits them; it can be repeated.
+
+Everything is on disk before that: bytes, then names of files, then names of folders. After a kill,
+`recover` repeats the moves if the list is there, and else removes what was staged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from bushel._runtime.system import exchange_names
+from bushel.errors import FormatError, naming
+from bushel.storage.base import AnyPath
+from bushel.storage.files import is_object
+from bushel.storage.names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
+from bushel.storage.whole import make_folder, open_alone, read_whole, sync_folder, write_all, write_whole
+
+_SIDECARS = ".bushel/"
+
+
+def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool = True) -> None:
+    """Replace a small file by what a function makes of its bytes: no change of others is lost.
+
+    Locally, other threads and processes that change or replace it wait. An object is replaced if it
+    is still the one that was read; else this is done again.
+
+    Args:
+        path: The file; its folder is made if necessary.
+        change: Returns the new bytes from the present ones, which are None if there is no file. It
+            may be called several times. An error that it raises leaves the file as it is.
+        sync: As for `write_whole`.
+
+    Raises:
+        OSError: The file cannot be read or written.
+    """
+    if is_object(path):
+        from bushel.storage.objects.upload import update_object
+
+        update_object(path, change)
+    elif isinstance(path, Path):
+        make_folder(path.parent, sync=sync)
+        _update_local(path, change, sync=sync)
+    else:
+        write_whole(path, change(_read(path)))
+
+
+def _update_local(path: Path, change: Callable[[bytes | None], bytes], *, sync: bool) -> None:
+    partial = path.with_name(f"{path.name}.partial")
+    with naming(path), open_alone(partial) as file:  # for which others wait
+        try:
+            before = _read(path)
+            data = change(before)
+            if data == before:
+                partial.unlink()
+            else:
+                file.truncate(0)
+                write_all(file, data)
+                if sync:
+                    os.fsync(file.fileno())
+                os.replace(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    if sync:  # also of a file that is as it was: its writer may have been killed before this
+        sync_folder(path.parent)
+
+
+def _read(path: AnyPath) -> bytes | None:
+    try:
+        return read_whole(path)
+    except FileNotFoundError:
+        return None
+
+
+class _Move(msgspec.Struct, frozen=True):
+    """A staged file or folder that gets its final name.
+
+    It is made if the final name leads to this inode: an exchange is its own inverse, and must not be
+    made twice.
+    """
+
+    name: str  # relative to the root, and to the staging folder
+    device: int
+    inode: int
+
+    def is_made(self, root: Path) -> bool:
+        path = inside(root, self.name, any_text=True)
+        try:
+            with naming(path):
+                stat = path.stat()
+        except FileNotFoundError:
+            return False
+        return (stat.st_dev, stat.st_ino) == (self.device, self.inode)
+
+
+class _Moves(msgspec.Struct, frozen=True):
+    """The content of `commit.json`."""
+
+    clear: list[str]  # files to remove before the moves
+    moves: list[_Move]
+    drop: list[str]  # files and folders to remove after them
+
+
+class Publication:
+    """Files that are staged beside a target, and get their names together.
+
+    The caller has the lock of the target. A process that is killed before `commit` leaves the target
+    as it was; after that, `recover` completes it. A folder is exchanged with the one that has its
+    name, in one step where the system can do that.
+
+    Args:
+        root: The folder in which the names lie.
+        folder: The staging folder, in the same file system.
+        sync: Whether to wait for the disk. Without that, kills are survived, power cuts are not.
+
+    Raises:
+        OSError: The staging folder cannot be made, or is a symbolic link.
+    """
+
+    def __init__(self, root: Path, folder: Path, *, sync: bool = True) -> None:
+        self.root, self.folder, self.sync = root, folder, sync
+        self._ended = False
+        refuse_link(folder)
+        make_folder(folder, sync=sync)
+
+    def path_of(self, name: str) -> Path:
+        """Return the path of a staged file. Raise FormatError if the name leads out of the folder."""
+        return inside(self.folder, name, any_text=True)
+
+    def commit(self, moves: Sequence[str], *, clear: Sequence[str] = (), drop: Sequence[str] = ()) -> None:
+        """Give staged files and folders, whose bytes are on disk, their names.
+
+        Args:
+            moves: Their names, in this order.
+            clear: Files that must not be read with the new ones: they are removed before.
+            drop: Files and folders that are removed after.
+
+        Raises:
+            OSError: That failed. If the list of moves could not be written, the target is as it was.
+        """
+        stats = {name: self.path_of(name).stat() for name in moves}
+        listed = [_Move(name, stat.st_dev, stat.st_ino) for name, stat in stats.items()]
+        content = _Moves(list(clear), listed, list(drop))
+        if self.sync:
+            self._sync_names()
+        self._ended = True
+        data = json.dumps(msgspec.to_builtins(content)).encode()  # names may have surrogates
+        write_whole(self.folder / COMMIT_LIST, data, sync=self.sync)
+        _repeat(self.root, self.folder, content, sync=self.sync)
+        _remove_staged(self.root, self.folder, sync=self.sync)
+
+    def _sync_names(self) -> None:
+        """Put the names of the staged files on disk, up to the root."""
+        for base, _, _ in os.walk(self.folder, topdown=False):
+            sync_folder(Path(base))
+        above = self.folder
+        while above != self.root:
+            above = above.parent
+            sync_folder(above)
+
+    def discard(self) -> None:
+        """Remove what was staged, unless it is committed."""
+        if not self._ended:
+            self._ended = True
+            _remove_staged(self.root, self.folder, sync=False)
+
+
+def recover(root: Path, folder: Path, *, undo: Callable[[], object] = lambda: None) -> bool:
+    """Complete or undo what a killed process has staged. Return whether there was something.
+
+    The caller has the lock of the target.
+
+    Args:
+        root: The folder in which the names lie.
+        folder: The staging folder.
+        undo: Called before it is undone; an error refuses that.
+
+    Raises:
+        FormatError: The list of moves is damaged or forged.
+        OSError: A file cannot be moved or removed.
+    """
+    if not folder.is_dir():
+        return False
+    refuse_link(folder)
+    try:
+        content = msgspec.convert(json.loads(read_whole(folder / COMMIT_LIST)), _Moves)
+    except FileNotFoundError:
+        undo()
+    except (ValueError, RecursionError) as error:
+        hint = f"delete the folder {folder}"
+        file = str(folder / COMMIT_LIST)
+        raise FormatError(f"not a list of moves: {error}", file=file, hint=hint) from error
+    else:
+        _repeat(root, folder, content, sync=True)
+    _remove_staged(root, folder, sync=True)
+    return True
+
+
+def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
+    """Make the moves that are not made yet."""
+    to_make = [move for move in content.moves if not move.is_made(root)]
+    if len(to_make) == len(content.moves):
+        for name in content.clear:
+            _remove(inside(root, name, any_text=True), own=False)
+    for move in to_make:
+        staged, target = (inside(above, move.name, any_text=True) for above in (folder, root))
+        if staged.exists():
+            make_folder(target.parent, sync=sync)
+            _swap(staged, target, folder / "old")
+    moved = {move.name for move in content.moves}
+    for name in content.drop:
+        if name not in moved:
+            path = inside(root, name, any_text=True)
+            _remove(path, own=name.startswith(_SIDECARS))
+            _remove_empty(path.parent, root)
+    if sync:
+        for changed in {root, *(inside(root, name, any_text=True).parent for name in moved)}:
+            sync_folder(changed)
+
+
+def _swap(staged: Path, target: Path, old: Path) -> None:
+    """Give a file or folder its name. What had the name before is staged then, or gone."""
+    is_there = target.exists()
+    if is_there and exchange_names(staged, target):
+        return
+    if is_there and (staged.is_dir() or target.is_dir()):
+        os.rename(target, old)  # a kill after this leaves no target, until the moves are repeated
+    os.rename(staged, target)
+
+
+def _remove(path: Path, *, own: bool) -> None:
+    """Remove a file, or a folder of Bushel's: a forged list removes no folder of others."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+    elif own:
+        remove_tree(path)
+
+
+def _remove_staged(root: Path, folder: Path, *, sync: bool) -> None:
+    """Remove a staging folder, the list last: a kill meanwhile does not lose it."""
+    entries: Iterable[Path] = ()
+    with suppress(FileNotFoundError):
+        entries = list(folder.iterdir())
+    for entry in entries:
+        if entry.is_dir() and not entry.is_symlink():
+            try_remove_tree(entry)
+        elif entry.name != COMMIT_LIST:
+            entry.unlink(missing_ok=True)
+    try_remove_tree(folder)
+    _remove_empty(folder.parent, root)
+    if sync:  # else a power cut could bring back the list, and its moves would be made once more
+        while not folder.exists():
+            folder = folder.parent
+        sync_folder(folder)
+
+
+def _remove_empty(folder: Path, root: Path) -> None:
+    """Remove a folder and those above it, up to the root, as far as they are empty."""
+    with suppress(OSError):
+        while folder != root:
+            folder.rmdir()
+            folder = folder.parent
