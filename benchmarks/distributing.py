@@ -95,7 +95,7 @@ class Packer:
         """Kill a worker after a number of photos. Return whether there was one."""
         while process.poll() is None and sum(note.stat().st_size for note in self.notes.iterdir()) < photos:
             time.sleep(0.005)
-        for name in random.sample(workers := os.listdir(self.notes), len(workers)):
+        for name in random.sample(threads := os.listdir(self.notes), len(threads)):
             if int(name) != process.pid:
                 try:
                     os.kill(int(name), signal.SIGKILL)

@@ -56,7 +56,7 @@ def _write(folder: Path) -> Path:
 def _first(dataset: bushel.Dataset, processes: int, number: int) -> Timing:
     cpu, wall = _cpu(), time.perf_counter()
     transform = RandomResizedCrop(64)
-    loader = bushel.Loader(dataset, BATCH, shuffle=True, transforms=transform, processes=processes, workers=1)
+    loader = bushel.Loader(dataset, BATCH, shuffle=True, transforms=transform, processes=processes, threads=1)
     batches = iter(loader)
     next(batches)
     seconds = time.perf_counter() - wall

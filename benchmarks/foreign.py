@@ -65,7 +65,7 @@ def main() -> int:
             "Bushel": partial(epoch, Path(sys.executable), "bushel", kind, copy),
         }
         if kind in ROWS:
-            own["Bushel, workers=0"] = partial(epoch, Path(sys.executable), "bushel-0", kind, copy)
+            own["Bushel, threads=0"] = partial(epoch, Path(sys.executable), "bushel-0", kind, copy)
         if kind in LIMITS:
             own[LIMITS[kind]] = partial(epoch, Path(sys.executable), "limit", kind, folder)
         results[f"{kind}: epochs"] = in_turns(own, rounds)

@@ -44,7 +44,7 @@ print(f"{hung} of {sys.argv[1]} children hung")
 FORKED_LOADER = """
 import os, sys
 import bushel
-batches = iter(bushel.Loader(bushel.open(sys.argv[1]), 16, workers=2))
+batches = iter(bushel.Loader(bushel.open(sys.argv[1]), 16, threads=2))
 next(batches)
 child = os.fork()
 if not child:
@@ -52,7 +52,7 @@ if not child:
         list(batches)
         os._exit(2)
     except RuntimeError:  # the iteration is its parent's
-        own = sum(len(batch["label"]) for batch in bushel.Loader(bushel.open(sys.argv[1]), 16, workers=2))
+        own = sum(len(batch["label"]) for batch in bushel.Loader(bushel.open(sys.argv[1]), 16, threads=2))
         os._exit(0 if own == int(sys.argv[2]) else 3)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print("the parent's iteration raises in the child, whose own loader works" if code == 0 else f"failed: {code}")
@@ -72,7 +72,7 @@ with multiprocessing.Pool(2) as pool:  # without `if __name__ == "__main__":`
 SPAWNED_LOADER = """
 import sys
 import bushel
-loader = bushel.Loader(bushel.open(sys.argv[1]), 16, processes=2, workers=1)
+loader = bushel.Loader(bushel.open(sys.argv[1]), 16, processes=2, threads=1)
 print(sum(len(batch["label"]) for batch in loader), "samples")
 """
 
@@ -87,7 +87,7 @@ def mix(image):  # a matrix product, which OpenBLAS shares among threads of its 
         pixels = pixels @ np.full((192, 192), 1 / 192, np.float32)
     return pixels
 
-loader = bushel.Loader(bushel.open(sys.argv[1]), 16, transforms={"image": mix}, workers=4)
+loader = bushel.Loader(bushel.open(sys.argv[1]), 16, transforms={"image": mix}, threads=4)
 start, cpu = time.perf_counter(), time.process_time()
 samples = sum(len(batch["label"]) for batch in loader)
 wall, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -107,7 +107,7 @@ import sys, time
 import bushel
 from slow_transform import loop
 path, workers, processes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-loader = bushel.Loader(bushel.open(path), 16, transforms={"image": loop}, workers=workers, processes=processes)
+loader = bushel.Loader(bushel.open(path), 16, transforms={"image": loop}, threads=workers, processes=processes)
 list(loader)  # the first epoch starts the processes, too
 start = time.perf_counter()
 samples = sum(len(batch["label"]) for batch in loader)
@@ -133,9 +133,9 @@ def main() -> None:
         ("", "Loader(processes=2)", SPAWNED_LOADER, (path,), {}),
         ("oversubscription", f"4 workers x {cpus} BLAS threads", THREADS, (path,), {"OPENBLAS_NUM_THREADS": str(cpus)}),
         ("", "4 workers x 1 BLAS thread", THREADS, (path,), {"OPENBLAS_NUM_THREADS": "1"}),
-        ("GIL-bound transform", "workers=1", GIL, (path, "1", "0"), {}),
-        ("", f"workers={cpus}", GIL, (path, str(cpus), "0"), {}),
-        ("", f"processes={cpus}, workers=1", GIL, (path, "1", str(cpus)), {}),
+        ("GIL-bound transform", "threads=1", GIL, (path, "1", "0"), {}),
+        ("", f"threads={cpus}", GIL, (path, str(cpus), "0"), {}),
+        ("", f"processes={cpus}, threads=1", GIL, (path, "1", str(cpus)), {}),
     ]
     for case, how, program, arguments, environment in cases:
         start = time.perf_counter()

@@ -125,7 +125,7 @@ def write(folder: Path, count: int) -> dict[str, bushel.Dataset]:
 def epoch(dataset: bushel.Dataset, fields: list[str] | None, number: int) -> Timing:
     """Measure one epoch."""
     crop = {"image": RandomResizedCrop(96)} if fields is None else None
-    loader = bushel.Loader(dataset, 64, shuffle=True, seed=number, fields=fields, transforms=crop, workers=1)
+    loader = bushel.Loader(dataset, 64, shuffle=True, seed=number, fields=fields, transforms=crop, threads=1)
     wall, cpu = time.perf_counter(), time.process_time()
     for batch in loader:
         assert (batch["embedding"][:, 0] % 10 == batch["label"]).all()

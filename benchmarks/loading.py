@@ -18,9 +18,9 @@ from served import bushel_readers
 LENGTH, BATCH = 200, 256
 
 
-def _loading(dataset: bushel.Dataset, workers: int) -> Callable[[int], Timing]:
+def _loading(dataset: bushel.Dataset, threads: int) -> Callable[[int], Timing]:
     def measure(number: int) -> Timing:
-        loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=number, workers=workers, decode=False)
+        loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=number, threads=threads, decode=False)
         wall, cpu = time.perf_counter(), time.process_time()
         samples = sum(len(batch["data"]) for batch in loader)
         done = Timing(samples, time.perf_counter() - wall, time.process_time() - cpu)
@@ -48,7 +48,7 @@ def main() -> None:
     options = parser.parse_args()
     path = bushel_readers("bushel", "", ("bag",))[0].fill(100_000 if options.small else 1_000_000, LENGTH)
     dataset = bushel.open(path)
-    contestants = {f"loader, {workers} workers": _loading(dataset, workers) for workers in (0, 1, 2)}
+    contestants = {f"loader, {threads} workers": _loading(dataset, threads) for threads in (0, 1, 2)}
     contestants["ds.read, no loader"] = _reading(dataset)
     results = in_turns(contestants, 3 if options.small else 5)
     show(f"epochs of {len(dataset):,} × {LENGTH} B, batches of {BATCH}", "samples", results, ["ds.read, no loader"])

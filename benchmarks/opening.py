@@ -177,7 +177,7 @@ def use_many_shards(path: Path) -> dict[str, float]:
     found["memory after it, MB"] = _most_bytes() / 1e6
 
     def first_batch(state: dict[str, Any] | None) -> dict[str, Any]:
-        loader = bushel.Loader(dataset, batch_size=256, shuffle=True, workers=2)
+        loader = bushel.Loader(dataset, batch_size=256, shuffle=True, threads=2)
         if state is not None:
             loader.load_state_dict(state)
         batches = iter(loader)

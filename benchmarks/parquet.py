@@ -116,7 +116,7 @@ def bushel_epoch(path: Path, shuffle: Any, number: int) -> Timing:
 
     transforms: Any = {"image": [RandomResizedCrop(224), RandomHorizontalFlip()]}
     ds = bushel.open(path)
-    loader = bushel.Loader(ds, BATCH, shuffle=shuffle, seed=number, fields=["image"], transforms=transforms, workers=2)
+    loader = bushel.Loader(ds, BATCH, shuffle=shuffle, seed=number, fields=["image"], transforms=transforms, threads=2)
 
     def read() -> None:
         assert sum(len(batch["image"]) for batch in loader) == PHOTOS

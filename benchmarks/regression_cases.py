@@ -144,18 +144,18 @@ def load(data: Path) -> None:
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     crop, flip = RandomResizedCrop(224), RandomHorizontalFlip()
-    loader = bushel.Loader(bushel.open(data / "photos"), 32, shuffle=True, seed=0, transforms=[crop, flip], workers=2)
+    loader = bushel.Loader(bushel.open(data / "photos"), 32, shuffle=True, seed=0, transforms=[crop, flip], threads=2)
     _epochs(loader, 6)
 
 
 def load_texts(data: Path) -> None:
     """Load epochs of short texts and numbers."""
-    _epochs(bushel.Loader(bushel.open(data / "texts"), 256, shuffle=True, seed=0, workers=2), 10)
+    _epochs(bushel.Loader(bushel.open(data / "texts"), 256, shuffle=True, seed=0, threads=2), 10)
 
 
 def load_tokens(data: Path) -> None:
     """Load epochs of rows of tokens."""
-    _epochs(bushel.Loader(bushel.open(data / "tokens"), 32, shuffle=True, seed=0, workers=2), 150)
+    _epochs(bushel.Loader(bushel.open(data / "tokens"), 32, shuffle=True, seed=0, threads=2), 150)
 
 
 def stream(data: Path) -> None:
@@ -224,7 +224,7 @@ def join(data: Path) -> None:
 def packs(data: Path) -> None:
     """Load epochs of rows that are packed with whole documents."""
     ds = bushel.open(data / "documents")
-    loader = bushel.Loader(ds, 8, shuffle=True, seed=0, pack_by="tokens.length", pack_tokens=4096, workers=2)
+    loader = bushel.Loader(ds, 8, shuffle=True, seed=0, pack_by="tokens.length", pack_tokens=4096, threads=2)
     _epochs(loader, 10)
 
 
@@ -232,7 +232,7 @@ def windows(data: Path) -> None:
     """Load epochs of windows."""
     windows = bushel.open(data / "episodes").windows("states", 16, hop=8)
     for _ in range(4):
-        _epochs(bushel.Loader(windows, 64, shuffle=True, seed=0, workers=2), 1)
+        _epochs(bushel.Loader(windows, 64, shuffle=True, seed=0, threads=2), 1)
 
 
 def write(container: str, samples: int) -> Callable[[Path], None]:

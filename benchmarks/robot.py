@@ -75,7 +75,7 @@ def own_windows(ds: Any, count: int, number: int) -> Timing:
     view = ds[chosen(len(ds), count, number)]
     fields = [*DELTAS, *(f"{name}_is_pad" for name in DELTAS)]
     wall, cpu = time.perf_counter(), time.process_time()
-    loader = bushel.Loader(view, BATCH, fields=fields, workers=2)
+    loader = bushel.Loader(view, BATCH, fields=fields, threads=2)
     assert sum(len(batch["action"]) for batch in loader) == count
     return Timing(count, time.perf_counter() - wall, time.process_time() - cpu)
 

@@ -3,8 +3,8 @@
     python benchmarks/scaling.py --out scaling.json        1, 2, 4, 8 and 16 processors, as far as the machine has them
     python benchmarks/scaling.py --small                   a tenth of the data, fewer rounds
 
-A setting of N processors is a process that may run on N processors only, with N threads (`workers=N`) or N worker
-processes of one thread each (`processes=N, workers=1`). The settings take turns, and the first epoch of each is not
+A setting of N processors is a process that may run on N processors only, with N threads (`threads=N`) or N worker
+processes of one thread each (`processes=N, threads=1`). The settings take turns, and the first epoch of each is not
 counted. "of N×" is the rate divided by N times the rate with one processor and threads: 1 is perfect scaling.
 With `--kinds pauses`, a pause of half a millisecond per photo, in which no thread needs a processor or the interpreter,
 takes the place of the decoder. So a machine with few processors shows how far the interpreter lets threads scale, as
@@ -83,7 +83,7 @@ def fill(kind: str, small: bool) -> Path:
 def epochs(kind: str, path: Path, processors: int, processes: bool) -> Iterator[int]:
     """Load epochs without end; yield the number of items of each."""
     image: list[Any] = [RandomResizedCrop(SIDE), RandomHorizontalFlip()]
-    options: dict[str, Any] = {"workers": 1, "processes": processors} if processes else {"workers": processors}
+    options: dict[str, Any] = {"threads": 1, "processes": processors} if processes else {"threads": processors}
     if kind in ("photos", "pauses"):
         options["transforms"] = {"image": image}
     elif kind == "clips":

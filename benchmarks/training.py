@@ -195,12 +195,12 @@ class Files(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):  # type: ignore
 
 def with_pillow(path: Path, size: int, device: torch.device) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield shuffled batches of a torch DataLoader with Pillow without end."""
-    workers = len(os.sched_getaffinity(0))
+    threads = len(os.sched_getaffinity(0))
     loader = torch.utils.data.DataLoader(
         Files(path.with_name("files")),
         size,
         shuffle=True,
-        num_workers=workers,
+        num_workers=threads,
         drop_last=True,
         pin_memory=device.type == "cuda",
         persistent_workers=True,

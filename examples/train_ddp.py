@@ -59,7 +59,7 @@ def train(options: argparse.Namespace) -> None:
             "image": [RandomResizedCrop(side), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()]
         },
         to="torch",
-        workers=1,
+        threads=1,
     )
     classes = len(ds.labels.get("label", ())) or 2
     network = nn.Sequential(

@@ -55,7 +55,7 @@ def make_loader(dataset: bushel.Dataset, name: str, labels: npt.NDArray[Any], se
     """Return a loader with the order of this name; `labels` has the label of each sample."""
     if name == "mix":
         mixture = bushel.mix({dataset[:6]: 0.7, dataset[6:]: 0.3}, seed=7)
-        return bushel.Loader(mixture, 2, fields=["label"], workers=1)
+        return bushel.Loader(mixture, 2, fields=["label"], threads=1)
     options: dict[str, dict[str, Any]] = {
         "shuffle=True": {"batch_size": 2, "shuffle": True},
         "shuffle=blocks": {"batch_size": 2, "shuffle": "blocks"},
@@ -63,7 +63,7 @@ def make_loader(dataset: bushel.Dataset, name: str, labels: npt.NDArray[Any], se
         "balance": {"batch_size": 2, "balance": "label"},
         "bucket_by": {"batch_tokens": 6, "bucket_by": labels + 1.0},
     }
-    return bushel.Loader(dataset, seed=seed, fields=["label"], workers=1, **options[name])
+    return bushel.Loader(dataset, seed=seed, fields=["label"], threads=1, **options[name])
 
 
 LOADERS = ("shuffle=True", "shuffle=blocks", "weights", "balance", "bucket_by", "mix")

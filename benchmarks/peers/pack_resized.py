@@ -32,7 +32,7 @@ def bushel_into(container: str, quality: int) -> Callable[[Path, Path], None]:
             out,
             container=container,
             transforms=im2rec_steps(EDGE, quality=quality),
-            workers=WORKERS,
+            threads=WORKERS,
         )
 
     return pack

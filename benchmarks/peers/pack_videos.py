@@ -22,7 +22,7 @@ def with_bushel(folder: Path, out: Path) -> None:
     from bushel.sources import Frames, VideoFolder
 
     source = VideoFolder(folder, Frames(rate=RATE, short_edge=EDGE, quality=QUALITY))
-    bushel.pack(source, out, container="gulp", workers=WORKERS, shard_samples=PER_CHUNK)
+    bushel.pack(source, out, container="gulp", threads=WORKERS, shard_samples=PER_CHUNK)
 
 
 def with_gulpio2(folder: Path, out: Path) -> None:

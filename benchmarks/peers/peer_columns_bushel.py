@@ -22,8 +22,8 @@ class Loader:
     """Loads epochs."""
 
     def __init__(self, path: str, variant: str, dtype: np.dtype, length: int) -> None:
-        _, workers, *keys = variant.split()
-        self._dataset, self._workers, self._keys = bushel.open(path), int(workers), bool(keys)
+        _, threads, *keys = variant.split()
+        self._dataset, self._threads, self._keys = bushel.open(path), int(threads), bool(keys)
 
     def epoch(self, seed: int) -> Iterator[np.ndarray]:
         """Yield shuffled batches."""
@@ -32,7 +32,7 @@ class Loader:
             BATCH,
             shuffle=True,
             seed=seed,
-            workers=self._workers,
+            threads=self._threads,
             keys=self._keys,
             collate={"data": "stack"},
         )

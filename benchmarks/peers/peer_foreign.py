@@ -7,7 +7,7 @@ batch. `folder` has files of 3,000 bytes, which are opened and read one by one i
     python peer_foreign.py write mds FOLDER SAMPLES
     python peer_foreign.py read mds FOLDER            with the format's own loader
     python peer_foreign.py bushel mds FOLDER          with bushel.Loader
-    python peer_foreign.py bushel-0 npy FOLDER        with bushel.Loader in the consumer's thread, workers=0
+    python peer_foreign.py bushel-0 npy FOLDER        with bushel.Loader in the consumer's thread, threads=0
     python peer_foreign.py limit folder FOLDER        with the system calls, or the decompressor, alone
 
 Reading prints the samples, seconds and CPU seconds of the second epoch as JSON. A sample has `data` (8,000 bytes),
@@ -299,7 +299,7 @@ def _decompressor(folder: Path) -> Epoch:
 LIMITS: dict[str, Callable[[Path], Epoch]] = {"folder": _system_calls, "arrayrecord": _decompressor}
 
 
-def _bushel(kind: str, folder: Path, workers: int | None = None) -> Epoch:
+def _bushel(kind: str, folder: Path, threads: int | None = None) -> Epoch:
     import bushel
 
     if kind == "folder":
@@ -309,7 +309,7 @@ def _bushel(kind: str, folder: Path, workers: int | None = None) -> Epoch:
     spec = {"data": "bytes", "tokens": "array(int64,-1)"} if kind == "tfrecord" else {"data": "bytes"}
     rows = kind in ("megatron", "npy")  # whose other reader has no keys
     dataset = bushel.open(folder, spec=None if rows else spec)
-    loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=0, keys=not rows, workers=workers)
+    loader = bushel.Loader(dataset, BATCH, shuffle=True, seed=0, keys=not rows, threads=threads)
     first = next(iter(dataset.spec))
     return lambda: (len(batch[first]) for batch in loader)
 

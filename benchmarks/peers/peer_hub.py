@@ -31,7 +31,7 @@ def bushel_photos(place: str, seed: int, order: Any) -> Iterator[int]:
     transforms: Any = {"image": [RandomResizedCrop(224), RandomHorizontalFlip()]}
     ds = bushel.open(place)
     for batch in bushel.Loader(
-        ds, BATCH, shuffle=order, seed=seed, fields=["image", "label"], transforms=transforms, workers=2
+        ds, BATCH, shuffle=order, seed=seed, fields=["image", "label"], transforms=transforms, threads=2
     ):
         yield len(batch["image"])
 
@@ -97,7 +97,7 @@ def bushel_texts(place: str, seed: int, form: Any) -> Iterator[int]:
     """Bushel's Loader in stored order."""
     import bushel
 
-    for batch in bushel.Loader(bushel.open(place), ROWS, fields=["text"], workers=1):
+    for batch in bushel.Loader(bushel.open(place), ROWS, fields=["text"], threads=1):
         yield sum(map(len, batch["text"])) and len(batch["text"])
 
 

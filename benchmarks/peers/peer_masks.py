@@ -32,7 +32,7 @@ def by_bushel(folder: Path, number: int) -> Batches:
     from bushel.transforms import Mask, RandomHorizontalFlip, RandomResizedCrop
 
     moved: Any = {("image", Mask("mask")): [RandomResizedCrop(SIDE), RandomHorizontalFlip()]}
-    loader = bushel.Loader(bushel.open(folder / "packed"), BATCH, seed=number, transforms=moved, workers=WORKERS)
+    loader = bushel.Loader(bushel.open(folder / "packed"), BATCH, seed=number, transforms=moved, threads=WORKERS)
     return ((batch["image"], batch["mask"]) for batch in loader)
 
 

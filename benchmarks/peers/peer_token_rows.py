@@ -34,12 +34,12 @@ def lengths_of(folder: Path) -> Any:
     return np.load(folder / "lengths.npy")
 
 
-def by_bushel(folder: Path, name: str, workers: int, **options: Any) -> Epoch:
+def by_bushel(folder: Path, name: str, threads: int, **options: Any) -> Epoch:
     """Make rows with a Loader, whose epochs follow each other."""
     import bushel
 
     dataset = bushel.open(folder / name)
-    loader: Any = bushel.Loader(dataset, BATCH, **{"shuffle": True, "keys": False, "workers": workers, **options})
+    loader: Any = bushel.Loader(dataset, BATCH, **{"shuffle": True, "keys": False, "threads": threads, **options})
     return lambda seed: (batch["tokens"] for batch in loader)
 
 

@@ -59,13 +59,13 @@ def test_all_pairs(tmp_path: Path, source: str, old: Generation, target: str, ne
 @each_target
 def test_the_number_of_workers_changes_nothing(tmp_path: Path, target: str, new: Generation) -> None:
     write(tmp_path / "in", "tar", count=40, shard_samples=11)
-    for workers in (1, 3):
+    for threads in (1, 3):
         bushel.convert(
             tmp_path / "in",
-            tmp_path / f"out{workers}",
+            tmp_path / f"out{threads}",
             container=target,
             generation=new,
-            workers=workers,
+            threads=threads,
             shard_samples=15,
             sync=False,
         )

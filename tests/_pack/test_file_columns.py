@@ -86,7 +86,7 @@ def test_files_that_do_not_fit_into_the_buffer(
 ) -> None:
     expected, _ = packed(OneByOne(photos), tmp_path / "slow" / "x", container="bag")
     monkeypatch.setattr(file_columns, "_ROOM", room)
-    found, _ = packed(ImageFolder(photos), tmp_path / "fast" / "x", container="bag", workers=3)
+    found, _ = packed(ImageFolder(photos), tmp_path / "fast" / "x", container="bag", threads=3)
     assert found == expected
 
 
@@ -99,7 +99,7 @@ def test_samples_that_cannot_be_written_as_columns_are_found_one_by_one(tmp_path
         writer.append({"image": jpeg(0)}, key="3")
     options: dict[str, Any] = {"container": "bag", "mode": "append"}
     with pytest.raises(TooManyErrors, match=r"3\.jpg.*already"):
-        bushel.pack(ImageFolder(folder), tmp_path / "x", workers=1, **options)
+        bushel.pack(ImageFolder(folder), tmp_path / "x", threads=1, **options)
     with pytest.warns(bushel.IncompleteWarning):
         assert list(bushel.open(tmp_path / "x").keys) == ["3", "0", "1", "2"]
     done = bushel.pack(ImageFolder(folder), tmp_path / "x", container="bag", mode="resume", max_errors=1)
@@ -112,7 +112,7 @@ def test_a_run_that_is_resumed_gives_the_same_files(photos: Path, tmp_path: Path
     target = tmp_path / "part" / "x"
     target.parent.mkdir()
     with pytest.raises(TooManyErrors):
-        bushel.pack(ImageFolder(photos), target, container="bag", max_errors=1, workers=1)
+        bushel.pack(ImageFolder(photos), target, container="bag", max_errors=1, threads=1)
     bushel.pack(ImageFolder(photos), target, container="bag", max_errors=9, mode="resume")
     found = {name: data for name, data in files_of(target.parent).items() if ".bushel" not in name}
     assert {name: data.replace(b"/whole/", b"/part/") for name, data in expected.items()} == found
@@ -121,9 +121,9 @@ def test_a_run_that_is_resumed_gives_the_same_files(photos: Path, tmp_path: Path
 def test_threads_and_memory_end_with_the_run(photos: Path, tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with pytest.raises(TooManyErrors):
-        bushel.pack(ImageFolder(photos), tmp_path / "x.tar", workers=4)
+        bushel.pack(ImageFolder(photos), tmp_path / "x.tar", threads=4)
     assert set(threading.enumerate()) <= before
     descriptors = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
-    bushel.pack(ImageFolder(photos), tmp_path / "y.tar", workers=4, max_errors=9)
+    bushel.pack(ImageFolder(photos), tmp_path / "y.tar", threads=4, max_errors=9)
     assert not descriptors or len(os.listdir("/proc/self/fd")) <= descriptors
     assert np.array_equal(bushel.open(tmp_path / "y.tar").column("label"), [0] * 9 + [1] * 8 + [2] * 7)

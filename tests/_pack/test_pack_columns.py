@@ -41,7 +41,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def both(folder: Path, arrays: Any, **options: Any) -> bushel.PackResult:
     """Pack columns and the same samples one by one, and compare the files and the results."""
-    options = {"sync": False, "workers": 1, **options}
+    options = {"sync": False, "threads": 1, **options}
     results = []
     for name, source in (("columns", Arrays(arrays)), ("samples", Samples(Arrays(arrays)))):
         results.append(bushel.pack(source, folder / name, **options))

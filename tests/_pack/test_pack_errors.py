@@ -59,10 +59,10 @@ class TestErrors:
         assert bushel.pack(source, tmp_path / "checked.ffr", check=True, max_errors=1).errors == 1
         assert bushel.pack(source, tmp_path / "changed.ffr", transforms=[inverted], max_errors=1).errors == 1
 
-    @pytest.mark.parametrize("workers", [1, 8])
+    @pytest.mark.parametrize("threads", [1, 8])
     @each_format
     def test_too_many_leave_a_whole_dataset(
-        self, tmp_path: Path, container: str, generation: Generation, workers: int
+        self, tmp_path: Path, container: str, generation: Generation, threads: int
     ) -> None:
         source = Numbered(60, bad=(5, 17, 30, 44))
         with pytest.raises(
@@ -75,7 +75,7 @@ class TestErrors:
                 generation=generation,
                 max_errors=2,
                 shard_samples=20,
-                workers=workers,
+                threads=threads,
                 sync=False,
             )
         assert "photos/30.jpg" in str(caught.value)
@@ -187,7 +187,7 @@ class TestErrors:
         with pytest.raises(TooManyErrors):
             bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", container="bag", shard_samples=10)
         call = f"bushel.pack(Dying(40, 17), {str(tmp_path / 'out')!r}, container='bag', shard_samples=10, mode='resume'"
-        killed(f"{call}, max_errors=1, workers=1)")
+        killed(f"{call}, max_errors=1, threads=1)")
         assert [sample["label"] for sample in opened(tmp_path / "out", partial=True)] == list(range(13))
         options: dict[str, Any] = {"container": "bag", "shard_samples": 10, "max_errors": 1}
         bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", mode="resume", **options)
@@ -284,7 +284,7 @@ class TestResume:
         bad = (0, 7, 8, 33, 57)
         options = f"container={container!r}, generation={generation!r}, shard_samples={shard_samples}"
         options += ", max_errors=9, shuffle=True, seed=1"
-        call = f"bushel.pack(Dying(60, 45, {bad}), {str(tmp_path / 'out')!r}, {options}, workers=1)"
+        call = f"bushel.pack(Dying(60, 45, {bad}), {str(tmp_path / 'out')!r}, {options}, threads=1)"
         killed(call)
         order = make_order(True, 60, 1)
         reached = order.take(0, np.arange(60)).tolist().index(45)
@@ -325,12 +325,12 @@ class TestResume:
         assert [line["position"] for line in noted(tmp_path / "out.errors.jsonl")] == [2, 8]
 
     def test_a_killed_run_is_incomplete(self, tmp_path: Path) -> None:
-        options = "container='tar', shard_samples=10, workers=1, sync=False"
+        options = "container='tar', shard_samples=10, threads=1, sync=False"
         killed(f"bushel.pack(Dying(2000, 1990), {str(tmp_path / 'out')!r}, {options})")
         with pytest.warns(bushel.IncompleteWarning, match=r"of 2,000 samples are there.*mode='resume'"):
             assert 0 < len(opened(tmp_path / "out")) < 2000
         assert bushel.verify(tmp_path / "out").problems[0].kind == "incomplete"
-        killed(f"bushel.pack(Dying(60, 45), {str(tmp_path / 'x.tar')!r}, workers=1)")
+        killed(f"bushel.pack(Dying(60, 45), {str(tmp_path / 'x.tar')!r}, threads=1)")
         with pytest.raises(FileNotFoundError, match="interrupted: .*mode='resume'"):
             opened(tmp_path / "x.tar")
 
@@ -373,7 +373,7 @@ class TestResume:
         assert (tmp_path / "x.idx").read_bytes() == (tmp_path / "y.idx").read_bytes()
 
     def test_with_other_arguments_it_is_refused(self, tmp_path: Path) -> None:
-        killed(f"bushel.pack(Dying(40, 30), {str(tmp_path / 'x.tar')!r}, workers=1)")
+        killed(f"bushel.pack(Dying(40, 30), {str(tmp_path / 'x.tar')!r}, threads=1)")
         with pytest.raises(StateError, match="had shuffle=None, but this call has shuffle=exact/1 with seed 1"):
             bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", shuffle=True, seed=1)
         with pytest.raises(StateError, match="had samples=40, but this call has samples=41"):
@@ -388,8 +388,8 @@ class TestResume:
             bushel.pack(Numbered(5), tmp_path / "x.tar", mode="resume")
 
     def test_a_log_that_a_power_cut_has_filled_with_zeros(self, tmp_path: Path) -> None:
-        options: dict[str, Any] = {"max_errors": 3, "workers": 1}
-        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
+        options: dict[str, Any] = {"max_errors": 3, "threads": 1}
+        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, threads=1)")
         log = tmp_path / "x.tar.errors.jsonl"
         log.write_bytes(bytes(80) + b"\n")
         done = bushel.pack(Numbered(40, (1,)), tmp_path / "x.tar", mode="resume", **options)
@@ -398,7 +398,7 @@ class TestResume:
         assert log.read_text() == (tmp_path / "whole.tar.errors.jsonl").read_text()
 
     def test_a_log_that_was_changed(self, tmp_path: Path) -> None:
-        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, workers=1)")
+        killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, threads=1)")
         (tmp_path / "x.tar.errors.jsonl").write_text("not json\n")
         with pytest.raises(bushel.FormatError, match="line 1 is not an entry of an error log"):
             bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", max_errors=3)

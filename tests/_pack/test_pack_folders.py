@@ -95,7 +95,7 @@ class Dying(Files):
         if position == 6:
             os._exit(9)
         return super().__getitem__(position)
-bushel.pack(Dying({str(folder)!r}), {str(tmp_path / target)!r}, workers=1, **{options})
+bushel.pack(Dying({str(folder)!r}), {str(tmp_path / target)!r}, threads=1, **{options})
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
     bushel.pack(Files(folder), tmp_path / target, mode="resume", **options)

@@ -15,7 +15,7 @@ from bushel._pack.scale_out import RunOptions
 from bushel._writer.options import WriterOptions
 
 NOT_GROUPED = {"source", "target", "progress"}
-ELSEWHERE = {"workers": "threads", "retries": "tasks", "speculate": "tasks"}
+ELSEWHERE = {"retries": "tasks", "speculate": "tasks"}
 """Arguments whose field has another name."""
 
 
@@ -49,7 +49,7 @@ def test_arguments_reach_their_groups() -> None:
         "plan_only": True,
         "max_errors": 7, "strict": True, "strict_files": True, "shard_samples": 9, "shard_bytes": "1MB",
         "generation": "C", "labels": {"a": ["x", "y"]}, "mode": "resume",
-        "workers": 2, "processes": 5, "sync": False, "columns": "a,auto",
+        "threads": 2, "processes": 5, "sync": False, "columns": "a,auto",
         "retries": 6, "speculate": 2.5,
     }  # fmt: skip
     options = PackOptions.of(given)

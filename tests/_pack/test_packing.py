@@ -54,7 +54,7 @@ def test_any_number_of_workers_writes_the_same_bytes(
     tmp_path: Path, container: str, generation: Literal["B", "C"] | None
 ) -> None:
     source = Numbered(120, bad=(3, 50, 51), uneven=True)
-    for name, workers, processes in (("one", 1, 0), ("many", 8, 0), ("processes", None, 2)):
+    for name, threads, processes in (("one", 1, 0), ("many", 8, 0), ("processes", None, 2)):
         done = bushel.pack(
             source,
             tmp_path / name / "out",
@@ -65,7 +65,7 @@ def test_any_number_of_workers_writes_the_same_bytes(
             max_errors=3,
             shard_samples=50,
             sync=False,
-            workers=workers,
+            threads=threads,
             processes=processes,
         )
         assert (done.samples, done.errors) == (117, 3)
@@ -109,13 +109,13 @@ class TestBytes:
         down, across = np.mgrid[: size[0], : size[1]] / size[0]
         waves = np.stack([np.sin(9 * down), np.cos(7 * across), np.sin(5 * (down + across))], axis=2)
         stored = [get_codec(kind).encode((128 + 100 * waves / (1 + at)).astype(np.uint8)) for at in range(5)]
-        for name, workers, processes in (("one", 1, 0), ("many", 4, 0), ("processes", None, 1)):
+        for name, threads, processes in (("one", 1, 0), ("many", 4, 0), ("processes", None, 1)):
             bushel.pack(
                 [{"image": image} for image in stored],
                 tmp_path / f"{name}.rec",
                 transforms=[Resize(edge), CenterCrop(edge)],
                 spec={"image": "png"},
-                workers=workers,
+                threads=threads,
                 processes=processes,
                 sync=False,
             )
@@ -415,8 +415,8 @@ def test_progress_counts_everything(tmp_path: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not imply a container"):
         bushel.pack(Numbered(3), tmp_path / "out")
-    with pytest.raises(ValueError, match="workers=0 is too small"):
-        bushel.pack(Numbered(3), tmp_path / "x.tar", workers=0)
+    with pytest.raises(ValueError, match="threads=0 is too small"):
+        bushel.pack(Numbered(3), tmp_path / "x.tar", threads=0)
     with pytest.raises(UnsupportedError, match="expected a local path"):
         bushel.pack(Numbered(3), "memory://x.tar")
     with pytest.raises(SpecError, match="gulp"):

@@ -168,7 +168,7 @@ class TestDataset:
         source = Numbered(20, bad=(4, 15))
         bushel.pack(source, tmp_path / "one", **options)
         for part in (2, 0, 1):
-            bushel.pack(source, tmp_path / "out", part=part, workers=part + 1, **options)
+            bushel.pack(source, tmp_path / "out", part=part, threads=part + 1, **options)
         with pytest.warns(IncompleteWarning, match="bushel finish"):
             bushel.open(tmp_path / "out")
         finish_run(*find_run(tmp_path / "out"))
@@ -208,7 +208,7 @@ class TestDataset:
             return [{**frames, "label": number} for number in range(10)]
 
         bushel.pack(samples(), tmp_path / "one", container=container, spec=spec)
-        bushel.pack(samples(), tmp_path / "out", container=container, spec=spec, parts=3, workers=2)
+        bushel.pack(samples(), tmp_path / "out", container=container, spec=spec, parts=3, threads=2)
         bushel.pack(samples(), tmp_path / "single", container=container, spec=spec, parts=1)
         keys = list(opened(tmp_path / "one").keys)
         assert len(set(keys)) == 10

@@ -64,14 +64,14 @@ def same_picture(one: bytes, other: bytes) -> bool:
 
 @each_format
 def test_packed_in_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
-    for name, workers, processes in (("one", 1, 0), ("four", 4, 0), ("processes", None, 2)):
+    for name, threads, processes in (("one", 1, 0), ("four", 4, 0), ("processes", None, 2)):
         done = bushel.pack(
             photos(),
             tmp_path / name / "out",
             container=container,
             generation=generation,
             jpeg="tile",
-            workers=workers,
+            threads=threads,
             processes=processes,
             sync=False,
         )
@@ -88,14 +88,14 @@ def test_packed_in_every_container(tmp_path: Path, container: str, generation: G
 def test_converted_to_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
     source = written(tmp_path / "in")
     heard: list[bushel.Progress] = []
-    for workers in (1, 3):
+    for threads in (1, 3):
         done = bushel.convert(
             source,
-            tmp_path / f"{workers}" / "out",
+            tmp_path / f"{threads}" / "out",
             container=container,
             generation=generation,
             jpeg="tile",
-            workers=workers,
+            threads=threads,
             sync=False,
             progress=heard.append,
         )

@@ -80,7 +80,7 @@ def test_damage_is_reported_in_its_place(tmp_path: Path) -> None:
 
 
 def test_statistics_of_a_loader(dataset: bushel.Dataset) -> None:
-    loader = bushel.Loader(dataset, 3, fields=["label"], workers=0)
+    loader = bushel.Loader(dataset, 3, fields=["label"], threads=0)
     for _ in loader:
         pass
     text = loader.stats()._repr_html_()
@@ -113,7 +113,7 @@ def test_a_loader_names_the_classes_of_its_next_batch(tmp_path: Path) -> None:
     ) as writer:
         for number in range(4):
             writer.append({"label": number % 2})
-    text = bushel.Loader(bushel.open(tmp_path / "data"), 4, workers=0)._repr_html_()
+    text = bushel.Loader(bushel.open(tmp_path / "data"), 4, threads=0)._repr_html_()
     assert "<span>0 cat</span>, <span>1 dog</span>, <span>0 cat</span>" in text
 
 
@@ -148,19 +148,19 @@ def test_the_result_of_a_verification(tmp_path: Path) -> None:
 
 
 def test_a_loader_shows_its_next_batch(dataset: bushel.Dataset) -> None:
-    loader = bushel.Loader(dataset, 4, shuffle=True, seed=3, fields=["image", "label", "caption"], workers=0)
+    loader = bushel.Loader(dataset, 4, shuffle=True, seed=3, fields=["image", "label", "caption"], threads=0)
     text = loader._repr_html_()
     for part in ("9 samples", "seed <b>3", "rank <b>0 of 1", "0 of 9 samples consumed", "4 × 20 × 30 × 3, uint8"):
         assert part in text
     first = next(iter(loader))
     assert [int(image[0, 0, 0]) for image in pictures(text)[:4]] == first["image"][:, 0, 0, 0].tolist()
-    broken = bushel.Loader(dataset, 4, fields=["image"], transforms={"image": [lambda image: image[99]]}, workers=0)
+    broken = bushel.Loader(dataset, 4, fields=["image"], transforms={"image": [lambda image: image[99]]}, threads=0)
     assert "cannot be made" in broken._repr_html_()
 
 
 @pytest.mark.parametrize("asked", [{}, {"step": 1}])
 def test_a_batch_that_peek_returns(dataset: bushel.Dataset, asked: dict[str, int]) -> None:
-    loader = bushel.Loader(dataset, 4, fields=["image", "label", "caption"], workers=0)
+    loader = bushel.Loader(dataset, 4, fields=["image", "label", "caption"], threads=0)
     batch: Any = loader.peek(**asked)
     text = batch._repr_html_()
     assert "data:image/" in text

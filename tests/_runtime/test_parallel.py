@@ -25,12 +25,12 @@ in_workers = partial(parallel_map, draw_in_workers=True)
 
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 6), st.sampled_from([1, 5000, 1 << 30]))
-def test_results_come_in_order(delays: list[int], workers: int, limit: int) -> None:
+def test_results_come_in_order(delays: list[int], threads: int, limit: int) -> None:
     def work(item: tuple[int, int]) -> int:
         time.sleep(item[1] / 5000)
         return item[0]
 
-    found = list(in_workers(work, enumerate(delays), workers=workers, limit=limit, size=lambda _: 1000))
+    found = list(in_workers(work, enumerate(delays), threads=threads, limit=limit, size=lambda _: 1000))
     assert found == list(range(len(delays)))
     assert not own_threads()
 
@@ -48,7 +48,7 @@ def test_what_waits_is_bounded_in_bytes() -> None:
             most = max(most, made - taken)
         return data
 
-    for number, data in enumerate(in_workers(work, range(400), workers=4, limit=1_000_000, size=len)):
+    for number, data in enumerate(in_workers(work, range(400), threads=4, limit=1_000_000, size=len)):
         assert len(data) == sizes[number]
         if number % 10 == 0:
             time.sleep(0.002)
@@ -58,7 +58,7 @@ def test_what_waits_is_bounded_in_bytes() -> None:
 
 
 def test_one_result_larger_than_the_limit_gets_through() -> None:
-    found = list(in_workers(lambda n: bytes(n), [10, 1 << 20, 10], workers=3, limit=1, size=len))
+    found = list(in_workers(lambda n: bytes(n), [10, 1 << 20, 10], threads=3, limit=1, size=len))
     assert list(map(len, found)) == [10, 1 << 20, 10]
 
 
@@ -68,7 +68,7 @@ def test_an_error_comes_in_its_place() -> None:
             raise ZeroDivisionError
         return number
 
-    results = in_workers(work, range(100), workers=4, limit=1 << 20, size=lambda _: 1)
+    results = in_workers(work, range(100), threads=4, limit=1 << 20, size=lambda _: 1)
     assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -80,7 +80,7 @@ def test_an_error_of_the_items_comes_after_their_results() -> None:
         yield from range(3)
         raise ConnectionError
 
-    results = in_workers(lambda n: n, items(), workers=2, limit=1 << 20, size=lambda _: 1)
+    results = in_workers(lambda n: n, items(), threads=2, limit=1 << 20, size=lambda _: 1)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ConnectionError):
         next(results)
@@ -94,7 +94,7 @@ def test_closing_stops_the_own_threads() -> None:
         begun += 1
         return number
 
-    results = in_workers(work, range(1_000_000), workers=3, limit=10_000, size=lambda _: 1000)
+    results = in_workers(work, range(1_000_000), threads=3, limit=10_000, size=lambda _: 1000)
     assert next(results) == 0
     results.close()
     assert not own_threads()
@@ -110,7 +110,7 @@ def test_the_consumers_thread_draws_items_as_it_takes_results() -> None:
             drawn.append(number)
             yield number
 
-    for number, result in enumerate(parallel_map(lambda n: n, items(), workers=3)):
+    for number, result in enumerate(parallel_map(lambda n: n, items(), threads=3)):
         assert result == number
         assert len(drawn) <= number + 4
     assert len(drawn) == 20
@@ -129,7 +129,7 @@ def test_results_come_as_they_are_finished() -> None:
 
     for in_worker in (False, True):
         last.clear()
-        results = parallel_map(work, range(10), workers=2, limit=10, ordered=False, draw_in_workers=in_worker)
+        results = parallel_map(work, range(10), threads=2, limit=10, ordered=False, draw_in_workers=in_worker)
         assert sorted(found := list(results)) == list(range(10))
         assert found[-1] == 0
 
@@ -145,7 +145,7 @@ def test_for_each_stops_at_the_first_error_without_waiting_for_earlier_items() -
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        for_each(work, range(1000), workers=2, spare=SpareThreads(1, "spare"), stop=stop)
+        for_each(work, range(1000), threads=2, spare=SpareThreads(1, "spare"), stop=stop)
     assert max(begun) == 5
     assert not own_threads()
 
@@ -165,7 +165,7 @@ def test_for_each_bounds_the_weight_that_is_worked_on() -> None:
         with lock:
             used -= weight
 
-    for_each(work, weights, workers=4, spare=SpareThreads(3, "spare"), weight=lambda weight: weight, limit=100)
+    for_each(work, weights, threads=4, spare=SpareThreads(3, "spare"), weight=lambda weight: weight, limit=100)
     assert most == 250
 
 
@@ -176,13 +176,13 @@ def test_for_each_raises_the_errors_of_items_and_weights() -> None:
 
     seen: list[int] = []
     with pytest.raises(ZeroDivisionError):
-        for_each(seen.append, items(), workers=3, spare=SpareThreads(2, "spare"))
+        for_each(seen.append, items(), threads=3, spare=SpareThreads(2, "spare"))
     assert sorted(seen) == [1, 2]
     with pytest.raises(TypeError):
         for_each(
-            seen.append, cast("list[int]", ["x"]), workers=3, spare=SpareThreads(2, "spare"), weight=operator.index
+            seen.append, cast("list[int]", ["x"]), threads=3, spare=SpareThreads(2, "spare"), weight=operator.index
         )
-    for_each(seen.append, [], workers=3, spare=(spare := SpareThreads(2, "spare")))
+    for_each(seen.append, [], threads=3, spare=(spare := SpareThreads(2, "spare")))
     assert sorted(seen) == [1, 2]
     spare.take().close()
     assert not own_threads()
@@ -198,7 +198,7 @@ def test_spare_threads_work_again_and_not_after_a_fork() -> None:
             meeting.wait(30)  # all four threads work
             seen.add(threading.get_ident())
 
-        for_each(work, range(4), workers=4, spare=spare)
+        for_each(work, range(4), threads=4, spare=spare)
 
     note(first)
     note(second)
@@ -209,7 +209,7 @@ def test_spare_threads_work_again_and_not_after_a_fork() -> None:
         os._exit(0 if len(third) == 4 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with pytest.raises(ZeroDivisionError):
-        for_each(lambda number: 1 // number, range(4), workers=4, spare=spare)
+        for_each(lambda number: 1 // number, range(4), threads=4, spare=spare)
     assert not own_threads()  # an error ends them
 
 
@@ -221,10 +221,10 @@ def test_map_all_works_in_this_thread_too() -> None:
         time.sleep(0.002)
         return -number
 
-    assert map_all(work, range(20), workers=2) == [-number for number in range(20)]
+    assert map_all(work, range(20), threads=2) == [-number for number in range(20)]
     assert threading.current_thread().name in names
     assert len(names) == 2
-    assert map_all(work, [], workers=2) == []
+    assert map_all(work, [], threads=2) == []
     assert not own_threads()
 
 
@@ -235,12 +235,12 @@ def test_map_all_raises_the_first_error() -> None:
         return number
 
     with pytest.raises(ValueError, match="^5$"):
-        map_all(work, range(100), workers=4)
+        map_all(work, range(100), threads=4)
     assert not own_threads()
 
 
 def test_a_fork_cannot_continue_and_harms_nobody() -> None:
-    results = parallel_map(lambda n: n, range(100), workers=2)
+    results = parallel_map(lambda n: n, range(100), threads=2)
     assert next(results) == 0
     check_fork(results)
     assert list(results) == list(range(1, 100))
@@ -256,7 +256,7 @@ def test_the_garbage_collector_ends_the_threads_in_one_of_them() -> None:
             collected.set()
         return number
 
-    held: list[Any] = [parallel_map(work, range(100), workers=2)]
+    held: list[Any] = [parallel_map(work, range(100), threads=2)]
     next(held[0])
     with drop_in_cycle(held):
         dropped.set()
@@ -268,7 +268,7 @@ def test_work_in_progress_is_finished_at_the_end_of_the_program() -> None:
     program = """
 import time
 from bushel._runtime.parallel import parallel_map
-results = parallel_map(lambda n: (time.sleep(0.2), print("finished", n))[0], range(100), workers=2)
+results = parallel_map(lambda n: (time.sleep(0.2), print("finished", n))[0], range(100), threads=2)
 next(results)
 """
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

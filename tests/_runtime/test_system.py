@@ -68,7 +68,7 @@ def test_worker_processes_and_overwriting(tmp_path: Path) -> None:
             for number in range(20):
                 writer.append({"x": np.full(5000, value * number)})
     ds = bushel.open(tmp_path / "train")
-    loader = bushel.Loader(ds, 4, processes=2, workers=1)
+    loader = bushel.Loader(ds, 4, processes=2, threads=1)
     batches = [batch["x"][:, 0].tolist() for batch in loader]
     assert sum(batches, []) == [2 * number for number in range(20)]
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -65,7 +65,7 @@ def test_convert_options(data: Path, tmp_path: Path) -> None:
     [done] = lines(
         run(
             *("convert", data, tmp_path / "out.ffr", "--json", "--fields", "label", "--rename", "label=class"),
-            *("--spec", "label=float", "--no-keys", "--workers", 1),
+            *("--spec", "label=float", "--no-keys", "--threads", 1),
         )
     )
     assert done["target"] == str(tmp_path / "out.ffr")

@@ -111,7 +111,7 @@ def test_photos_are_turned(tmp_path: Path) -> None:
 
 def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 7)
-    options = ("-c", "tar", "--shuffle", "--seed", 3, "--parts", 2, "--workers", 2)
+    options = ("-c", "tar", "--shuffle", "--seed", 3, "--parts", 2, "--threads", 2)
     run("pack", photos, tmp_path / "out", *options, "--part", 1)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".bushel", "part-00001"]
     run("pack", photos, tmp_path / "out", *options, "--resume")

@@ -35,13 +35,13 @@ class Cluster:
     Attributes:
         name: Name of the engine.
         address: Returns where drivers find it, once its workers are there.
-        workers: Returns the processes that run parts, given the driver.
+        threads: Returns the processes that run parts, given the driver.
         restart: Starts again what a test has killed.
     """
 
     name: str
     address: Callable[[], str]
-    workers: Callable[[int], list[Any]]
+    threads: Callable[[int], list[Any]]
     restart: Callable[[], None]
 
     def start(self, out: str) -> subprocess.Popen[bytes]:
@@ -129,7 +129,7 @@ def ray_nodes(variables: Sequence[Mapping[str, str]]) -> Iterator[Cluster]:
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     running = [nodes.add_node(num_cpus=1, env_vars=dict(own)) for own in variables]
 
-    def workers(_: int) -> list[Any]:
+    def threads(_: int) -> list[Any]:
         found = psutil.process_iter(["cmdline"])
         return [each for each in found if (each.info["cmdline"] or [""])[0].startswith("ray::_call")]
 
@@ -137,7 +137,7 @@ def ray_nodes(variables: Sequence[Mapping[str, str]]) -> Iterator[Cluster]:
         nodes.remove_node(running.pop(0), allow_graceful=False)
         running.append(nodes.add_node(num_cpus=1))
 
-    yield Cluster("ray", lambda: str(nodes.address), workers, restart)
+    yield Cluster("ray", lambda: str(nodes.address), threads, restart)
     nodes.shutdown()
 
 
@@ -151,7 +151,7 @@ def _dask() -> Iterator[Cluster]:
     def address() -> str:
         """Return the address when both workers are there. Dask's nanny gives up a worker that dies while it starts."""
         end = time.monotonic() + _READY_SECONDS
-        while len(running[-1].scheduler.workers) < 2:
+        while len(running[-1].scheduler.threads) < 2:
             if time.monotonic() > end:
                 running.pop().close()
                 start()
@@ -159,10 +159,10 @@ def _dask() -> Iterator[Cluster]:
             time.sleep(0.05)
         return str(running[-1].scheduler_address)
 
-    def workers(_: int) -> list[Any]:
-        pids = [nanny.pid for nanny in running[-1].workers.values()]
+    def threads(_: int) -> list[Any]:
+        pids = [nanny.pid for nanny in running[-1].threads.values()]
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid or 0)]
 
     start()
-    yield Cluster("dask", address, workers, lambda: None)
+    yield Cluster("dask", address, threads, lambda: None)
     running[-1].close()

@@ -94,9 +94,9 @@ def test_workers_are_killed(out: Place, cluster: Cluster, expected: dict[str, by
     some_commits(driver, out, chance.randrange(PARTS - 4))
     time.sleep(chance.random() * 0.1)
     try:
-        workers = cluster.workers(driver.pid)
-        if workers:
-            os.kill(chance.choice(workers).pid, signal.SIGKILL)
+        threads = cluster.threads(driver.pid)
+        if threads:
+            os.kill(chance.choice(threads).pid, signal.SIGKILL)
     except (ProcessLookupError, psutil.NoSuchProcess):
         pass
     assert end(driver) == 0
@@ -127,7 +127,7 @@ def test_a_worker_hangs(out: Place, cluster: Cluster, expected: dict[str, bytes]
     some_commits(driver, out, random.Random(seed).randrange(PARTS - 8))
     stopped: list[Any] = []
     try:
-        stopped = cluster.workers(driver.pid)[:1]
+        stopped = cluster.threads(driver.pid)[:1]
         for worker in stopped:
             os.kill(worker.pid, signal.SIGSTOP)
         assert end(driver) == 0

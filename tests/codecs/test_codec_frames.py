@@ -178,7 +178,7 @@ class TestDatasets:
             for number in range(4):
                 writer.append({"video": data, "label": number})
         dataset = bushel.open(tmp_path / "x")
-        for batch in bushel.Loader(dataset, 2, fields={"video": slice(8, 12), "label": True}, workers=1):
+        for batch in bushel.Loader(dataset, 2, fields={"video": slice(8, 12), "label": True}, threads=1):
             assert batch["video"].shape == (2, 4, 64, 96, 3)
             np.testing.assert_array_equal(batch["video"][1], codec.decode(data)[8:12])
 

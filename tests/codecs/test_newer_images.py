@@ -138,7 +138,7 @@ def test_folders_are_packed_opened_and_loaded(kind: str, tmp_path: Path) -> None
         assert len(ds) == 6
         assert ds.read([0], ["image"], decode=False)[0]["image"] == stored
         crop = bushel.transforms.RandomResizedCrop(24)
-        [batch] = bushel.Loader(ds, 6, transforms={"image": [crop]}, workers=1)
+        [batch] = bushel.Loader(ds, 6, transforms={"image": [crop]}, threads=1)
         assert batch["image"].shape == (6, 24, 24, 3)
     assert bushel.open(tmp_path / "out").column("image.width").tolist() == [64] * 6
 

@@ -62,7 +62,7 @@ def test_values_are_the_bytes_of_the_files(kind: str, tmp_path: Path) -> None:
         assert (each["image"], dataset[number]["label"]) == (PHOTOS[number].read_bytes(), number)
     assert dataset[1]["image"].dtype == np.uint8
     crop = {"image": bushel.transforms.RandomResizedCrop(16)}
-    batch = next(iter(bushel.Loader(dataset, 5, transforms=crop, shuffle=True, workers=1)))
+    batch = next(iter(bushel.Loader(dataset, 5, transforms=crop, shuffle=True, threads=1)))
     assert batch["image"].shape == (5, 16, 16, 3)
 
 
@@ -146,7 +146,7 @@ def test_urls_are_read_if_the_caller_allows_it(tmp_path: Path) -> None:
         crop = {"image": bushel.transforms.RandomResizedCrop(16)}
         whole = dataset[[0, 1, 3]]
         for processes in (0, 1):
-            batch = next(iter(bushel.Loader(whole, 3, transforms=crop, workers=1, processes=processes)))
+            batch = next(iter(bushel.Loader(whole, 3, transforms=crop, threads=1, processes=processes)))
             assert batch["image"].shape == (3, 16, 16, 3)
         bushel.convert(whole, tmp_path / "out.tar")
         assert bushel.open(tmp_path / "out.tar").spec == {"image": "jpg", "label": "int"}

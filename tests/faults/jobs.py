@@ -134,7 +134,7 @@ def _run_pack(sources: Path, folder: Path, options: Options, again: bool) -> Non
         data_path(folder, options),
         container=options["container"],
         mode="resume" if again else "create",
-        workers=2,
+        threads=2,
         processes=options["processes"],
         parts=options["parts"],
         shuffle=options["shuffle"],
@@ -154,7 +154,7 @@ def _run_convert(sources: Path, folder: Path, options: Options, again: bool) -> 
     mode: Mode = "resume" if again else "create"
     path = data_path(folder, options)
     bushel.convert(
-        _filled(sources / "in"), path, container=options["container"], workers=2, mode=mode, **_shards(options)
+        _filled(sources / "in"), path, container=options["container"], threads=2, mode=mode, **_shards(options)
     )
 
 
@@ -173,7 +173,7 @@ def _prepare_merge(sources: Path, folder: Path, options: Options) -> None:
 def _run_merge(sources: Path, folder: Path, options: Options, again: bool) -> None:
     mode: Mode = "resume" if again else "create"
     inputs = [sources / f"in{number}" for number in range(3)]
-    merge(inputs, data_path(folder, options), container=options["container"], mode=mode, workers=2, **_shards(options))
+    merge(inputs, data_path(folder, options), container=options["container"], mode=mode, threads=2, **_shards(options))
 
 
 def _prepare_repair(sources: Path, folder: Path, options: Options) -> None:
@@ -189,7 +189,7 @@ def _size(path: Path) -> int:
 
 
 def _run_repair(sources: Path, folder: Path, options: Options, again: bool) -> None:
-    bushel.repair(sources / "in", folder / "out", mode="resume" if again else "create", workers=2, shard_samples=10)
+    bushel.repair(sources / "in", folder / "out", mode="resume" if again else "create", threads=2, shard_samples=10)
 
 
 def _prepare_index(sources: Path, folder: Path, options: Options) -> None:
@@ -199,7 +199,7 @@ def _prepare_index(sources: Path, folder: Path, options: Options) -> None:
 
 
 def _run_index(sources: Path, folder: Path, options: Options, again: bool) -> None:
-    bushel.index(folder / "out", workers=2)
+    bushel.index(folder / "out", threads=2)
 
 
 # split, remove, erase
@@ -214,7 +214,7 @@ def _run_split(sources: Path, folder: Path, options: Options, again: bool) -> No
         shares,
         container=options["container"],
         mode=mode,
-        workers=2,
+        threads=2,
         **_shards(options),
     )
 

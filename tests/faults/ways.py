@@ -50,22 +50,22 @@ def _pack(parts: int | None) -> Callable[[Path, str, str, Path], None]:
     def run(path: Path, container: str, name: str, sources: Path) -> None:
         options: dict[str, Any] = {"sync": False} if parts else options_of(path)
         samples = _samples(container, name)
-        bushel.pack(samples, path, container=container, spec=spec_of(container), parts=parts, workers=1, **options)
+        bushel.pack(samples, path, container=container, spec=spec_of(container), parts=parts, threads=1, **options)
 
     return run
 
 
 def _convert(path: Path, container: str, name: str, sources: Path) -> None:
-    bushel.convert(sources / f"{name}0", path, container=container, workers=1, **options_of(path))
+    bushel.convert(sources / f"{name}0", path, container=container, threads=1, **options_of(path))
 
 
 def _merge(path: Path, container: str, name: str, sources: Path) -> None:
     parts = [sources / f"{name}{number}" for number in range(2)]
-    bushel.merge(parts, path, container=container, workers=1, **options_of(path))
+    bushel.merge(parts, path, container=container, threads=1, **options_of(path))
 
 
 def _repair(path: Path, container: str, name: str, sources: Path) -> None:
-    bushel.repair(sources / f"{name}0", path, to=container, workers=1, shard_samples=None if path.suffix else 3)
+    bushel.repair(sources / f"{name}0", path, to=container, threads=1, shard_samples=None if path.suffix else 3)
 
 
 def _remove(path: Path, container: str, name: str, sources: Path) -> None:
@@ -79,7 +79,7 @@ def _erase(path: Path, container: str, name: str, sources: Path) -> None:
 
 def _split(path: Path, container: str, name: str, sources: Path) -> None:
     target = path.parent / "halves" if path.suffix else path  # a folder, also where the others write one file
-    bushel.split(sources / f"{name}0", target, {"one": 0.5, "two": 0.5}, container=container, workers=1, sync=False)
+    bushel.split(sources / f"{name}0", target, {"one": 0.5, "two": 0.5}, container=container, threads=1, sync=False)
 
 
 def _index(path: Path, container: str, name: str, sources: Path) -> None:

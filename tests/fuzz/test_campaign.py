@@ -15,7 +15,7 @@ from tests.fuzz.datasets import ORIGINALS
 
 
 def plan(out: Path, cases: int, suite: str = "read") -> Plan:
-    return Plan(suite, ["recordio"], cases, seed=3, workers=1, out=out)
+    return Plan(suite, ["recordio"], cases, seed=3, threads=1, out=out)
 
 
 def test_a_case_depends_on_its_number_only(tmp_path: Path) -> None:

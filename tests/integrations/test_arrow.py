@@ -75,7 +75,7 @@ def test_parquet_files_are_a_source(tmp_path: Path) -> None:
     assert len(source._pieces) == 6
     copy = pickle.loads(pickle.dumps(arrow.ArrowSource(pa.table({"a": [1, 2]}))))
     assert copy[1] == {"a": 2}
-    done = bushel.pack(source, tmp_path / "out", container="tar", workers=2)
+    done = bushel.pack(source, tmp_path / "out", container="tar", threads=2)
     assert done.samples == 10
     packed = bushel.open(tmp_path / "out")
     assert list(packed.keys) == [f"k{number}" for number in range(10)]

@@ -70,7 +70,7 @@ def test_every_flipped_bit_is_found_with_its_sample_and_field(
     assert not report.ok
     found = {(p.key, p.field): (p.file, p.offset) for p in report.problems if p.kind == "checksum" and p.field}
     assert found == {(key(number), field): places[number, field] for number, field in damaged}
-    assert not bushel.verify(folder, checksums=False, workers=1).checksums_checked
+    assert not bushel.verify(folder, checksums=False, threads=1).checksums_checked
 
 
 def test_an_element_of_a_sequence_is_named(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_not_a_dataset(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="any container that Bushel reads"):
         bushel.verify(tmp_path)
     with pytest.raises(ValueError, match="at least 1"):
-        bushel.verify(tmp_path, workers=0)
+        bushel.verify(tmp_path, threads=0)
 
 
 def test_progress_reaches_the_size_of_all_files(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_stopping_leaves_no_thread_behind(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bushel.verify(folder, workers=2, progress=stop)
+        bushel.verify(folder, threads=2, progress=stop)
     assert set(threading.enumerate()) <= threads
 
 

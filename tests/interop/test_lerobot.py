@@ -58,7 +58,7 @@ def test_frames_are_those_of_lerobot(original: Callable[[str], Original], tmp_pa
     places = {key: place for place, key in enumerate(near.keys)}
     seen = []
     fields = [*DELTAS, *(f"{name}_is_pad" for name in DELTAS)]
-    for batch in bushel.Loader(near, 5, fields=fields, shuffle=True, seed=4, workers=2):
+    for batch in bushel.Loader(near, 5, fields=fields, shuffle=True, seed=4, threads=2):
         for row, key in enumerate(batch["__key__"]):
             place = places[key]
             sample = {name: values[row] for name, values in batch.items() if name != "__key__"}

@@ -53,7 +53,7 @@ def run_ranks(world_size: int, arguments: dict[str, object]) -> list[tuple[int, 
 @pytest.mark.parametrize("world_size", [2, 4])
 def test_ranks_share_the_epoch_and_replace_bad_samples_in_step(world_size: int) -> None:
     pytest.importorskip("torch")
-    results = run_ranks(world_size, {"on_error": "replace", "pad": "wrap", "workers": 1})
+    results = run_ranks(world_size, {"on_error": "replace", "pad": "wrap", "threads": 1})
     assert sorted((rank, size) for rank, size, _, _ in results) == [(rank, world_size) for rank in range(world_size)]
     steps = {len(batches) for _, _, batches, _ in results}
     assert steps == {-(-103 // (5 * world_size))}

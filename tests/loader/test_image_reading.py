@@ -98,7 +98,7 @@ class TestOrientation:
         dataset = stored(tmp_path / "x", datas, "image(orient)" if by == "codec" else "image")
         crop: list[Any] = [CenterCrop((40, 30))]
         loader = Loader(
-            dataset, 8, orient=by == "loader", transforms={"image": crop, "frames": [EachFrame(crop)]}, workers=1
+            dataset, 8, orient=by == "loader", transforms={"image": crop, "frames": [EachFrame(crop)]}, threads=1
         )
         [batch] = loader
         for found, data in zip(batch["image"], datas, strict=True):

@@ -23,7 +23,7 @@ def numbers(loader: Loader) -> list[list[int]]:
 
 
 def test_a_batch_holds_every_field_of_its_samples() -> None:
-    batches = list(Loader(MemoryDataset(5), 2, workers=2))
+    batches = list(Loader(MemoryDataset(5), 2, threads=2))
     assert [batch["__key__"] for batch in batches] == [["key 0", "key 1"], ["key 2", "key 3"], ["key 4"]]
     assert batches[1]["number"].tolist() == [2, 3]
     assert batches[1]["number"].dtype == np.int64
@@ -32,7 +32,7 @@ def test_a_batch_holds_every_field_of_its_samples() -> None:
     assert batches[1]["vector"].dtype == np.float32
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("threads", [0, 1, 3])
 @pytest.mark.parametrize(
     ("shuffle", "order"),
     [
@@ -43,8 +43,8 @@ def test_a_batch_holds_every_field_of_its_samples() -> None:
         (Blocks(50, 4, 5, 2), Blocks(50, 4, 5, 2)),
     ],
 )
-def test_batches_come_in_the_order_of_the_epoch(workers: int, shuffle: Shuffle, order: Exact) -> None:
-    loader = Loader(MemoryDataset(50), 7, shuffle=shuffle, seed=4, workers=workers)
+def test_batches_come_in_the_order_of_the_epoch(threads: int, shuffle: Shuffle, order: Exact) -> None:
+    loader = Loader(MemoryDataset(50), 7, shuffle=shuffle, seed=4, threads=threads)
     for epoch in range(3):
         assert loader.epoch == epoch
         assert sum(numbers(loader), []) == order.take(epoch, np.arange(50)).tolist()
@@ -60,9 +60,9 @@ def test_two_epochs_differ_and_two_loaders_do_not() -> None:
 
 def test_random_transforms_are_the_same_for_any_number_of_workers() -> None:
     runs = []
-    for workers, batch_size in ((0, 6), (1, 6), (2, 6), (8, 6), (2, 9)):
+    for threads, batch_size in ((0, 6), (1, 6), (2, 6), (8, 6), (2, 9)):
         loader = Loader(
-            MemoryDataset(40), batch_size, shuffle=True, seed=3, workers=workers, transforms={"vector": [jitter]}
+            MemoryDataset(40), batch_size, shuffle=True, seed=3, threads=threads, transforms={"vector": [jitter]}
         )
         runs.append([np.concatenate([batch["vector"] for batch in loader]) for _ in range(2)])
     for run in runs[1:]:
@@ -125,7 +125,7 @@ def test_every_for_is_an_epoch_however_early_it_is_left() -> None:
     assert sum(numbers(loader), []) == Exact(20).take(4, np.arange(20)).tolist()
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1}], ids=str)
 def test_a_peek_is_not_counted(options: dict[str, Any]) -> None:
     dataset = MemoryDataset(20, undecodable=[7])
     more = {"transforms": {"vector": jitter}, "on_error": "skip", **options}
@@ -155,7 +155,7 @@ def test_a_peek_while_a_loop_runs_shows_the_next_epoch() -> None:
         seen += batch["number"].tolist()
     assert look == Exact(20).take(1, np.arange(5)).tolist()
     assert seen == Exact(20).take(0, np.arange(20)).tolist()
-    assert Loader(MemoryDataset(4), None, workers=0).peek()["number"] == 0
+    assert Loader(MemoryDataset(4), None, threads=0).peek()["number"] == 0
     with pytest.raises(ValueError, match="epoch 0 has no batch to peek at"):
         Loader(MemoryDataset(0), 2).peek()
 
@@ -182,7 +182,7 @@ def test_an_old_iterator_does_not_move_a_newer_one() -> None:
 
 
 def test_an_iteration_that_fails_leaves_its_place_in_the_state() -> None:
-    loader = Loader(MemoryDataset(10, unreadable=[7]), 5, workers=0)
+    loader = Loader(MemoryDataset(10, unreadable=[7]), 5, threads=0)
     with pytest.raises(CorruptError):
         list(loader)
     assert (loader.state_dict()["epoch"], loader.state_dict()["samples"]) == (0, 5)
@@ -262,7 +262,7 @@ def test_resuming_on_other_ranks_and_batches_gives_exactly_the_rest(
     batch_size, world_size, steps = before
     states, seen = [], list[int]()
     for rank in range(world_size):
-        loader = Loader(dataset, batch_size, shuffle=True, seed=8, rank=rank, world_size=world_size, workers=0)
+        loader = Loader(dataset, batch_size, shuffle=True, seed=8, rank=rank, world_size=world_size, threads=0)
         loader.load_state_dict({**loader.state_dict(), "epoch": epoch})
         iterator = iter(loader)
         for _ in range(steps):
@@ -272,7 +272,7 @@ def test_resuming_on_other_ranks_and_batches_gives_exactly_the_rest(
         assert sorted(seen) == list(range(samples))
         return
     for rank in range(after[1]):
-        resumed = Loader(dataset, after[0], shuffle=True, rank=rank, world_size=after[1], workers=0)
+        resumed = Loader(dataset, after[0], shuffle=True, rank=rank, world_size=after[1], threads=0)
         resumed.load_state_dict(state)
         seen += sum(numbers(resumed), [])
         assert resumed.epoch == epoch + 1
@@ -280,8 +280,8 @@ def test_resuming_on_other_ranks_and_batches_gives_exactly_the_rest(
 
 
 def test_a_resumed_loader_goes_on_as_the_first_would_have() -> None:
-    def make(workers: int) -> Loader:
-        return Loader(MemoryDataset(64), 4, shuffle="blocks", seed=2, workers=workers, transforms={"vector": [jitter]})
+    def make(threads: int) -> Loader:
+        return Loader(MemoryDataset(64), 4, shuffle="blocks", seed=2, threads=threads, transforms={"vector": [jitter]})
 
     whole = make(2)
     expected = [(batch["number"].tolist(), batch["vector"].tolist()) for _ in range(2) for batch in whole]
@@ -335,8 +335,8 @@ def test_skip_goes_where_iterating_would(steps: int) -> None:
     assert numbers(skipped) + numbers(skipped) == batches[steps : (steps // 4 + 2) * 4]
 
 
-@pytest.mark.parametrize(("workers", "processes"), [(0, 0), (2, 0), (1, 2)])
-def test_samples_one_by_one(workers: int, processes: int) -> None:
+@pytest.mark.parametrize(("threads", "processes"), [(0, 0), (2, 0), (1, 2)])
+def test_samples_one_by_one(threads: int, processes: int) -> None:
     order = Exact(150, 2).take(0, np.arange(150)).tolist()
     for world_size in (1, 2):
         seen = []
@@ -348,7 +348,7 @@ def test_samples_one_by_one(workers: int, processes: int) -> None:
                 seed=2,
                 rank=rank,
                 world_size=world_size,
-                workers=workers,
+                threads=threads,
                 processes=processes,
             )
             assert len(loader) == 150 // world_size
@@ -383,7 +383,7 @@ def test_skip_in_mid_iteration_applies_to_the_next_for() -> None:
 
 def test_what_comes_is_announced_before_it_is_read() -> None:
     dataset = MemoryDataset(40)
-    iterator = iter(Loader(dataset, 4, shuffle=True, prefetch=2, workers=1))
+    iterator = iter(Loader(dataset, 4, shuffle=True, prefetch=2, threads=1))
     next(iterator)
     assert len(dataset.prefetched) == 4 * 4
     assert sum(dataset.reads) <= 2 * 4
@@ -404,7 +404,7 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
         ({"shuffle": Exact(10, 3), "seed": 2}, ValueError, "seed 3"),
         ({"batch_size": None, "collate": len}, ValueError, "batch_size=None"),
         ({"batch_size": None, "pad": "wrap"}, ValueError, "batch_size=None"),
-        ({"processes": 1, "workers": 0}, ValueError, "workers"),
+        ({"processes": 1, "threads": 0}, ValueError, "threads"),
         ({"to": "tensorflow"}, ValueError, "numpy, torch, jax"),
         ({"pin_memory": True}, ValueError, "pin_memory"),
         ({"device": "cpu"}, ValueError, "device"),
@@ -428,14 +428,14 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
         ({"seed": -1}, ValueError, "seed=-1"),
         ({"batch_size": "2"}, TypeError, "batch_size='2'"),
         ({"batch_size": 2.0}, TypeError, "batch_size=2.0"),
-        ({"workers": 1.5}, TypeError, "workers=1.5"),
+        ({"threads": 1.5}, TypeError, "threads=1.5"),
         ({"processes": -1}, ValueError, "processes=-1"),
         ({"batch_transform": 3}, TypeError, "batch_transform=3"),
         ({"on_error": "skip", "rank": 0, "world_size": 2}, ValueError, 'give on_error="replace"'),
         ({"on_error": "skip", "drop_last": True}, ValueError, 'give on_error="replace"'),
         ({"on_error": "skip", "pad": "wrap"}, ValueError, 'give on_error="replace"'),
         ({"exclude": ["key 1"], "rank": 0, "world_size": 2}, ValueError, 'give on_error="replace"'),
-        ({"workers": -1}, ValueError, "workers"),
+        ({"threads": -1}, ValueError, "threads"),
         ({"prefetch": 0}, ValueError, "prefetch"),
         ({"max_errors": -1}, ValueError, "max_errors"),
         ({"max_errors": 1.5}, ValueError, "above 1"),
@@ -471,12 +471,12 @@ def test_an_option_that_is_not_there_names_the_loader_and_the_nearest_option() -
 
 
 def test_reprs_can_be_read() -> None:
-    loader = Loader(MemoryDataset(20), 5, shuffle="blocks", seed=3, workers=2, rank=0, world_size=1)
+    loader = Loader(MemoryDataset(20), 5, shuffle="blocks", seed=3, threads=2, rank=0, world_size=1)
     next(iter(loader))
     assert repr(loader).startswith("<bushel.Loader: batches of 5 from ")
-    assert "order blocks(256,16)/1, seed 3, rank 0 of 1, 2 workers; epoch 0, 5 of 20 samples" in repr(loader)
+    assert "order blocks(256,16)/1, seed 3, rank 0 of 1, 2 threads; epoch 0, 5 of 20 samples" in repr(loader)
     assert repr(loader.stats()).startswith("<bushel.LoaderStats: 5 samples in 1 batches")
-    assert "single samples" in repr(Loader(MemoryDataset(20), None, processes=1, workers=1))
+    assert "single samples" in repr(Loader(MemoryDataset(20), None, processes=1, threads=1))
 
 
 def test_a_list_of_transforms_is_for_the_only_image_field() -> None:

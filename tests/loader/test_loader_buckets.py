@@ -58,7 +58,7 @@ def test_a_size_for_each_bucket(ds: bushel.Dataset) -> None:
 @pytest.mark.parametrize("processes", [0, 1])
 def test_resume_ranks_and_processes(ds: bushel.Dataset, processes: int) -> None:
     whole = numbers(made(ds, seed=2))
-    loader = made(ds, seed=2, workers=1, processes=processes)
+    loader = made(ds, seed=2, threads=1, processes=processes)
     iterator = iter(loader)
     first = [next(iterator)["label"].tolist() for _ in range(5)]
     state = loader.state_dict()
@@ -96,8 +96,8 @@ def refuse(value: int) -> int:
 
 
 def test_bad_samples_are_replaced_by_samples_that_are_not_longer(ds: bushel.Dataset) -> None:
-    for workers in (0, 2):
-        batches = list(made(ds, on_error="replace", transforms={"label": refuse}, workers=workers))
+    for threads in (0, 2):
+        batches = list(made(ds, on_error="replace", transforms={"label": refuse}, threads=threads))
         seen = [int(each) for batch in batches for each in batch["label"]]
         assert len(seen) == COUNT
         assert set(seen) == set(range(COUNT)) - {7}

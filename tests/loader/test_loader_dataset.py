@@ -25,7 +25,7 @@ def write(path: Path, container: str, samples: int = 30) -> bushel.Dataset:
 @pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "recordio"])
 def test_every_container_gives_the_same_epochs(tmp_path: Path, container: str) -> None:
     dataset = write(tmp_path / "data", container)
-    loader = Loader(dataset, 7, shuffle=True, seed=1, workers=2)
+    loader = Loader(dataset, 7, shuffle=True, seed=1, threads=2)
     for epoch in range(2):
         order = Exact(30, 1).take(epoch, np.arange(30)).tolist()
         batches = list(loader)
@@ -38,7 +38,7 @@ def test_every_container_gives_the_same_epochs(tmp_path: Path, container: str) -
 def test_views_are_loaded_and_have_a_fingerprint_of_their_own(tmp_path: Path) -> None:
     dataset = write(tmp_path / "data", "tar")
     view = dataset[10:20].fields(["label"])
-    loader = Loader(view, 4, workers=2)
+    loader = Loader(view, 4, threads=2)
     assert [batch["label"].tolist() for batch in loader] == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19]]
     with pytest.raises(bushel.StateError, match="another dataset"):
         loader.load_state_dict(Loader(dataset, 4).state_dict())

@@ -16,18 +16,18 @@ def damaged(samples: int = 30) -> MemoryDataset:
     return MemoryDataset(samples, unreadable=[3, 12], undecodable=[4])
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_an_unreadable_sample_is_raised_with_its_key(workers: int) -> None:
-    loader = Loader(damaged(), 5, workers=workers)
+@pytest.mark.parametrize("threads", [0, 2])
+def test_an_unreadable_sample_is_raised_with_its_key(threads: int) -> None:
+    loader = Loader(damaged(), 5, threads=threads)
     with pytest.raises(CorruptError, match="bad crc") as caught:
         list(loader)
     assert caught.value.key == "key 3"
     assert caught.value.__notes__ == ["sample 'key 3' (position 3 of the dataset)"]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_an_error_in_a_transform_is_raised_with_its_own_traceback(workers: int) -> None:
-    loader = Loader(MemoryDataset(30), 5, workers=workers, transforms={"number": [refuse_seven]})
+@pytest.mark.parametrize("threads", [0, 2])
+def test_an_error_in_a_transform_is_raised_with_its_own_traceback(threads: int) -> None:
+    loader = Loader(MemoryDataset(30), 5, threads=threads, transforms={"number": [refuse_seven]})
     iterator = iter(loader)
     assert next(iterator)["number"].tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(KeyError, match="seven") as caught:
@@ -37,9 +37,9 @@ def test_an_error_in_a_transform_is_raised_with_its_own_traceback(workers: int) 
     assert "'key 7' (position 7" in caught.value.__notes__[1]
 
 
-@pytest.mark.parametrize("workers", [0, 3])
-def test_skip_leaves_bad_samples_out(workers: int) -> None:
-    loader = Loader(damaged(), 5, workers=workers, on_error="skip", transforms={"number": [refuse_seven]})
+@pytest.mark.parametrize("threads", [0, 3])
+def test_skip_leaves_bad_samples_out(threads: int) -> None:
+    loader = Loader(damaged(), 5, threads=threads, on_error="skip", transforms={"number": [refuse_seven]})
     name = "tests.loader.memory_dataset.refuse_seven"
     assert [batch["number"].tolist() for batch in loader][:3] == [[0, 1, 2], [5, 6, 8, 9], [10, 11, 13, 14]]
     assert loader.errors == [
@@ -59,11 +59,11 @@ def test_a_batch_of_bad_samples_only_is_passed_over() -> None:
     assert loader.state_dict()["epoch"] == 1
 
 
-@pytest.mark.parametrize("workers", [0, 1, 4])
-def test_replace_takes_the_next_good_sample_of_the_order(workers: int) -> None:
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_replace_takes_the_next_good_sample_of_the_order(threads: int) -> None:
     order = Exact(30, 2).take(0, np.arange(30)).tolist()
     bad = {order[4], order[5], order[29], order[0]}
-    loader = Loader(MemoryDataset(30, unreadable=bad), 5, shuffle=True, seed=2, workers=workers, on_error="replace")
+    loader = Loader(MemoryDataset(30, unreadable=bad), 5, shuffle=True, seed=2, threads=threads, on_error="replace")
     expected = list(order)
     expected[4] = expected[5] = order[6]
     expected[29] = expected[0] = order[1]
@@ -135,7 +135,7 @@ def fail(value: Any) -> Any:
     raise ValueError("no good")
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 2, "workers": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 2, "threads": 1}], ids=str)
 def test_an_epoch_of_which_nothing_can_be_used_names_the_transform(options: dict[str, Any]) -> None:
     loader = Loader(MemoryDataset(20), 4, on_error="skip", transforms={"vector": fail}, **options)
     says = r"no sample of epoch 0.*'key 0'.*ValueError: no good \(in the transform .*\.fail of field 'vector'\).*all 20"
@@ -164,24 +164,24 @@ def test_a_state_after_skipped_samples_loses_none(taken: int) -> None:
 
 
 def test_the_notes_of_an_error_in_a_worker_process_come_once() -> None:
-    loader = Loader(MemoryDataset(20), 4, transforms={"vector": fail}, processes=1, workers=1)
+    loader = Loader(MemoryDataset(20), 4, transforms={"vector": fail}, processes=1, threads=1)
     with pytest.raises(ValueError, match="no good") as raised:
         list(loader)
     notes = [note for note in raised.value.__notes__ if "worker process" not in note]
     assert len(notes) == len(set(notes)) == 2
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_errors_in_collation_and_batch_transforms_are_raised(workers: int) -> None:
+@pytest.mark.parametrize("threads", [0, 2])
+def test_errors_in_collation_and_batch_transforms_are_raised(threads: int) -> None:
     def broken(batch: Any) -> Any:
         raise ZeroDivisionError("broken")
 
     with pytest.raises(ZeroDivisionError, match="broken"):
-        list(Loader(MemoryDataset(5), 2, workers=workers, batch_transform=broken, on_error="skip"))
+        list(Loader(MemoryDataset(5), 2, threads=threads, batch_transform=broken, on_error="skip"))
     ragged = Loader(
         MemoryDataset(5),
         2,
-        workers=workers,
+        threads=threads,
         transforms={"vector": [lambda v: v[: int(v[0])]]},
         collate={"vector": "stack"},
     )

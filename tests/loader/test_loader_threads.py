@@ -26,7 +26,7 @@ def _no_thread_left() -> Iterator[None]:
 
 
 def test_an_iteration_has_threads_and_its_end_joins_them() -> None:
-    loader = Loader(MemoryDataset(40), 4, workers=2)
+    loader = Loader(MemoryDataset(40), 4, threads=2)
     assert not own_threads()
     iterator = iter(loader)
     assert not own_threads()
@@ -37,7 +37,7 @@ def test_an_iteration_has_threads_and_its_end_joins_them() -> None:
 
 
 def test_break_joins_them() -> None:
-    for _ in Loader(MemoryDataset(400), 4, workers=3):
+    for _ in Loader(MemoryDataset(400), 4, threads=3):
         assert own_threads()
         break
     assert not own_threads()
@@ -45,7 +45,7 @@ def test_break_joins_them() -> None:
 
 def test_an_exception_in_the_loop_joins_them() -> None:
     def train() -> None:
-        for _ in Loader(MemoryDataset(400), 4, workers=3):
+        for _ in Loader(MemoryDataset(400), 4, threads=3):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -55,12 +55,12 @@ def test_an_exception_in_the_loop_joins_them() -> None:
 
 def test_an_exception_in_a_worker_joins_them() -> None:
     with pytest.raises(ValueError, match="no number"):
-        list(Loader(MemoryDataset(400, undecodable=[40]), 4, workers=3))
+        list(Loader(MemoryDataset(400, undecodable=[40]), 4, threads=3))
     assert not own_threads()
 
 
 def test_garbage_collection_joins_them() -> None:
-    iterator = iter(Loader(MemoryDataset(400), 4, workers=2))
+    iterator = iter(Loader(MemoryDataset(400), 4, threads=2))
     next(iterator)
     cycle: list[Any] = [iterator]
     cycle.append(cycle)
@@ -78,7 +78,7 @@ def test_garbage_collection_in_a_worker_ends_them_too() -> None:
             gc.collect()
         return number
 
-    held: list[Any] = [iter(Loader(MemoryDataset(400), 4, workers=2, prefetch=4, transforms={"number": [collect]}))]
+    held: list[Any] = [iter(Loader(MemoryDataset(400), 4, threads=2, prefetch=4, transforms={"number": [collect]}))]
     next(held[0])
     with drop_in_cycle(held):
         dropped.set()
@@ -87,7 +87,7 @@ def test_garbage_collection_in_a_worker_ends_them_too() -> None:
 
 def test_no_more_batches_are_ahead_than_prefetch() -> None:
     dataset = MemoryDataset(4000)
-    loader = Loader(dataset, 10, workers=4, prefetch=3)
+    loader = Loader(dataset, 10, threads=4, prefetch=3)
     for consumed, _ in enumerate(loader, 1):
         assert len(dataset.reads) <= consumed + 2
         if consumed == 50:
@@ -104,19 +104,19 @@ def test_slow_samples_do_not_change_the_order() -> None:
             turn.release()
         return number
 
-    loader = Loader(MemoryDataset(8), 2, workers=3, transforms={"number": [wait_for_odd]})
+    loader = Loader(MemoryDataset(8), 2, threads=3, transforms={"number": [wait_for_odd]})
     assert [batch["number"].tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 def test_a_fork_in_mid_iteration_can_start_again_and_harms_nobody() -> None:
-    loader = Loader(MemoryDataset(40), 4, workers=2)
+    loader = Loader(MemoryDataset(40), 4, threads=2)
     iterator = iter(loader)
     first = next(iterator)["number"].tolist()
     child = os.fork()
     if not child:
         status = 1
         try:
-            assert len(list(Loader(MemoryDataset(40), 4, workers=2))) == 10
+            assert len(list(Loader(MemoryDataset(40), 4, threads=2))) == 10
             try:
                 next(iterator)
             except RuntimeError as error:
@@ -137,7 +137,7 @@ def test_the_consumer_never_waits_for_a_condition(monkeypatch: pytest.MonkeyPatc
         return wait(self, timeout)
 
     monkeypatch.setattr(threading.Condition, "wait", checked)
-    assert len(list(Loader(MemoryDataset(400), 4, workers=2, transforms={"number": [str]}))) == 100
+    assert len(list(Loader(MemoryDataset(400), 4, threads=2, transforms={"number": [str]}))) == 100
 
 
 def test_ctrl_c_ends_the_program() -> None:
@@ -150,7 +150,7 @@ def slow(number):
     time.sleep(0.05)
     return number
 
-for batch in Loader(MemoryDataset(100_000), 64, workers=2, transforms={"number": [slow]}):
+for batch in Loader(MemoryDataset(100_000), 64, threads=2, transforms={"number": [slow]}):
     print("going", flush=True)
 """
     child = started(program)

@@ -37,11 +37,11 @@ def test_errors() -> None:
     assert caught.value.key == "key 3"
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_in_a_torch_dataloader(workers: int) -> None:
+@pytest.mark.parametrize("threads", [0, 2])
+def test_in_a_torch_dataloader(threads: int) -> None:
     data = pytest.importorskip("torch.utils.data")
     dataset = MemoryDataset(10)
-    context = {"multiprocessing_context": "spawn"} if workers else {}
-    loader = data.DataLoader(MapView(dataset), batch_size=4, num_workers=workers, collate_fn=collate, **context)
+    context = {"multiprocessing_context": "spawn"} if threads else {}
+    loader = data.DataLoader(MapView(dataset), batch_size=4, num_workers=threads, collate_fn=collate, **context)
     assert [batch["number"].tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    assert dataset.reads == ([] if workers else [4, 4, 2])
+    assert dataset.reads == ([] if threads else [4, 4, 2])

@@ -93,7 +93,7 @@ def test_a_text_is_no_truth_value(photos: bushel.Dataset, name: str) -> None:
 
 @pytest.mark.parametrize("processes", [0, 1])
 def test_drop_last_that_leaves_out_everything(photos: bushel.Dataset, processes: int) -> None:
-    loader = bushel.Loader(photos.fields(["n"]), 8, drop_last=True, processes=processes, workers=1)
+    loader = bushel.Loader(photos.fields(["n"]), 8, drop_last=True, processes=processes, threads=1)
     assert len(loader) == 0
     with pytest.warns(UserWarning, match="epoch 0 has no batch: drop_last=True leaves out all samples") as warned:
         assert list(loader) == []
@@ -105,10 +105,10 @@ def test_drop_last_that_leaves_out_everything(photos: bushel.Dataset, processes:
 def test_chunks_that_are_longer_than_all_documents(tmp_path: Path) -> None:
     bushel.pack({"tokens": [[1, 2, 3], [4, 5]]}, tmp_path / "x.tar", sync=False)
     texts = bushel.open(tmp_path / "x.tar")
-    loader = bushel.Loader(texts, 2, chunk_by="tokens.length", chunk_tokens=6, workers=1)
+    loader = bushel.Loader(texts, 2, chunk_by="tokens.length", chunk_tokens=6, threads=1)
     with pytest.warns(UserWarning, match="epoch 0 has no batch: all documents together have fewer than"):
         assert list(loader) == []
-    assert len(list(bushel.Loader(texts, 2, chunk_by="tokens.length", chunk_tokens=5, workers=1))) == 1
+    assert len(list(bushel.Loader(texts, 2, chunk_by="tokens.length", chunk_tokens=5, threads=1))) == 1
 
 
 def test_padding_is_named_where_a_rule_is_unknown(photos: bushel.Dataset) -> None:

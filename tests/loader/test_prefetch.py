@@ -64,6 +64,6 @@ def test_bytes_of_a_batch() -> None:
 
 def test_large_batches_are_worked_on_one_at_a_time() -> None:
     dataset = MemoryDataset(400)
-    loader = Loader(dataset, 10, workers=2, prefetch=8, prefetch_bytes=100)
+    loader = Loader(dataset, 10, threads=2, prefetch=8, prefetch_bytes=100)
     for number, _ in enumerate(loader, 1):
         assert len(dataset.reads) <= max(8, number + 1)

@@ -49,7 +49,7 @@ trainer = lightning.Trainer(
     default_root_dir=folder,
     callbacks=[ModelCheckpoint(folder, every_n_train_steps=4, save_top_k=-1, filename="{step}")],
 )
-loader = Loader(MemoryDataset(30), 3, shuffle=True, seed=5, to="torch", workers=2)
+loader = Loader(MemoryDataset(30), 3, shuffle=True, seed=5, to="torch", threads=2)
 trainer.fit(module, loader, ckpt_path=resume[0] if resume else None, weights_only=False)
 print(json.dumps(module.seen))
 """
@@ -66,7 +66,7 @@ accelerator = Accelerator(cpu=True)
 
 
 def prepared():
-    loader = accelerator.prepare(Loader(MemoryDataset(30), 3, shuffle=True, seed=5, to="torch", workers=2))
+    loader = accelerator.prepare(Loader(MemoryDataset(30), 3, shuffle=True, seed=5, to="torch", threads=2))
     assert isinstance(loader, Loader)
     return loader
 

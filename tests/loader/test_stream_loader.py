@@ -79,9 +79,9 @@ def test_ranks_share_the_sources(folder: Path) -> None:
 
 @pytest.mark.parametrize("taken", [1, 5, 12])
 def test_resuming_replays(folder: Path, taken: int) -> None:
-    def make(workers: int) -> StreamLoader:
+    def make(threads: int) -> StreamLoader:
         return StreamLoader(
-            stream_of(folder), 10, buffer=16, seed=2, workers=workers, transforms={"x": [jitter]}, rank=0, world_size=1
+            stream_of(folder), 10, buffer=16, seed=2, threads=threads, transforms={"x": [jitter]}, rank=0, world_size=1
         )
 
     whole = make(1)
@@ -157,7 +157,7 @@ def test_every_kind_of_stream_loads(folder: Path, tmp_path: Path, packing: str) 
         names[-1].write_bytes(pack(path.read_bytes()))
     sources: Any = [f"pipe:cat {name}" for name in names] if "pipe" in packing else names
     stream = bushel.open_stream(sources, spec={"n": "int", "x": "array"}, allow_commands=True)
-    loader = StreamLoader(stream, 16, buffer=40, seed=1, workers=2)
+    loader = StreamLoader(stream, 16, buffer=40, seed=1, threads=2)
     first, second = numbers(loader), numbers(loader)
     assert sorted(first) == sorted(second) == list(range(120))
     assert first != second
@@ -231,6 +231,6 @@ def test_a_copy_goes_on_by_itself(folder: Path) -> None:
 
 
 def test_the_repr_can_be_read(folder: Path) -> None:
-    loader = StreamLoader(stream_of(folder), 10, buffer=7, workers=2, rank=0, world_size=1)
+    loader = StreamLoader(stream_of(folder), 10, buffer=7, threads=2, rank=0, world_size=1)
     assert repr(loader).startswith("<bushel.StreamLoader: batches of 10 from <bushel.StreamDataset")
-    assert "shuffle buffer of 7, seed 0, rank 0 of 1, 2 workers; epoch 0, 0 samples consumed" in repr(loader)
+    assert "shuffle buffer of 7, seed 0, rank 0 of 1, 2 threads; epoch 0, 0 samples consumed" in repr(loader)

@@ -21,7 +21,7 @@ TORCH = find_spec("torch") is not None
 @given(values=fields(), size=st.sampled_from([2, 6]), torch=st.booleans())
 def test_a_batch_equals_its_values(rule: Any, values: list[Any], size: int, torch: bool) -> None:
     to: Any = "torch" if torch and TORCH else "numpy"
-    loader = Loader(Values(values), size, collate=rule and {"x": rule}, workers=1 if torch else 0, to=to)
+    loader = Loader(Values(values), size, collate=rule and {"x": rule}, threads=1 if torch else 0, to=to)
     try:
         batches = list(loader)
     except SpecError:  # it says that they do not collate, which only these rules may
@@ -40,5 +40,5 @@ def test_worker_processes_give_the_same(to: Any) -> None:
         [np.arange(3 + i, dtype=">u8") for i in range(4)],
     ]
     for values in lists:
-        for number, batch in enumerate(Loader(Values(values), 2, processes=1, workers=1, to=to)):
+        for number, batch in enumerate(Loader(Values(values), 2, processes=1, threads=1, to=to)):
             assert_holds(batch["x"], values[2 * number : 2 * number + 2], None)

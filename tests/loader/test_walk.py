@@ -23,7 +23,7 @@ def test_one_batch_passes_few_files(tmp_path: Path) -> None:
         for number in range(64):
             writer.append({"image": image, "label": number}, key=f"{number:02}")
     loader = bushel.Loader(
-        bushel.open(tmp_path / "a.tar"), 8, shuffle=True, transforms=RandomResizedCrop(24), workers=2, prefetch=1
+        bushel.open(tmp_path / "a.tar"), 8, shuffle=True, transforms=RandomResizedCrop(24), threads=2, prefetch=1
     )
     passed = CalledFiles()
     before = sys.getprofile()

@@ -62,7 +62,7 @@ class Videos:
 def test_an_adapter_is_packed_as_it_is(tmp_path: Path) -> None:
     check_source(Adapter(Videos(3)))
     assert type(open_source(Videos(3))) is Adapter
-    done = bushel.pack(Videos(6), tmp_path / "out", container="gulp", shard_samples=2, workers=4, max_errors=1)
+    done = bushel.pack(Videos(6), tmp_path / "out", container="gulp", shard_samples=2, threads=4, max_errors=1)
     assert (done.samples, done.errors) == (5, 1)
     dataset = bushel.open(tmp_path / "out")
     assert list(dataset.keys) == ["0", "1", "2", "4", "5"]

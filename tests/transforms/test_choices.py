@@ -69,14 +69,14 @@ def ds(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
     return bushel.open(path)
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1, "workers": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1, "threads": 1}], ids=str)
 def test_views_of_one_image_in_a_loader(ds: bushel.Dataset, options: Any) -> None:
     views = MultiCrop(
         "image",
         {"image": (2, [RandomResizedCrop(16), RandomHorizontalFlip()]), "small": (3, [RandomResizedCrop(8)])},
     )
     batches = list(bushel.Loader(ds, 4, shuffle=True, seed=3, sample_transform=views, **options))
-    same = list(bushel.Loader(ds, 4, shuffle=True, seed=3, sample_transform=views, workers=0))
+    same = list(bushel.Loader(ds, 4, shuffle=True, seed=3, sample_transform=views, threads=0))
     for batch, again in zip(batches, same, strict=True):
         assert (batch["image"].shape, batch["small"].shape) == ((4, 2, 16, 16, 3), (4, 3, 8, 8, 3))
         assert (batch["image"][:, 0] != batch["image"][:, 1]).any()
@@ -85,11 +85,11 @@ def test_views_of_one_image_in_a_loader(ds: bushel.Dataset, options: Any) -> Non
 
 
 @pytest.mark.parametrize("mix", [MixUp, CutMix])
-@pytest.mark.parametrize("options", [{"workers": 2}, {"processes": 1, "workers": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 2}, {"processes": 1, "threads": 1}], ids=str)
 def test_mixed_batches_in_a_loader(ds: bushel.Dataset, mix: Any, options: Any) -> None:
     transforms = RandomChoice([mix("image", "label", 12), mix("image", "label", 12, alpha=0.2)])
     loader = bushel.Loader(ds, 4, transforms=[RandomCrop(16)], batch_transform=transforms, seed=1, **options)
-    again = bushel.Loader(ds, 4, transforms=[RandomCrop(16)], batch_transform=transforms, seed=1, workers=0)
+    again = bushel.Loader(ds, 4, transforms=[RandomCrop(16)], batch_transform=transforms, seed=1, threads=0)
     for batch, same in zip(loader, again, strict=True):
         assert (batch["label"].shape, batch["label"].dtype) == ((4, 12), np.float32)
         np.testing.assert_allclose(batch["label"].sum(axis=1), 1, rtol=1e-6)

@@ -36,7 +36,7 @@ def client(folder: Path) -> Iterator[Any]:
 def test_the_batches_are_those_of_the_loader(folder: Path, shuffle: Any) -> None:
     dataset = bushel.open(folder)
     order = None if shuffle == "none" else shuffle
-    loader = bushel.Loader(dataset, 4, shuffle=order, seed=7, rank=1, world_size=3, fields=["label"], workers=0)
+    loader = bushel.Loader(dataset, 4, shuffle=order, seed=7, rank=1, world_size=3, fields=["label"], threads=0)
     for epoch in range(2):
         for step, batch in enumerate(loader):
             settings = Settings("image", "", 7, epoch, shuffle, 4, 3, 1, step)
@@ -49,7 +49,7 @@ def test_the_images_are_those_of_the_loader(folder: Path) -> None:
     dataset = bushel.open(folder)
     [shown] = make_shelf([dataset]).datasets
     loader = bushel.Loader(
-        dataset, 8, shuffle=True, seed=3, fields=["image"], transforms={"image": TRANSFORMS}, workers=0
+        dataset, 8, shuffle=True, seed=3, fields=["image"], transforms={"image": TRANSFORMS}, threads=0
     )
     for epoch in range(2):
         for batch in loader:

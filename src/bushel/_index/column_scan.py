@@ -145,7 +145,7 @@ class _Scan:
             home = int(number[number >= 0][0])
             self._mapped, self._whole = files.file_of(home), number == home
 
-    def run(self, columns: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
+    def run(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         """Return the columns of the field."""
         found: dict[str, Column] = {}
         rest = list(columns)
@@ -154,16 +154,16 @@ class _Scan:
             found[value.name] = values
             rest.remove(value)
         length = next((each for each in rest if each.reading == "length"), None)
-        if length is not None and (lengths := self._text_lengths(workers)) is not None:
+        if length is not None and (lengths := self._text_lengths(threads)) is not None:
             found[length.name] = numbers("int", lengths, lengths < 0)
             rest.remove(length)
         if rest and rest[0].reading == "array" and (arrays := self._arrays(rest)) is not None:
             return found | arrays
         images = [each for each in rest if each.reading == "image"]
         if images:
-            found |= self._images(images, workers)
+            found |= self._images(images, threads)
             rest = [each for each in rest if each.reading != "image"]
-        return found | self._decoded(rest, workers) if rest else found
+        return found | self._decoded(rest, threads) if rest else found
 
     # Numbers and texts, with kernels
 
@@ -211,7 +211,7 @@ class _Scan:
             return None  # a text begins inside a character
         return of_texts(text, offsets, ~short)
 
-    def _text_lengths(self, workers: int) -> I64 | None:
+    def _text_lengths(self, threads: int) -> I64 | None:
         """Return the characters of each text, negative if it is missing or damaged; None if all have to be decoded."""
         column, recorded = self._column, self._recorded
         if column.codec != "utf8":
@@ -225,7 +225,7 @@ class _Scan:
             return lengths_of_texts(*gather([self._file], Extents(0, column.offset[rows], column.length[rows])))
 
         found = np.full(column.rows, MISSING, np.int64)
-        for rows, lengths in each_chunk(column, present_rows(column), of_chunk, workers):
+        for rows, lengths in each_chunk(column, present_rows(column), of_chunk, threads):
             found[rows] = lengths
         return found
 
@@ -265,7 +265,7 @@ class _Scan:
 
     # Images
 
-    def _images(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
+    def _images(self, wanted: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         rows = self._column.rows
         header = np.zeros((rows, 5), np.int32)
         others: dict[int, str] = {}  # formats that the kernel does not know
@@ -279,7 +279,7 @@ class _Scan:
             from bushel.codecs.headers import image_header
 
             head = None if isinstance(self._mapped, MappedFile) else _HEAD
-            for row, one in zip(rest.tolist(), self._each(rest, image_header, workers, head), strict=True):
+            for row, one in zip(rest.tolist(), self._each(rest, image_header, threads, head), strict=True):
                 if one is not None:
                     others[row] = one.format
                     header[row] = -1, one.width, one.height, one.channels, one.orientation
@@ -294,16 +294,16 @@ class _Scan:
 
     # Everything else
 
-    def _decoded(self, wanted: Sequence[ColumnOf], workers: int) -> dict[str, Column]:
+    def _decoded(self, wanted: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         read = _reader_of(self._column, wanted)
         rows = present_rows(self._column)
         found: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
-        for row, values in zip(rows.tolist(), self._each(rows, read, workers), strict=True):
+        for row, values in zip(rows.tolist(), self._each(rows, read, threads), strict=True):
             for own, value in zip(found, values or (), strict=False):
                 own[row] = value
         return {each.name: of_objects(own) for each, own in zip(wanted, found, strict=True)}
 
-    def _each(self, rows: I64, read: Callable[[bytes], Any], workers: int, head: int | None = None) -> Iterator[Any]:
+    def _each(self, rows: I64, read: Callable[[bytes], Any], threads: int, head: int | None = None) -> Iterator[Any]:
         """Yield the result of a function for the stored bytes of each row, or first for its first `head` bytes."""
 
         def of_chunk(chunk: I64) -> list[Any]:
@@ -313,7 +313,7 @@ class _Scan:
                 found[at] = None if data is None else read(data)
             return found
 
-        for _, found in each_chunk(self._column, rows, of_chunk, workers):
+        for _, found in each_chunk(self._column, rows, of_chunk, threads):
             yield from found
 
     def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:

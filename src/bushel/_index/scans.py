@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _CHUNK_ROWS = 256  # number of rows that one thread reads and scans at once
 
 
-def _segments(column: FieldExtents, file: File, known: Segments | None, workers: int) -> Segments:
+def _segments(column: FieldExtents, file: File, known: Segments | None, threads: int) -> Segments:
     known = known or Segments(np.zeros(1, np.int64), np.zeros(0, np.uint32))
-    starts, found = _scan(column, file, known.starts, _lengths_of_segments, workers)
+    starts, found = _scan(column, file, known.starts, _lengths_of_segments, threads)
     return Segments(starts, np.concatenate([known.lengths, *found]))
 
 
@@ -35,9 +35,9 @@ def _lengths_of_segments(data: bytes) -> U32:
     return np.diff(jpeg_segment_offsets(data), prepend=0).astype(np.uint32)
 
 
-def _seek_tables(column: FieldExtents, file: File, known: SeekTables | None, workers: int) -> SeekTables:
+def _seek_tables(column: FieldExtents, file: File, known: SeekTables | None, threads: int) -> SeekTables:
     known = known or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
-    starts, found = _scan(column, file, known.starts, jpeg_seek_table, workers)
+    starts, found = _scan(column, file, known.starts, jpeg_seek_table, threads)
     return SeekTables(starts, np.concatenate([known.words, *found]))
 
 
@@ -49,7 +49,7 @@ SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_
 
 
 def _scan(
-    column: FieldExtents, file: File, known: I64, array_of: Callable[[bytes], npt.NDArray[np.generic]], workers: int
+    column: FieldExtents, file: File, known: I64, array_of: Callable[[bytes], npt.NDArray[np.generic]], threads: int
 ) -> tuple[I64, list[npt.NDArray[np.generic]]]:
     """Return where the array of each row starts, after the arrays of the known rows, and the new arrays."""
     done = len(known) - 1
@@ -61,7 +61,7 @@ def _scan(
         return [_array(data, array_of) for data in datas if data is not None]
 
     found = []
-    for chunk, arrays in each_chunk(column, present_rows(column, done), arrays_of, workers, _CHUNK_ROWS):
+    for chunk, arrays in each_chunk(column, present_rows(column, done), arrays_of, threads, _CHUNK_ROWS):
         sizes[chunk] = [len(array) for array in arrays]
         found += [array for array in arrays if len(array)]
     return offsets_of(sizes), found
@@ -82,7 +82,7 @@ def has_pyav() -> bool:
     return find_spec("av") is not None
 
 
-def _frames(column: FieldExtents, file: File, known: ClipFrames | None, workers: int) -> ClipFrames:
+def _frames(column: FieldExtents, file: File, known: ClipFrames | None, threads: int) -> ClipFrames:
     from bushel.codecs.clip_scan import scan_clip  # raises MissingPackageError without PyAV
 
     def scan(row: int) -> ClipPackets | None:
@@ -90,7 +90,7 @@ def _frames(column: FieldExtents, file: File, known: ClipFrames | None, workers:
 
     done = 0 if known is None else known.rows
     rows = present_rows(column, done).tolist()
-    clips = dict(zip(rows, parallel_map(scan, rows, workers=workers, name="bushel-scan"), strict=True))
+    clips = dict(zip(rows, parallel_map(scan, rows, threads=threads, name="bushel-scan"), strict=True))
     return joined(known, (clips.get(row) for row in range(done, column.rows)))
 
 

@@ -79,14 +79,14 @@ def present_rows(column: FieldExtents, first: int = 0) -> I64:
 
 
 def each_chunk(
-    column: FieldExtents, rows: I64, read: Callable[[I64], U], workers: int, most: int = 4096
+    column: FieldExtents, rows: I64, read: Callable[[I64], U], threads: int, most: int = 4096
 ) -> Iterator[tuple[I64, U]]:
     """Yield some rows in chunks with the results of a function, which threads call with each chunk.
 
     A chunk has 4 MiB of values and `most` rows at most.
     """
     chunks = list(_chunks(rows, column.length, most))
-    yield from zip(chunks, parallel_map(read, chunks, workers=workers, name="bushel-scan"), strict=True)
+    yield from zip(chunks, parallel_map(read, chunks, threads=threads, name="bushel-scan"), strict=True)
 
 
 def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:

@@ -106,11 +106,11 @@ def file_encoder(encoder: SampleEncoder) -> FileEncoder | None:
 
 
 def write_files(
-    encoder: FileEncoder, writer: ColumnWriter, batches: Iterable[Sequence[Item]], workers: int
+    encoder: FileEncoder, writer: ColumnWriter, batches: Iterable[Sequence[Item]], threads: int
 ) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
     """Read files in threads, and write them. Other samples are yielded in their places, to be written one by one."""
     with closing(
-        parallel_map(encoder, batches, workers=workers, limit=2 * workers + 2, draw_in_workers=True, name="bushel-pack")
+        parallel_map(encoder, batches, threads=threads, limit=2 * threads + 2, draw_in_workers=True, name="bushel-pack")
     ) as results:
         for batch in results:
             for result in batch:

@@ -154,7 +154,7 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, eng
 def _map(task: Callable[[int], T], count: int, engine: Any) -> list[T]:
     """Return the results of a task with the numbers from 0."""
     if engine is None:
-        return list(parallel_map(task, range(count), workers=_THREADS, name="bushel-finish"))
+        return list(parallel_map(task, range(count), threads=_THREADS, name="bushel-finish"))
     return map_on_engine(task, range(count), connect(engine))
 
 
@@ -194,7 +194,7 @@ def _keys_of_parts(run: RunFolder, plan: RunPlan, hashes: U64) -> Iterator[tuple
         [record] = records_of(run, range(number, number + 1))
         return number, keys_with(hashes, (index.keys for _, index in indexes_of(run, record) if index.keys is not None))
 
-    return parallel_map(look, range(plan.parts), workers=_THREADS, name="bushel-finish")
+    return parallel_map(look, range(plan.parts), threads=_THREADS, name="bushel-finish")
 
 
 def _manifest_file(scratch: Path, manifest: Manifest, entries: Path) -> Path:

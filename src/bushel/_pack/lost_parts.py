@@ -45,7 +45,7 @@ def missing_parts(run: RunFolder, plan: RunPlan) -> list[int]:
             return False
         return is_lost(run, record)
 
-    gone = parallel_map(is_gone, written, workers=_THREADS, limit=2 * _THREADS, name="bushel-parts")
+    gone = parallel_map(is_gone, written, threads=_THREADS, limit=2 * _THREADS, name="bushel-parts")
     return sorted(missing.union(number for number, lost in zip(written, gone, strict=True) if lost))
 
 

@@ -166,7 +166,7 @@ def _config(
     return WorkerConfig(
         encode=encode,
         origin=prepared.encoder.origin,
-        workers=workers.at_once,
+        threads=workers.at_once,
         batch_bytes=prepared.batch_bytes,
         progress=progress,
         columns=None if one_by_one else _column_reader(prepared),

@@ -60,7 +60,7 @@ class Workers(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
-            raise ValueError(f"workers={self.threads} is too small: give 1 or more, or None for the number of CPUs")
+            raise ValueError(f"threads={self.threads} is too small: give 1 or more, or None for the number of CPUs")
 
     @property
     def at_once(self) -> int:
@@ -113,7 +113,7 @@ class PackOptions(Struct, frozen=True):
                 columns=None if columns is None else names_of(columns),
             ),
             errors=_group(ErrorOptions, given),
-            workers=Workers(given["workers"], given["processes"]),
+            workers=Workers(given["threads"], given["processes"]),
             run=_group(
                 RunOptions,
                 given,

@@ -51,7 +51,7 @@ def pack(
     generation: Literal["A", "B", "C"] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
     mode: Mode = "create",
-    workers: int | None = None,
+    threads: int | None = None,
     processes: int = 0,
     sync: bool = True,
     seek: bool | None = None,
@@ -114,7 +114,7 @@ def pack(
         mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
             the same arguments, and the files are the same as without the interruption; `overwrite` replaces a
             dataset once the new one is complete.
-        workers: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
+        threads: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
             each part; by default 1.
         processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
         sync: See `bushel.Writer`.
@@ -171,7 +171,7 @@ def convert(
     shard_bytes: int | str | None = None,
     generation: Literal["A", "B", "C"] | None = None,
     mode: Mode = "create",
-    workers: int | None = None,
+    threads: int | None = None,
     processes: int = 0,
     sync: bool = True,
     seek: bool | None = None,
@@ -220,7 +220,7 @@ def convert(
             or, with `engine`, as many parts as the source has shards.
         part: Write only this part, counted from 0.
         plan_only: Write only the plan of the run, with `parts`.
-        workers: Number of threads that read and encode; by default the number of CPUs that this process may use. With
+        threads: Number of threads that read and encode; by default the number of CPUs that this process may use. With
             `engine`, threads of each part; by default 1.
         processes: Number of worker processes that replace the threads, for transforms in pure Python.
         sync: See `bushel.Writer`.

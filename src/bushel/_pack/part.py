@@ -58,7 +58,7 @@ class WorkerConfig(Struct, frozen=True):
 
     encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]  # encodes a batch, in any thread
     origin: Callable[[int], str | None]  # returns the path or other origin of the item at a position, if known
-    workers: int  # number of threads
+    threads: int  # number of threads
     batch_bytes: int  # bytes of samples that are encoded as one batch
     # called with the numbers of items, samples, errors and bytes after every batch
     progress: Callable[[int, int, int, int], None]
@@ -160,11 +160,11 @@ def _results(
         return write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
     batches = _batches(part.items, start, sizes, config)
     if config.files is not None and isinstance(part.items, OrderRange):
-        return write_files(config.files, writer, batches, config.workers)
+        return write_files(config.files, writer, batches, config.threads)
     return parallel_map(
         config.encode,
         batches,
-        workers=config.workers,
+        threads=config.threads,
         limit=_QUEUED_BYTES,
         size=_queued_bytes,
         draw_in_workers=True,

@@ -345,7 +345,7 @@ class Weighted(Struct, frozen=True, eq=False):
             return kernels.find_draws(key, start, min(_AT_A_TIME, self.samples - start), first, end - 1)
 
         key = self._key(epoch)
-        parts = map_all(found, range(0, self.samples, _AT_A_TIME), workers=cpu_count())
+        parts = map_all(found, range(0, self.samples, _AT_A_TIME), threads=cpu_count())
         return [int(position) for part in parts for position in part]
 
     def _number(self, word: int) -> float:

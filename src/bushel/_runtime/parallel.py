@@ -25,7 +25,7 @@ def parallel_map(
     work: Callable[[T], U],
     items: Iterable[T],
     *,
-    workers: int,
+    threads: int,
     limit: float | None = None,
     weight: Callable[[T], int] | None = None,
     size: Callable[[U], int] | None = None,
@@ -46,8 +46,8 @@ def parallel_map(
     Args:
         work: Called with each item.
         items: Drawn one by one, as the limit allows.
-        workers: Number of threads.
-        limit: Bound on the cost; by default `workers + 1`.
+        threads: Number of threads.
+        limit: Bound on the cost; by default `threads + 1`.
         weight: Return the weight of an item; by default 0 if `size` is given.
         size: Return the size of a result; by default 0 if `weight` is given.
         ordered: Whether results keep the order of the items; else they come as they are finished.
@@ -62,17 +62,17 @@ def parallel_map(
 
     Examples:
         >>> from bushel.loader import parallel_map
-        >>> list(parallel_map(str.upper, ["a", "b", "c"], workers=2))
+        >>> list(parallel_map(str.upper, ["a", "b", "c"], threads=2))
         ['A', 'B', 'C']
     """
-    threads = Threads(workers, name)
+    pool = Threads(threads, name)
     if weight is None and size is None:
         weight = size = _one
     tasks = _Tasks(
         work,
         iter(items),
-        threads,
-        limit=workers + 1 if limit is None else limit,
+        pool,
+        limit=threads + 1 if limit is None else limit,
         weight=weight or _zero,
         size=size or _zero,
         ordered=ordered,
@@ -80,21 +80,21 @@ def parallel_map(
     )
     try:
         if draw_in_workers:
-            for _ in range(workers):
-                threads.submit(tasks.serve)
+            for _ in range(threads):
+                pool.submit(tasks.serve)
         yield from tasks.results()
     finally:
         tasks.stop()
         if stop is not None:
             stop.set()
-        threads.close()
+        pool.close()
 
 
 def for_each(
     work: Callable[[T], object],
     items: Iterable[T],
     *,
-    workers: int,
+    threads: int,
     spare: SpareThreads,
     limit: float = inf,
     weight: Callable[[T], int] | None = None,
@@ -108,7 +108,7 @@ def for_each(
     Args:
         work: Called with each item.
         items: Drawn one by one, by the thread that works on each.
-        workers: Number of threads, with this one.
+        threads: Number of threads, with this one.
         spare: Where the other threads are taken from, and kept for the next call. After an error they are ended.
         limit: Bound on the weight of the items that are worked on at a time. An item above it is worked on alone.
         weight: Return the weight of an item, such as the memory that its work needs.
@@ -117,22 +117,22 @@ def for_each(
     Raises:
         BaseException: The first error that `work` raised.
     """
-    threads = spare.take()
-    each = _ForEach(work, iter(items), threads, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
+    pool = spare.take()
+    each = _ForEach(work, iter(items), pool, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
     try:
-        for _ in range(workers - 1):
-            threads.submit(each.serve)
+        for _ in range(threads - 1):
+            pool.submit(each.serve)
         each.serve()
         each.wait()
     except BaseException:
         each.stop()
-        threads.close()
+        pool.close()
         raise
-    spare.put_back(threads)
+    spare.put_back(pool)
 
 
 @public("bushel.loader")
-def map_all(work: Callable[[T], U], items: Sequence[T], *, workers: int, name: str = "bushel-map") -> list[U]:
+def map_all(work: Callable[[T], U], items: Sequence[T], *, threads: int, name: str = "bushel-map") -> list[U]:
     """Call a function with every item, in this thread and in others, and return the results in order.
 
     The other threads end before this returns.
@@ -140,29 +140,29 @@ def map_all(work: Callable[[T], U], items: Sequence[T], *, workers: int, name: s
     Args:
         work: Called with each item.
         items: The items.
-        workers: Number of threads, with this one.
+        threads: Number of threads, with this one.
         name: Prefix of the threads' names.
 
     Raises:
         BaseException: The error that `work` raised for the first item that failed.
 
     Examples:
-        >>> bushel.loader.map_all(len, ["a", "bb", "ccc"], workers=2)
+        >>> bushel.loader.map_all(len, ["a", "bb", "ccc"], threads=2)
         [1, 2, 3]
     """
-    others = min(workers, len(items)) - 1
+    others = min(threads, len(items)) - 1
     if others < 1:
         return [work(item) for item in items]
-    threads = Threads(others, name)
-    tasks = _Tasks(work, iter(items), threads, limit=inf, weight=_zero, size=_zero, ordered=True, draw_in_workers=True)
+    pool = Threads(others, name)
+    tasks = _Tasks(work, iter(items), pool, limit=inf, weight=_zero, size=_zero, ordered=True, draw_in_workers=True)
     try:
         for _ in range(others):
-            threads.submit(tasks.serve)
+            pool.submit(tasks.serve)
         tasks.serve()
         return list(tasks.results())
     finally:
         tasks.stop()
-        threads.close()
+        pool.close()
 
 
 def _zero(_: Any) -> int:
@@ -183,13 +183,13 @@ class _ForEach(Generic[T]):
         self,
         work: Callable[[T], object],
         items: Iterator[T],
-        threads: Threads,
+        pool: Threads,
         *,
         limit: float,
         weight: Callable[[T], int],
         stop: threading.Event,
     ) -> None:
-        self._work, self._items, self._threads = work, items, threads
+        self._work, self._items, self._threads = work, items, pool
         self._limit, self._weight, self._stop = limit, weight, stop
         self._lock, self._ended = threading.Lock(), threading.Lock()
         self._ended.acquire()
@@ -296,7 +296,7 @@ class _Tasks(Generic[T, U]):
         self,
         work: Callable[[T], U],
         items: Iterator[T],
-        threads: Threads,
+        pool: Threads,
         *,
         limit: float,
         weight: Callable[[T], int],
@@ -304,7 +304,7 @@ class _Tasks(Generic[T, U]):
         ordered: bool,
         draw_in_workers: bool,
     ) -> None:
-        self._work, self._items, self._threads = work, items, threads
+        self._work, self._items, self._threads = work, items, pool
         self._limit, self._weight, self._size = limit, weight, size
         self._ordered, self._draw_in_workers = ordered, draw_in_workers
         self._queue: SimpleQueue[_Task[T, U] | None] = SimpleQueue()  # for the consumer; None: all items are drawn

@@ -68,7 +68,7 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
     packing.add_argument("output", metavar="OUTPUT", help="new folder, or one file")
     packing.add_argument("--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]")
     packing.add_argument("--shard-samples", type=int, default=100, metavar="N", help="items in a chunk [100]")
-    packing.add_argument("--workers", type=int, metavar="N", help="number of threads")
+    packing.add_argument("--threads", type=int, metavar="N", help="number of threads")
     packing.add_argument("--processes", type=int, default=0, metavar="N", help="number of worker processes [0]")
     packing.add_argument("--max-errors", type=int, default=0, metavar="N", help="items that may fail [0]")
     packing.add_argument("--append", action="store_true", help="add to an existing dataset")
@@ -120,7 +120,7 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
             given["output"],
             container=given["container"],
             shard_samples=given["shard_samples"],
-            workers=given["workers"],
+            threads=given["threads"],
             processes=given["processes"],
             max_errors=given["max_errors"],
             mode="resume" if given["resume"] else "append" if given["append"] else "create",

@@ -25,7 +25,7 @@ class TrainingOptions(Struct, frozen=True):
         Option("--crop", min=1, help="Take random crops of this size and flip them at random, as in training."),
     ] = None
     shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")] = "exact"
-    workers: Workers = None
+    threads: Workers = None
     processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0
 
 
@@ -37,7 +37,9 @@ def command(
     allow_commands: Allow = False,
     as_json: Json = False,
 ) -> None:
-    """Load a dataset without a trainer for some seconds; say how fast it loads, and what limits it.
+    """Measure how fast a dataset loads, and what limits it.
+
+    It is loaded for some seconds without a trainer.
 
     Example:
       bushel bench train/ --crop 224
@@ -47,7 +49,7 @@ def command(
     from bushel.cli.output import print_json, print_text
 
     dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, damaged="warn")
-    common: dict[str, Any] = {"workers": training.workers}
+    common: dict[str, Any] = {"threads": training.threads}
     if training.crop is not None:
         common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
     loader: Loader | StreamLoader

@@ -126,7 +126,7 @@ ProgressKind = Annotated[
         values=lambda: ("bar", "json", "none"),
     ),
 ]
-Workers = Annotated[int | None, Option("--workers", min=1, help="Number of threads.")]
+Workers = Annotated[int | None, Option("--threads", min=1, help="Number of threads.")]
 MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]
 IndexPlace = Annotated[
     str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
@@ -149,7 +149,7 @@ class TrustOptions(Struct, frozen=True):
 class ShardRunOptions(Struct, frozen=True):
     """Where shards are read, and by how many threads."""
 
-    workers: Workers = None
+    threads: Workers = None
     engine: EngineOfShards = None
 
 

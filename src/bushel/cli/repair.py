@@ -45,7 +45,7 @@ class FormOptions(Struct, frozen=True):
 class RunOptions(Struct, frozen=True):
     """How the work is divided, and where it runs."""
 
-    workers: Workers = None
+    threads: Workers = None
     parts: Parts = None
     engine: EngineOfRepair = None
     retries: Retries = 3

@@ -47,7 +47,7 @@ class WriteOptions(ShardOptions, frozen=True):
         str | None,
         Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots."),
     ] = None
-    workers: Workers = None
+    threads: Workers = None
     progress: ProgressKind = "bar"
 
     def arguments(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class WriteOptions(ShardOptions, frozen=True):
         Raises:
             BadParameter: `--max-errors` has another form, or `--replace-dots` is given, but keys are left out.
         """
-        same = ("container", "shard_samples", "shard_bytes", "generation", "jpeg", "shuffle", "seed", "workers")
+        same = ("container", "shard_samples", "shard_bytes", "generation", "jpeg", "shuffle", "seed", "threads")
         return {
             **{name: getattr(self, name) for name in same},
             "seek": self.seek or None,

@@ -48,4 +48,4 @@ class Batches:
 
 def make_batches(make: Callable[[Any], T], batches: Iterable[Any], workers: int) -> Iterator[T]:
     """Call `make` with each list of indices: in the caller's thread, or prefetched by `workers` threads, in order."""
-    return parallel_map(make, batches, workers=workers) if workers else map(make, batches)
+    return parallel_map(make, batches, threads=workers) if workers else map(make, batches)

@@ -124,7 +124,7 @@ def _stamps(
             )
     inside = [name if is_url(name) else before + name.removeprefix("./") for name in names]
     places = [as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside]
-    stats = map_all(_stat, places, workers=_LOOKERS) if allowed else map(_stat, places)
+    stats = map_all(_stat, places, threads=_LOOKERS) if allowed else map(_stat, places)
     stamps, missing = [], []
     for name, own, stat in zip(names, inside, stats, strict=True):
         if stat is None:

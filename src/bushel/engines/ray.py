@@ -40,7 +40,7 @@ class RayEngine:
     Args:
         address: As for `ray.init`: by default the cluster that this process is connected to, the one in `RAY_ADDRESS`,
             or a new one on this machine.
-        num_cpus: CPUs of a task; give the same number as `workers=` to use as many threads.
+        num_cpus: CPUs of a task; give the same number as `threads=` to use as many threads.
         memory: Bytes of memory of a task. Ray then starts as many on a node as have room.
         resources: Further resources of a task, as for `ray.remote`.
         max_in_flight: Number of tasks that are submitted at a time; by default as many as the cluster has CPUs for.

@@ -92,7 +92,7 @@ def repair(
     mode: Literal["create", "resume"] = "create",
     max_problems: int = 1000,
     index: Any = "auto",
-    workers: int | None = None,
+    threads: int | None = None,
     parts: int | None = None,
     engine: Any = None,
     retries: int = 3,
@@ -118,7 +118,7 @@ def repair(
         mode: As for `bushel.Writer`: `resume` continues an interrupted repair with the same arguments.
         max_problems: Number of problems to list; further ones are counted.
         index: The folder of the index, if that is not the folder of the data.
-        workers: Number of threads; by default the number of CPUs. With `engine`, threads of each part; by default 1.
+        threads: Number of threads; by default the number of CPUs. With `engine`, threads of each part; by default 1.
         parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By default one dataset,
             or, with `engine`, as many parts as there are shards. The same call joins the run.
         engine: Where shards are read and parts are written: see `bushel.pack`. By default in threads of this process.
@@ -144,7 +144,7 @@ def repair(
     kind = _container_to_write(places, source, target, to)
     if mode == "create" and parts is None and engine is None:
         _refuse_a_dataset(target, kind)
-    intact = _intact_samples(_inspect(places, InspectPlace(decode, max_problems), workers, engine), found)
+    intact = _intact_samples(_inspect(places, InspectPlace(decode, max_problems), threads, engine), found)
     shards, positions = intact.shards, intact.positions
     if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
@@ -165,7 +165,7 @@ def repair(
         shard_bytes=shard_bytes,
         generation=_generation(places) if kind is places[0].container else None,
         mode=mode,
-        workers=workers,
+        threads=threads,
         engine=engine,
         retries=retries,
         speculate=speculate,
@@ -191,11 +191,11 @@ def _refuse_a_dataset(target: str | os.PathLike[str], kind: WritableContainer | 
         )
 
 
-def _inspect(places: Sequence[Place], inspect: InspectPlace, workers: int | None, engine: Any) -> Iterable[Inspected]:
+def _inspect(places: Sequence[Place], inspect: InspectPlace, threads: int | None, engine: Any) -> Iterable[Inspected]:
     """Inspect shards in threads of this process, or on an engine."""
     if engine is not None:
         return map_on_engine(inspect, places, connect(engine))
-    return parallel_map(inspect, places, workers=workers or cpu_count())
+    return parallel_map(inspect, places, threads=threads or cpu_count())
 
 
 def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenShard]) -> int | None:

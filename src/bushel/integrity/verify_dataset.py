@@ -41,7 +41,7 @@ def verify(
     checksums: bool = True,
     decode: bool = False,
     container: str | None = None,
-    workers: int | None = None,
+    threads: int | None = None,
     pickle: bool = False,
     max_problems: int = 1000,
     index: Any = "auto",
@@ -60,7 +60,7 @@ def verify(
         checksums: Whether to compare bytes with their checksums, which reads all data.
         decode: Whether to decode every value, too, which finds images that were broken before they were packed.
         container: Name of the container, if a folder holds files of several.
-        workers: Number of shards to check at once; by default the number of CPUs.
+        threads: Number of shards to check at once; by default the number of CPUs.
         pickle: Whether to use codecs that run code, such as `pickle`, where the files name them, and to read pickled
             gulp metadata: only if you trust the author of the files.
         max_problems: Number of problems to list; further ones are counted.
@@ -72,16 +72,16 @@ def verify(
     Raises:
         FileNotFoundError: `source` does not exist.
         FormatError: `source` is not a dataset.
-        ValueError: `workers` or `max_problems` is less than 1.
+        ValueError: `threads` or `max_problems` is less than 1.
 
     Examples:
         >>> result = bushel.verify("train/")
         >>> result.ok, result.samples
         (True, 12)
     """
-    workers = workers if workers is not None else cpu_count()
-    if workers < 1 or max_problems < 1:
-        raise ValueError(f"workers and max_problems must be at least 1, not {workers} and {max_problems}")
+    threads = threads if threads is not None else cpu_count()
+    if threads < 1 or max_problems < 1:
+        raise ValueError(f"threads and max_problems must be at least 1, not {threads} and {max_problems}")
     found = Findings(max_problems)
     places = _with_erased(discover(source, container, found, index), found)
     stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
@@ -96,8 +96,8 @@ def verify(
     check: Iterable[Checked]
     if engine is None:
         here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
-        alone = min(workers, len(places)) <= 1
-        check = map(here, places) if alone else parallel_map(here, places, workers=workers, stop=stop)
+        alone = min(threads, len(places)) <= 1
+        check = map(here, places) if alone else parallel_map(here, places, threads=threads, stop=stop)
     else:
         there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
         check = map_on_engine(there, places, connect(engine), finished=lambda place, _: checked.finish(place))

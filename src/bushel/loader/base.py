@@ -39,19 +39,19 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
     _is_single = False  # whether the trainer gets single samples instead of batches
 
-    def _prepare(self, samples: int | None, *, least_workers: int) -> None:
+    def _prepare(self, samples: int | None, *, least_threads: int) -> None:
         """Check the shared options, and resolve their defaults.
 
         Args:
             samples: Number of samples; None if it is unknown.
-            least_workers: Minimum number of worker threads.
+            least_threads: Minimum number of worker threads.
         """
         self._given = {field.name: getattr(self, field.name) for field in fields(self)}
         check_shared(self)
         self._processes = self.processes
-        self._workers = max(1, cpu_count() // max(1, self.processes)) if self.workers is None else self.workers
-        if self._workers < least_workers:
-            raise ValueError(f"workers={self._workers}: expected {least_workers} or more")
+        self._threads = max(1, cpu_count() // max(1, self.processes)) if self.threads is None else self.threads
+        if self._threads < least_threads:
+            raise ValueError(f"threads={self._threads}: expected {least_threads} or more")
         self._set(zip(("rank", "world_size"), detect_rank(self.rank, self.world_size), strict=True))
         self._window = PrefetchWindow.of(self.prefetch, self.prefetch_bytes)
         self._pool = BufferPool(self._window.most_bytes)
@@ -220,7 +220,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             >>> loader.stats().samples
             12
         """
-        threads = self._workers * max(1, self._processes)
+        threads = self._threads * max(1, self._processes)
         return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count())
 
 

@@ -48,8 +48,8 @@ def check_shared(options: BatchOptions) -> None:
     check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)
     check_count("processes", options.processes)
     check_count("prefetch_bytes", options.prefetch_bytes)
-    if options.workers is not None:
-        check_count("workers", options.workers)
+    if options.threads is not None:
+        check_count("threads", options.threads)
     if options.prefetch is not None:
         check_count("prefetch", options.prefetch, least=1, instead=" batches")
     flags = ("drop_last", "decode", "keys", "orient", "tolerant", "pin_memory")

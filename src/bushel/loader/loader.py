@@ -103,9 +103,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             a parameter. It returns the sample, as it is or another dict.
         rank: Rank of this process among the training processes; None to detect it (torch.distributed, JAX, `RANK`).
         world_size: Number of training processes; give it together with `rank`.
-        workers: Number of threads that decode and transform. None for one per CPU that this process may use, divided
+        threads: Number of threads that decode and transform. None for one per CPU that this process may use, divided
             by `processes`; 0 to do all work in the consumer's thread.
-        processes: Number of worker processes, each with `workers` threads; 0 for none. Use them for transforms in pure
+        processes: Number of worker processes, each with `threads` threads; 0 for none. Use them for transforms in pure
             Python, or if the trainer needs its interpreter for itself. The dataset, transforms and collate functions
             are pickled; cloudpickle does that for functions of the main script and lambdas. Batches lie in shared
             memory.
@@ -161,7 +161,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             from bushel.loader.device.device_options import check_decode
 
             check_decode(self)
-        self._prepare(len(source), least_workers=1 if self.processes else 0)
+        self._prepare(len(source), least_threads=1 if self.processes else 0)
         self._is_single = self.batch_size is None and self.bucket_by is None
         self._plan = plan_of(self, source)
         if self._is_single and any((self.collate, self.batch_transform, self.drop_last, self.pad)):
@@ -194,7 +194,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         processes = f" in each of {self._processes} processes" if self._processes else ""
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed {self.seed}, "
-            f"rank {self.rank} of {self.world_size}, {self._workers} workers{processes}; "
+            f"rank {self.rank} of {self.world_size}, {self._threads} threads{processes}; "
             f"epoch {self.epoch}, {self._progress.samples} of {plan.at(self.epoch).order.samples} {plan.unit} consumed>"
         )
 
@@ -230,12 +230,12 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         iteration, at = Iteration(self._pipeline, report, clock, self._output), (progress.epoch, progress.samples)
         if self._processes and ahead:
             return run_processes(
-                iteration, self._plan, *at, processes=self._processes, workers=self._workers, window=self._window
+                iteration, self._plan, *at, processes=self._processes, threads=self._threads, window=self._window
             )
         return run_batches(
             iteration,
             self._plan.batches(*at),
-            workers=self._workers if ahead else 0,
+            threads=self._threads if ahead else 0,
             window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,
         )

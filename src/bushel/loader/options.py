@@ -71,7 +71,7 @@ class BatchOptions(Options):
 
     rank: int | None = None
     world_size: int | None = None
-    workers: int | None = None
+    threads: int | None = None
     processes: int = 0
     on_error: OnError = "raise"
     max_errors: float | None = 100

@@ -57,7 +57,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         buffer: Number of samples in the shuffle buffer, as stored bytes; 0 to shuffle neither samples nor sources.
 
     All other options work as in `Loader`. The differences: `transforms` names its fields, `rng` is keyed by (seed,
-    rank, epoch, number of the sample), one more thread than `workers` reads, `processes` must be 0, `on_error` cannot
+    rank, epoch, number of the sample), one more thread than `threads` reads, `processes` must be 0, `on_error` cannot
     be `"replace"`, `max_errors` cannot be a share, and there are at least as many sources as ranks. A damaged archive
     always raises its error, since what follows the damage is lost.
 
@@ -91,7 +91,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             raise ValueError("on_error='replace' needs random access: with a stream, give 'raise' or 'skip'")
         check_count("batch_size", self.batch_size, least=1)
         check_count("buffer", self.buffer)
-        self._prepare(None, least_workers=1)
+        self._prepare(None, least_threads=1)
         check_rules(self.collate, None)
         if self.world_size > (count := len(self.stream.sources)):
             raise ValueError(
@@ -109,7 +109,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
     def __repr__(self) -> str:
         return (
             f"<bushel.StreamLoader: batches of {self.batch_size} from {self.stream!r}, shuffle buffer of "
-            f"{self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size}, {self._workers} workers; "
+            f"{self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size}, {self._threads} threads; "
             f"epoch {self.epoch}, {self._progress.samples} samples consumed>"
         )
 
@@ -128,7 +128,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         plans, factory = _plans(progress.epoch, progress.samples, self.batch_size), pipeline.factory(self._pool)
         iteration = Iteration(pipeline, report, clock, self._output)
         if ahead:
-            finished = run_threads(iteration, plans, factory, workers=self._workers, window=self._window, fetchers=1)
+            finished = run_threads(iteration, plans, factory, threads=self._threads, window=self._window, fetchers=1)
         else:
             finished = run_inline(iteration, plans, factory)
         try:

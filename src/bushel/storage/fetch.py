@@ -300,8 +300,8 @@ def _expand(
         expansion_cache().give(names[number], expanded)
         return expanded
 
-    workers = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
-    made = dict(zip(mine, map_all(expand_one, mine, workers=workers, name="bushel-expand"), strict=True))
+    threads = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
+    made = dict(zip(mine, map_all(expand_one, mine, threads=threads, name="bushel-expand"), strict=True))
     blocks: list[U8] = []
     failed: ExtentError | None = None
     for number, (one, name) in enumerate(zip(packed, names, strict=True)):

@@ -127,7 +127,7 @@ def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any]
         fields=[field],
         transforms={field: list(transforms)},
         seed=seed,
-        workers=0,
+        threads=0,
         rank=0,
         world_size=1,
     )

@@ -79,7 +79,7 @@ def test_a_copy_in_another_process_has_the_damage(tmp_path: Path) -> None:
 
 def test_the_loader_counts_them_as_bad_samples(tmp_path: Path) -> None:
     dataset, _ = warned(damaged_tar(tmp_path / "in"))
-    loader = bushel.Loader(dataset.fields(["label"]), batch_size=4, on_error="skip", workers=1)
+    loader = bushel.Loader(dataset.fields(["label"]), batch_size=4, on_error="skip", threads=1)
     assert sum(len(batch["label"]) for batch in loader) == 7
 
 

@@ -80,7 +80,7 @@ def test_the_loader(both: tuple[Dataset, Dataset], processes: int) -> None:
             shuffle=True,
             seed=2,
             transforms={"image": [RandomResizedCrop(16)]},
-            workers=2,
+            threads=2,
             processes=processes,
         )
         batches.append([plain(batch) for batch in loader])

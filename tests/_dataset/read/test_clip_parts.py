@@ -93,7 +93,7 @@ def test_bytes_and_frames(tmp_path: Path, container: str, monkeypatch: pytest.Mo
     for sample, whole in zip(found, wholes, strict=True):
         np.testing.assert_array_equal(sample["video"], whole[26:34])
     assert [bytes(sample["video"]) for sample in dataset.read(range(4), MASK, decode=False)] == clips
-    for batch in bushel.Loader(dataset, 4, fields=MASK, workers=1):
+    for batch in bushel.Loader(dataset, 4, fields=MASK, threads=1):
         np.testing.assert_array_equal(batch["video"], [whole[26:34] for whole in wholes])
 
 
@@ -178,7 +178,7 @@ def test_a_table_that_contradicts_the_clip(tmp_path: Path, what: str, caplog: py
     dataset = bushel.open(tmp_path / "x")
     whole = clip("h264")[0].decode(data)
     with caplog.at_level(logging.WARNING, "bushel"):
-        loader = bushel.Loader(dataset, 1, fields={"video": [30, 31]}, workers=1)
+        loader = bushel.Loader(dataset, 1, fields={"video": [30, 31]}, threads=1)
         for _ in range(2):
             for batch in loader:
                 np.testing.assert_array_equal(batch["video"][0], whole[30:32])

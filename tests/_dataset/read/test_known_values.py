@@ -67,9 +67,9 @@ def test_no_data_file_is_needed(tmp_path: Path, container: str) -> None:
     assert dict(ds[3, ["label"]]) == {"__key__": expected[3]["__key__"], "label": expected[3]["label"]}
     assert list(view) == expected
     view.prefetch(range(COUNT))
-    for workers in (0, 2):
-        assert batches(view, workers=workers) == loaded
-    numbers = [batch["label"] for batch in bushel.Loader(view.fields(["label"]), 8, workers=0)]
+    for threads in (0, 2):
+        assert batches(view, threads=threads) == loaded
+    numbers = [batch["label"] for batch in bushel.Loader(view.fields(["label"]), 8, threads=0)]
     assert np.concatenate(numbers).tolist() == [each["label"] for each in expected]
     assert [each["caption"] for each in bushel.Loader(view, None)] == [each["caption"] for each in expected]
     with pytest.raises((OSError, bushel.BushelError)):
@@ -89,7 +89,7 @@ def test_only_other_fields_are_read(tmp_path: Path) -> None:
     assert [list(each) for each in found] == [list(each) for each in expected]
     for one, other in zip(found, expected, strict=True):
         assert str(one) == str(other)
-    loaded = batches(ds.fields(["tokens", "label", "caption"]), workers=2)
+    loaded = batches(ds.fields(["tokens", "label", "caption"]), threads=2)
     assert sum(len(batch["tokens"]) for batch in loaded) == COUNT
 
 

@@ -88,7 +88,7 @@ def test_the_second_open_uses_the_table(many: Path) -> None:
     assert [shard.stamps for shard in second.shards] == [shard.stamps for shard in first.shards]
     assert second.location(77, "data") == first.location(77, "data")
     assert len(bushel.concat([second, second[:5]])) == len(first) + 5
-    loaders = [bushel.Loader(each, batch_size=50, shuffle=True, seed=3, workers=1) for each in (first, second)]
+    loaders = [bushel.Loader(each, batch_size=50, shuffle=True, seed=3, threads=1) for each in (first, second)]
     for mine, its in zip(*loaders, strict=True):
         assert mine["__key__"] == its["__key__"]
         assert mine["data"] == its["data"]

@@ -83,7 +83,7 @@ def test_windows_and_random_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert sum(length for _, length in asked) <= 4 * (HEADER + 16 * ROW) + LOOKED_AT
     asked.clear()
     fields: Any = {"actions": bushel.loader.RandomWindow(16)}
-    for batch in bushel.Loader(ds, 2, fields=fields, shuffle=True, workers=1):
+    for batch in bushel.Loader(ds, 2, fields=fields, shuffle=True, threads=1):
         for key, value in zip(batch["__key__"], batch["actions"], strict=True):
             whole = own[ds.keys.index(key)]
             [begin] = np.flatnonzero((whole == value[0]).all(axis=1)).tolist()

@@ -231,7 +231,7 @@ def test_windows_and_random_windows(
     assert sum(length for _, length in asked) < sum(map(len, data))
     asked.clear()
     fields: Any = {"audio": bushel.loader.RandomWindow(4000), "label": True}
-    loader = bushel.Loader(ds, 2, fields=fields, shuffle=True, seed=3, workers=1)
+    loader = bushel.Loader(ds, 2, fields=fields, shuffle=True, seed=3, threads=1)
     batches = list(itertools.chain(loader, loader))
     for batch in batches:
         for label, value in zip(batch["label"], batch["audio"], strict=True):

@@ -176,7 +176,7 @@ def test_batches_resumed_and_shared(tmp_path: Path) -> None:
     whole = batches()
     assert len(ds.shards) > 1
     assert sorted(key for keys, _ in whole for key in keys) == sorted(views.keys)
-    assert batches(workers=0) == batches(processes=2) == whole
+    assert batches(threads=0) == batches(processes=2) == whole
     shares = [batches(rank=rank, world_size=2) for rank in range(2)]
     assert sum((keys for pair in zip(*shares, strict=False) for keys, _ in pair), [])[:8] == whole[0][0] + whole[1][0]
     loader = bushel.Loader(views, 4, shuffle=True, seed=5, fields=["steps", "poses"])

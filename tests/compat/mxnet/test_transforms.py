@@ -148,7 +148,7 @@ def test_in_a_loader(tmp_path: Path) -> None:
     batches = []
     for workers in (0, 3):
         dataset = bushel.open(tmp_path / "a.rec")
-        loader = bushel.Loader(dataset, 6, seed=1, transforms={"image": steps}, workers=workers)
+        loader = bushel.Loader(dataset, 6, seed=1, transforms={"image": steps}, threads=workers)
         batches.append(next(iter(loader))["image"])
     assert batches[0].shape == (6, 3, 8, 8)
     assert np.array_equal(*batches)

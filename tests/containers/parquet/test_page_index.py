@@ -127,7 +127,7 @@ def test_a_loader_in_blocks(server: Server) -> None:
     path = server.folder / "x.parquet"
     written(path)
     remote, local = bushel.open(f"{server.url}/x.parquet"), bushel.open(path, index="memory")
-    loader = bushel.Loader(remote, 50, shuffle="blocks", fields=["photo", "label"], workers=2)
+    loader = bushel.Loader(remote, 50, shuffle="blocks", fields=["photo", "label"], threads=2)
     seen = {key: photo for batch in loader for key, photo in zip(batch["__key__"], batch["photo"], strict=True)}
     assert seen == {str(number): sample["photo"] for number, sample in enumerate(local)}
 

@@ -307,7 +307,7 @@ def test_a_loader_requests_the_columns_of_its_fields(server: Server) -> None:
     for shuffle in (True, "blocks"):
         expansion_cache().clear()
         before = len(server.asked)
-        loader = bushel.Loader(remote, 16, shuffle=shuffle, fields=["label", "text"], workers=2)
+        loader = bushel.Loader(remote, 16, shuffle=shuffle, fields=["label", "text"], threads=2)
         seen: set[tuple[int, str]] = set()
         for batch in loader:
             seen.update(zip(batch["label"].tolist(), batch["text"], strict=True))

@@ -34,7 +34,7 @@ def main() -> int:
     )
     parser.add_argument("--cases", type=int, default=1_000_000, help="of each container (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=cpu_count(), help="processes (default: the CPUs, %(default)s)")
+    parser.add_argument("--threads", type=int, default=cpu_count(), help="processes (default: the CPUs, %(default)s)")
     parser.add_argument("--sanitize", action="store_true", help="with kernels built with ASan and UBSan")
     parser.add_argument("--out", type=Path, help="folder for state, summary, failures (default: build/campaign/SUITE)")
     parser.add_argument("--hours", type=float, help="stop after this time")
@@ -55,7 +55,7 @@ def main() -> int:
         options.container or CONTAINERS,
         options.cases,
         options.seed,
-        options.workers,
+        options.threads,
         out,
         _deadline(options.hours, options.until),
         _sanitized() if options.sanitize else None,

@@ -112,7 +112,7 @@ def _short(value: object) -> str:
 
 def _verify(case: Case, container: str, material: Material, source: str, found: Samples | None) -> None:
     try:
-        result = bushel.verify(source, workers=1, pickle=True)
+        result = bushel.verify(source, threads=1, pickle=True)
     except BushelError:
         return
     if result.verdict != "ok":
@@ -127,12 +127,12 @@ def _verify(case: Case, container: str, material: Material, source: str, found: 
 def _repair(case: Case, container: str, material: Material, source: str, spare: Path) -> None:
     shutil.rmtree(spare, ignore_errors=True)
     try:
-        done = bushel.repair(source, spare, workers=1, to=repaired_as(container))
+        done = bushel.repair(source, spare, threads=1, to=repaired_as(container))
     except BushelError:
         if spare.exists() and any(path.is_file() for path in spare.iterdir()):
             raise WrongError("repair: failed, and left files in its target") from None
         return
-    result = bushel.verify(spare, workers=1)
+    result = bushel.verify(spare, threads=1)
     if not result.ok and not case.believed:
         raise WrongError(f"repair: verify finds {result.problems[0]} in the repaired dataset")
     with bushel.open(spare, index="memory", verify=True) as dataset:

@@ -120,7 +120,7 @@ def _rewritten(folder: Path, to: str | None) -> set[Value]:
     """Return the values as Bushel itself encodes them: another package may encode the same number in other bytes."""
     copy = folder.parent.parent / "rewritten"
     try:
-        bushel.repair(folder, copy, workers=1, to=to)
+        bushel.repair(folder, copy, threads=1, to=to)
         with bushel.open(copy) as dataset:
             read = dataset.read(range(len(dataset)), decode=False)
     except FormatError:  # it has no samples

@@ -144,7 +144,7 @@ def _uses(source: str, local: str, new: str, container: str) -> list[Callable[[]
 
     return [
         read,
-        lambda: bushel.verify(source, workers=1, decode=True),
+        lambda: bushel.verify(source, threads=1, decode=True),
         lambda: bushel.index(local, columns="auto"),
         lambda: bushel.convert(local, new, container="tar", mode="overwrite"),
         lambda: append("append"),

@@ -48,7 +48,7 @@ class Plan:
         containers: The containers.
         cases: Number of cases of each.
         seed: Its seed.
-        workers: Number of processes.
+        threads: Number of processes.
         out: Folder for state, summary, and failures.
         deadline: Time in seconds since the epoch at which it stops; None for never.
         environment: Variables of the worker processes, for a build with sanitizers.
@@ -58,7 +58,7 @@ class Plan:
     containers: Sequence[str]
     cases: int
     seed: int
-    workers: int
+    threads: int
     out: Path
     deadline: float | None = None
     environment: Mapping[str, str] | None = None
@@ -109,7 +109,7 @@ class Campaign:
                 late = self.plan.deadline is not None and time.time() > self.plan.deadline
                 if late:
                     break
-                for slot in range(self.plan.workers):
+                for slot in range(self.plan.threads):
                     if slot not in self._running and waiting:
                         self._start(slot, waiting.pop(0))
                 time.sleep(_POLL)

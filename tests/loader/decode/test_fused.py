@@ -69,7 +69,7 @@ def dataset(folder: Path) -> bushel.Dataset:
 
 def unfused(dataset: bushel.Dataset, steps: list[Any]) -> list[dict[str, Any]]:
     """The same without fusing, by a first transform that is none."""
-    loader = Loader(dataset, 8, shuffle=True, seed=3, workers=0, transforms={"image": [Lambda(np.array), *steps]})
+    loader = Loader(dataset, 8, shuffle=True, seed=3, threads=0, transforms={"image": [Lambda(np.array), *steps]})
     return list(loader)
 
 
@@ -80,7 +80,7 @@ def assert_near(one: Any, other: Any, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1}], ids=str)
 def test_it_is_within_one_level_of_the_transforms_called_one_by_one(
     dataset: bushel.Dataset, name: str, options: dict[str, Any]
 ) -> None:
@@ -110,7 +110,7 @@ def test_batches_whose_stored_bytes_are_in_one_buffer(
     ds = bushel.open(tmp_path / "data")
 
     def epochs() -> tuple[list[Any], list[str]]:
-        loader = Loader(ds, 5, shuffle=True, transforms={"image": CROP}, on_error="replace", workers=2)
+        loader = Loader(ds, 5, shuffle=True, transforms={"image": CROP}, on_error="replace", threads=2)
         batches = [(batch["image"].tobytes(), batch["label"].tolist()) for _ in range(2) for batch in loader]
         return batches, [bad.cause for bad in loader.errors]
 
@@ -193,11 +193,11 @@ def test_damage_names_the_sample_and_can_be_replaced(tmp_path: Path) -> None:
             data = photo(i)
             writer.append({"image": data[: len(data) // 2] if i == 5 else b"none" if i == 6 else data, "label": i})
     dataset = bushel.open(tmp_path / "data")
-    for workers in (0, 1, 2, 4):
+    for threads in (0, 1, 2, 4):
         with pytest.raises(CodecError, match=r"sample '5', field 'image' \(.*image.bag@\d+\)") as caught:
-            list(Loader(dataset, 4, transforms={"image": CROP}, workers=workers))
+            list(Loader(dataset, 4, transforms={"image": CROP}, threads=threads))
         assert "sample '5' (position 5" in "\n".join(caught.value.__notes__)
-    loader = Loader(dataset, 4, transforms={"image": CROP}, on_error="replace", workers=2)
+    loader = Loader(dataset, 4, transforms={"image": CROP}, on_error="replace", threads=2)
     batches = list(loader)
     assert [batch["label"].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 7, 7, 7], [8, 9, 10, 11]]
     assert [(bad.sample, bad.field) for bad in loader.errors] == [(5, "image"), (6, "image")]
@@ -257,9 +257,9 @@ def test_randomness_is_that_of_the_sample_with_any_number_of_workers(dataset: bu
         loader = Loader(dataset, 16, shuffle=True, seed=1, transforms=transforms, **options)
         return [(batch["label"].tolist(), batch["image"].tolist()) for batch in loader]
 
-    expected = images(workers=0)
-    assert images(workers=3) == expected
-    assert images(processes=2, workers=1) == expected
+    expected = images(threads=0)
+    assert images(threads=3) == expected
+    assert images(processes=2, threads=1) == expected
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["images only", "other random transforms"])
@@ -288,8 +288,8 @@ def test_crops_of_the_kernel_are_those_of_python_with_any_number_of_workers(
         found = [(batch["image"].tobytes(), batch["label"].tolist()) for _ in range(2) for batch in loader]
         return found, sorted((bad.sample, bad.cause.split(" (cannot")[0]) for bad in loader.errors)
 
-    drawn = [batches(workers=workers) for workers in (0, 1, 2, 5, 16)]
+    drawn = [batches(threads=threads) for threads in (0, 1, 2, 5, 16)]
     monkeypatch.setattr("bushel.transforms.fused.program_of", lambda transforms: None)
-    expected = batches(workers=0)
+    expected = batches(threads=0)
     assert len({sample for sample, _ in expected[1]}) == 5 + 1
     assert all(one == expected for one in drawn)

@@ -81,13 +81,13 @@ def test_a_mask_of_another_size_is_refused(tmp_path: Path) -> None:
         writer.append({"image": sample(0)["image"], "mask": sample(0)["mask"][:-1]})
     transforms: Any = {("image", Mask("mask")): [RandomCrop(2)]}
     with pytest.raises(ValueError, match=r"the mask 'mask' is an array of shape \(47, 64\), but its image is 64x48"):
-        Loader(bushel.open(tmp_path / "a.tar"), 1, transforms=transforms, workers=0).peek()
+        Loader(bushel.open(tmp_path / "a.tar"), 1, transforms=transforms, threads=0).peek()
 
 
 CROPS: list[Any] = [RandomCrop(24), RandomHorizontalFlip(), RandomVerticalFlip()]
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1, "workers": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1, "threads": 1}], ids=str)
 def test_all_fields_get_the_geometry_that_the_image_alone_would_get(ds: bushel.Dataset, options: Any) -> None:
     alone = list(Loader(ds, 5, shuffle=True, seed=4, transforms={"image": CROPS}))
     together = list(Loader(ds, 5, shuffle=True, seed=4, transforms={KEY: CROPS}, **options))
@@ -125,7 +125,7 @@ STAGES: list[list[Any]] = [
 
 
 @pytest.mark.parametrize("transforms", STAGES, ids=str)
-@pytest.mark.parametrize("options", [{"workers": 0}, {"processes": 1, "workers": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"processes": 1, "threads": 1}], ids=str)
 def test_rotations_and_padding_move_all_fields(ds: bushel.Dataset, transforms: list[Any], options: Any) -> None:
     alone = list(Loader(ds, 5, shuffle=True, seed=4, transforms={"image": transforms}))
     key = ("image", "right", Mask("mask"), Mask("wide", fill=-1), Boxes("boxes", rows=("classes",)), Points("points"))
@@ -345,7 +345,7 @@ def add_sum(sample: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 3}, {"processes": 1, "workers": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 3}, {"processes": 1, "threads": 1}], ids=str)
 def test_a_sample_transform_sees_and_returns_the_whole_sample(ds: bushel.Dataset, options: Any) -> None:
     plain = list(Loader(ds, 8, shuffle=True, transforms={KEY: CROPS}))
     batches = list(Loader(ds, 8, shuffle=True, transforms={KEY: CROPS}, sample_transform=add_sum, **options))
@@ -386,9 +386,9 @@ def test_the_random_numbers_of_a_batch_depend_on_its_first_position(ds: bushel.D
         loader = Loader(ds, 4, shuffle=True, seed=7, fields=fields, batch_transform=shifted, **options)
         return [int(batch["shift"]) for batch in loader]
 
-    expected = shifts(workers=0)
+    expected = shifts(threads=0)
     assert len(set(expected)) == 5
-    assert shifts(workers=3) == shifts(processes=2, workers=1) == expected
+    assert shifts(threads=3) == shifts(processes=2, threads=1) == expected
     resumed = Loader(ds, 4, shuffle=True, seed=7, fields=fields, batch_transform=shifted)
     resumed.skip(3)
     assert [int(batch["shift"]) for batch in resumed] == expected[3:]

@@ -74,12 +74,12 @@ def assert_equal(one: Any, other: Any) -> None:
             assert value == other[name]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("share", [1, 0.5, 0, "tuned"])
 @pytest.mark.parametrize("more", [[], [Normalize((0.4, 0.5, 0.6), (0.2, 0.2, 0.3)), ToCHW()], [ToCHW()]], ids=str)
-def test_batches_are_those_of_the_cpu(ds: bushel.Dataset, workers: int, share: Any, more: list[Any]) -> None:
+def test_batches_are_those_of_the_cpu(ds: bushel.Dataset, threads: int, share: Any, more: list[Any]) -> None:
     decoder = CpuDeviceDecoder()
-    plain, device = loaders(ds, decoder, workers=workers, share=share, transforms=[*CROPS, *more])
+    plain, device = loaders(ds, decoder, threads=threads, share=share, transforms=[*CROPS, *more])
     for epoch in range(2):
         for one, other in zip(plain, device, strict=True):
             assert_equal(one, other)
@@ -160,7 +160,7 @@ def test_a_device_without_memory_warns_once(ds: bushel.Dataset) -> None:
         def decode(self, images: Any) -> Any:
             raise MemoryError("8 of 8 GB are used")
 
-    plain, device = loaders(ds, Full(), workers=0)
+    plain, device = loaders(ds, Full(), threads=0)
     with pytest.warns(UserWarning, match="no memory for .* images, which are decoded on the CPU") as caught:
         found = list(device)
     assert len(caught) == 1

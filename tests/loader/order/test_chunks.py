@@ -104,7 +104,7 @@ def test_documents_are_joined_and_cut(ds: bushel.Dataset, overlap: int) -> None:
                 assert {f"k{token // 1000}" for token in tokens[start:end].tolist()} == {key}
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 3}, {"processes": 1, "workers": 1}])
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 3}, {"processes": 1, "threads": 1}])
 @pytest.mark.parametrize("shuffle", [True, Megatron(), Megatron(rows=200)])
 def test_resume_ranks_and_processes(ds: bushel.Dataset, options: dict[str, Any], shuffle: Any) -> None:
     whole = [row for batch in made(ds, shuffle=shuffle) for row in batch["tokens"].tolist()]

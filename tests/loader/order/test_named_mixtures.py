@@ -37,7 +37,7 @@ def source_of(label: int) -> str:
     return list(SIZES)[label // 1000]
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1, "workers": 1}])
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1, "threads": 1}])
 @pytest.mark.parametrize("fields", [None, ["label"]])
 def test_samples_say_where_they_are_from(sets: dict[str, bushel.Dataset], options: Any, fields: Any) -> None:
     mixture = bushel.mix(sets, weights={"web": 0.5, "code": 0.3, "news": 0.2}, seed=3, until=200)
@@ -90,7 +90,7 @@ def noisy(vector: Any, rng: np.random.Generator) -> Any:
     return vector + rng.random(3, np.float32)
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1, "workers": 1}])
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1, "threads": 1}])
 def test_transforms_of_a_source(sets: dict[str, bushel.Dataset], options: Any) -> None:
     mixture = bushel.mix(
         sets, {"web": 1, "code": 1, "news": 1}, until=90, transforms={"code": {"label": negative}, "news": {}}

@@ -68,7 +68,7 @@ def test_documents_share_rows(ds: bushel.Dataset) -> None:
     assert "batches of 3 rows of 64 tokens" in repr(loader)
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 3}, {"processes": 1, "workers": 1}])
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 3}, {"processes": 1, "threads": 1}])
 def test_resume_ranks_and_processes(ds: bushel.Dataset, options: dict[str, Any]) -> None:
     whole = rows_of(made(ds))
     loader = made(ds, **options)
@@ -146,7 +146,7 @@ def test_bad_documents_are_left_out_or_replaced_by_smaller_ones(ds: bushel.Datas
         assert not {key for key, _ in row} & bad
         assert sum(len(tokens) for _, tokens in row) <= TOKENS
     assert sum(map(len, replaced)) > COUNT - len(bad)
-    assert rows_of(made(ds, on_error="replace", workers=3, **options)) == replaced
+    assert rows_of(made(ds, on_error="replace", threads=3, **options)) == replaced
     known = rows_of(made(ds, on_error="replace", exclude=iter(sorted(bad))))
     assert [[key for key, _ in row] for row in known] == [[key for key, _ in row] for row in replaced]
 

@@ -62,7 +62,7 @@ def test_balance(ds: bushel.Dataset) -> None:
 @pytest.mark.parametrize("processes", [0, 1])
 def test_resume_ranks_and_processes(ds: bushel.Dataset, options: dict[str, Any], processes: int) -> None:
     whole = numbers(bushel.Loader(ds, 4, seed=2, **options))
-    loader = bushel.Loader(ds, 4, seed=2, workers=1, processes=processes, **options)
+    loader = bushel.Loader(ds, 4, seed=2, threads=1, processes=processes, **options)
     iterator = iter(loader)
     first = [int(each) for _ in range(3) for each in next(iterator)["label"]]
     state = loader.state_dict()
@@ -80,8 +80,8 @@ def test_repeated_samples_are_augmented_in_other_ways(ds: bushel.Dataset) -> Non
     weights = np.zeros(COUNT)
     weights[5] = 1
     options: dict[str, Any] = {"weights": weights, "seed": 2, "transforms": {"label": noise}}
-    for workers in (0, 2):
-        drawn = np.concatenate([batch["label"] for batch in bushel.Loader(ds, 8, workers=workers, **options)])
+    for threads in (0, 2):
+        drawn = np.concatenate([batch["label"] for batch in bushel.Loader(ds, 8, threads=threads, **options)])
         assert len(set(drawn.tolist())) == COUNT
         again = bushel.Loader(ds, 20, **options)
         assert np.array_equal(np.concatenate([batch["label"] for batch in again]), drawn)

@@ -120,12 +120,12 @@ def test_rules_other_than_stack_have_no_array() -> None:
     assert [memory.stacks(name) for name in "abcde"] == [False, True, False, False, True]
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_large_values_are_in_one_array_without_stacking(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_large_values_are_in_one_array_without_stacking(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError("stacked")
 
-    loader = Loader(MemoryDataset(26), 4, workers=workers, transforms={"vector": [grow]}, fields=["vector"])
+    loader = Loader(MemoryDataset(26), 4, threads=threads, transforms={"vector": [grow]}, fields=["vector"])
     monkeypatch.setattr(np, "stack", refuse)
     batches = list(loader)
     assert [batch["vector"].shape for batch in batches] == [(4, *LARGE)] * 6 + [(2, *LARGE)]
@@ -134,7 +134,7 @@ def test_large_values_are_in_one_array_without_stacking(workers: int, monkeypatc
 
 def test_buffers_are_recycled_and_a_batch_that_is_kept_keeps_its_values() -> None:
     places, kept = set(), []
-    for batch in Loader(MemoryDataset(400), 4, workers=2, prefetch=2, transforms={"vector": [grow]}):
+    for batch in Loader(MemoryDataset(400), 4, threads=2, prefetch=2, transforms={"vector": [grow]}):
         places.add(address(batch["vector"]))
         if batch["__key__"][0] == "key 40":
             kept.append(batch["vector"][1])
@@ -147,7 +147,7 @@ def test_buffers_are_recycled_and_a_batch_that_is_kept_keeps_its_values() -> Non
 
 
 def test_the_next_epoch_uses_the_memory_of_this_one() -> None:
-    loader = Loader(MemoryDataset(1201), 400, workers=0, transforms={"vector": [grow]})  # the last batch is small
+    loader = Loader(MemoryDataset(1201), 400, threads=0, transforms={"vector": [grow]})  # the last batch is small
     places: list[set[int]] = []
     for _ in range(3):
         places.append({address(batch["vector"]) for batch in loader if len(batch["vector"]) == 400})
@@ -159,7 +159,7 @@ def test_the_next_epoch_uses_the_memory_of_this_one() -> None:
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_bad_samples_leave_no_hole(on_error: Any) -> None:
     dataset = MemoryDataset(12, undecodable=[5, 10])
-    loader = Loader(dataset, 4, workers=2, transforms={"vector": [grow]}, on_error=on_error)
+    loader = Loader(dataset, 4, threads=2, transforms={"vector": [grow]}, on_error=on_error)
     batches = [batch["vector"][:, 0, 0].tolist() for batch in loader]
     if on_error == "skip":
         assert batches == [[0, 1, 2, 3], [4, 6, 7], [8, 9, 11]]
@@ -176,7 +176,7 @@ def test_unequal_shapes_stay_lists() -> None:
 
 
 def test_a_fork_does_not_share_batches() -> None:
-    iterator = iter(Loader(MemoryDataset(8), 4, workers=0, transforms={"vector": [grow]}))
+    iterator = iter(Loader(MemoryDataset(8), 4, threads=0, transforms={"vector": [grow]}))
     batch = next(iterator)
     child = os.fork()
     if not child:
@@ -192,7 +192,7 @@ def test_an_iteration_leaves_no_descriptor(tmp_path: Path) -> None:
             writer.append({"x": np.full(LARGE, i, np.float32)})
     dataset = bushel.open(tmp_path / "data")
 
-    loader = Loader(dataset, 16, shuffle=True, workers=2)
+    loader = Loader(dataset, 16, shuffle=True, threads=2)
     assert sum(len(batch["x"]) for batch in loader) == 200  # opens the files, which the dataset keeps
     before = descriptors()
     for turn in range(3):

@@ -53,7 +53,7 @@ def batches(loader: Loader) -> list[Any]:
 @pytest.mark.parametrize("shuffle", [True, "blocks", False])
 def test_batches_are_the_same(small_memory: None, tmp_path: Path, container: str, shuffle: Any) -> None:
     ds = written(tmp_path / "data", container)
-    for options in ({"workers": 2}, {"workers": 0}, {"fields": ["data"], "decode": False}, {"sample_transform": dict}):
+    for options in ({"threads": 2}, {"threads": 0}, {"fields": ["data"], "decode": False}, {"sample_transform": dict}):
         direct = Loader(ds, 8, shuffle=shuffle, **options)
         assert is_direct(direct)
         with pytest.MonkeyPatch.context() as patched:
@@ -79,7 +79,7 @@ def test_images(small_memory: None, tmp_path: Path) -> None:
     ds = bushel.open(tmp_path / "data")
     loader = Loader(ds, 8, shuffle=True, transforms=RandomResizedCrop(24))
     assert is_direct(loader)
-    assert batches(loader) == batches(Loader(ds[:], 8, shuffle=True, transforms=RandomResizedCrop(24), workers=0))
+    assert batches(loader) == batches(Loader(ds[:], 8, shuffle=True, transforms=RandomResizedCrop(24), threads=0))
 
 
 def test_epochs_that_fit_are_read_through_the_page_cache(small_memory: None, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_file_systems_without_direct_reads(small_memory: None, monkeypatch: pyte
 
 def test_files_that_shrink(small_memory: None, tmp_path: Path) -> None:
     ds = written(tmp_path / "data")
-    loader = Loader(ds, 8, fields=["data"], workers=2)
+    loader = Loader(ds, 8, fields=["data"], threads=2)
     assert is_direct(loader)
     list(loader)
     path, offset = ds.location(50, "data")

@@ -93,7 +93,7 @@ def test_an_order_of_whole_blocks_expands_each_about_once(folder: Path, monkeypa
 
     monkeypatch.setattr(expansion_cache_module, "_CACHE", Counting(1_300_000))
     keys = [
-        key for batch in bushel.Loader(bushel.open(folder), 4, shuffle="blocks", workers=0) for key in batch["__key__"]
+        key for batch in bushel.Loader(bushel.open(folder), 4, shuffle="blocks", threads=0) for key in batch["__key__"]
     ]
     assert len(set(keys)) == SAMPLES
     assert keys != sorted(keys)

@@ -65,7 +65,7 @@ def test_batches_equal_the_ordinary_ones(tmp_path: Path, container: str) -> None
     options: dict[str, Any]
     for options in (
         {},
-        {"shuffle": True, "workers": 2},
+        {"shuffle": True, "threads": 2},
         {"shuffle": "blocks", "drop_last": True},
         {"keys": False, "prefetch": 1},
         {"fields": ["text"]},
@@ -76,12 +76,12 @@ def test_batches_equal_the_ordinary_ones(tmp_path: Path, container: str) -> None
         {"exclude": ["key/3"], "on_error": "replace", "shuffle": True},
         {"batch_transform": lambda batch: batch | {"more": len(batch["text"])}},
     ):
-        made = listed_batches(lambda: bushel.Loader(ds, 6, **{"workers": 1, "seed": 5} | options))  # noqa: B023
+        made = listed_batches(lambda: bushel.Loader(ds, 6, **{"threads": 1, "seed": 5} | options))  # noqa: B023
         assert made >= SAMPLES // 6, options
-    assert listed_batches(lambda: bushel.Loader(ds[::-2], 6, workers=0, shuffle=True)) == 4
-    assert listed_batches(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 6, workers=0)) == 15
-    assert listed_batches(lambda: bushel.Loader(ds, 6, workers=1, transforms={"text": str.upper})) == 0
-    assert listed_batches(lambda: bushel.Loader(ds, 6, workers=1, sample_transform=dict)) == 0
+    assert listed_batches(lambda: bushel.Loader(ds[::-2], 6, threads=0, shuffle=True)) == 4
+    assert listed_batches(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 6, threads=0)) == 15
+    assert listed_batches(lambda: bushel.Loader(ds, 6, threads=1, transforms={"text": str.upper})) == 0
+    assert listed_batches(lambda: bushel.Loader(ds, 6, threads=1, sample_transform=dict)) == 0
 
 
 def test_values_of_the_index_and_of_files(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_values_of_the_index_and_of_files(tmp_path: Path) -> None:
         for number in range(SAMPLES):
             writer.append(sample(number) | {"text": "t" * number * 40}, key=str(number))
     ds = bushel.open(tmp_path / "data")
-    assert listed_batches(lambda: bushel.Loader(ds, 4, shuffle=True, workers=1)) == 11
+    assert listed_batches(lambda: bushel.Loader(ds, 4, shuffle=True, threads=1)) == 11
 
 
 @pytest.mark.filterwarnings("ignore:the order .* expands")  # these files are small
@@ -97,14 +97,14 @@ def test_blocks_that_are_expanded(tmp_path: Path) -> None:
     rows = [{"text": f"text {n}", "number": n, "tree": {"at": n}, "real": n / 7} for n in range(SAMPLES)]
     (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
     ds = bushel.open(tmp_path / "rows.jsonl.gz", index="memory")
-    assert listed_batches(lambda: bushel.Loader(ds, 5, workers=2)) == 9
+    assert listed_batches(lambda: bushel.Loader(ds, 5, threads=2)) == 9
     with ZipFile(tmp_path / "some.zip", "w", ZIP_DEFLATED) as file:
         for n in range(SAMPLES):
             file.writestr(f"{n:03}.txt", f"text {n}" * 9)
             file.writestr(f"{n:03}.cls", str(n))
     ds = bushel.open(tmp_path / "some.zip", index="memory")
-    assert listed_batches(lambda: bushel.Loader(ds, 5, workers=1)) == 9
-    assert listed_batches(lambda: bushel.Loader(ds, 5, workers=0, decode=False)) == 9
+    assert listed_batches(lambda: bushel.Loader(ds, 5, threads=1)) == 9
+    assert listed_batches(lambda: bushel.Loader(ds, 5, threads=0, decode=False)) == 9
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
@@ -116,20 +116,20 @@ def test_bad_samples(tmp_path: Path, on_error: Any) -> None:
         with Path(str(path)).open("r+b") as file:
             file.seek(offset or 0)
             file.write(b"\xff")
-    for workers in (0, 2):
-        compare(lambda: bushel.Loader(ds, 6, shuffle=True, workers=workers, on_error=on_error))  # noqa: B023
+    for threads in (0, 2):
+        compare(lambda: bushel.Loader(ds, 6, shuffle=True, threads=threads, on_error=on_error))  # noqa: B023
     with bushel.open(tmp_path / "data", verify=True) as verified:
-        compare(lambda: bushel.Loader(verified, 6, shuffle=True, workers=1, on_error=on_error))
+        compare(lambda: bushel.Loader(verified, 6, shuffle=True, threads=1, on_error=on_error))
 
 
 def test_values_that_are_missing_or_do_not_collate(tmp_path: Path) -> None:
     some = write(tmp_path / "some", "tar", lambda n: {"text": "a"} | ({"data": b"b"} if n % 11 else {}))
     for options in ({}, {"collate": {"data": "list"}}, {"collate": {"text": "stack"}}, {"on_error": "skip"}):
-        compare(lambda: bushel.Loader(some, 5, workers=0, fields=["text", "data"], **options))  # noqa: B023
+        compare(lambda: bushel.Loader(some, 5, threads=0, fields=["text", "data"], **options))  # noqa: B023
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bushel.loader.run.grouped._MOST_BATCHES", 1)
         made = listed_batches(
-            lambda: bushel.Loader(some, 1, workers=0, fields=["text", "data"], collate={"data": "list"})
+            lambda: bushel.Loader(some, 1, threads=0, fields=["text", "data"], collate={"data": "list"})
         )
     assert made == SAMPLES - 4
 
@@ -146,7 +146,7 @@ def test_fields_that_hardly_ever_can_be_read_are_given_up(tmp_path: Path) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ListedFields, "read", counting)
         patch.setattr("bushel.loader.run.grouped._MOST_BATCHES", 1)
-        list(bushel.Loader(some, 1, workers=0, fields=["text", "data"], collate={"data": "list"}))
+        list(bushel.Loader(some, 1, threads=0, fields=["text", "data"], collate={"data": "list"}))
     assert len(tries) == 5
 
 
@@ -157,4 +157,4 @@ def test_large_arrays_are_stacked_in_memory_that_is_used_again(tmp_path: Path) -
             with file.open(f"{n:03}.npy", "w") as out:
                 np.save(out, large + n if n != 20 else large[:5])
     ds = bushel.open(tmp_path / "some.zip", index="memory")
-    assert listed_batches(lambda: bushel.Loader(ds, 8, workers=1)) > 0
+    assert listed_batches(lambda: bushel.Loader(ds, 8, threads=1)) > 0

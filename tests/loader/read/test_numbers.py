@@ -65,11 +65,11 @@ def test_each_codec_alone(tmp_path: Path, container: str, codec: str) -> None:
     if container == "tar" and codec == "raw":
         pytest.skip("tar has no such codec")
     ds = write(tmp_path / "data", container, {codec: SPEC[codec]})
-    gathered = compare(lambda: bushel.Loader(ds, 7, shuffle=True, workers=0))
+    gathered = compare(lambda: bushel.Loader(ds, 7, shuffle=True, threads=0))
     text = container == "tar" and codec in ("real", "narrow")  # stored as JSON
     assert gathered == (0 if text or codec in ("data", "text") else SAMPLES)
     stacked = [codec] if codec != "text" else []
-    gathered = compare(lambda: bushel.Loader(ds, 7, shuffle=True, workers=1, collate=dict.fromkeys(stacked, "stack")))
+    gathered = compare(lambda: bushel.Loader(ds, 7, shuffle=True, threads=1, collate=dict.fromkeys(stacked, "stack")))
     assert gathered == (0 if text or codec == "text" else SAMPLES)
 
 
@@ -101,12 +101,12 @@ def test_all_codecs_with_images_labels_and_shards(tmp_path: Path, container: str
         {"decode": False, "collate": {"vector": "stack", "data": "stack"}},
         {"collate": {"tokens": Ragged(), "data": Ragged()}},
     ):
-        assert compare(lambda: bushel.Loader(ds, 8, workers=2, seed=3, **options)) > 0, options  # noqa: B023
-    compare(lambda: bushel.Loader(ds, 8, workers=1, keys=False, collate=lambda samples: [list(one) for one in samples]))
-    compare(lambda: bushel.Loader(ds, None, workers=1, keys=False))
+        assert compare(lambda: bushel.Loader(ds, 8, threads=2, seed=3, **options)) > 0, options  # noqa: B023
+    compare(lambda: bushel.Loader(ds, 8, threads=1, keys=False, collate=lambda samples: [list(one) for one in samples]))
+    compare(lambda: bushel.Loader(ds, None, threads=1, keys=False))
     view = ds[::-3]
-    assert compare(lambda: bushel.Loader(view, 8, workers=1, shuffle=True)) > 0
-    assert compare(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 8, workers=1)) > 0
+    assert compare(lambda: bushel.Loader(view, 8, threads=1, shuffle=True)) > 0
+    assert compare(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 8, threads=1)) > 0
 
 
 def test_values_that_numpy_stacks_in_another_way(tmp_path: Path) -> None:
@@ -125,16 +125,16 @@ def test_values_that_numpy_stacks_in_another_way(tmp_path: Path) -> None:
     spec = {name: "npy" for name in odd} | {"label": "int", "count": "uint", "tokens": "array"}
     ds = write(tmp_path / "data", "bag", spec, lambda n: {name: both[n == 30] for name, both in odd.items()})
     for name in odd:
-        gathered = compare(lambda: bushel.Loader(ds, 6, fields=[name], workers=0))  # noqa: B023
+        gathered = compare(lambda: bushel.Loader(ds, 6, fields=[name], threads=0))  # noqa: B023
         assert (gathered > 0) == (name not in ("raw", "empty", "name"))
-    assert compare(lambda: bushel.Loader(ds, 1, workers=0)) > 0
+    assert compare(lambda: bushel.Loader(ds, 1, threads=0)) > 0
 
 
 def test_a_field_that_hardly_ever_stacks_is_given_up(tmp_path: Path) -> None:
     spec = {"tokens": "array", "label": "int"}
     ds = write(tmp_path / "data", "bag", spec, lambda n: {"tokens": np.arange(n), "label": n})
-    assert compare(lambda: bushel.Loader(ds, 2, workers=1)) < 2 * SAMPLES
-    assert compare(lambda: bushel.Loader(ds, 2, workers=1, fields=["label"])) == SAMPLES
+    assert compare(lambda: bushel.Loader(ds, 2, threads=1)) < 2 * SAMPLES
+    assert compare(lambda: bushel.Loader(ds, 2, threads=1, fields=["label"])) == SAMPLES
 
 
 def damaged(ds: bushel.Dataset, field: str, numbers: list[int], at: int = 0) -> bushel.Dataset:
@@ -157,8 +157,8 @@ def test_damaged_samples(tmp_path: Path, container: str, verify: bool | None, on
         ds = bushel.open(tmp_path / "data", verify=verify)
         ds[0]  # its files are open before they are damaged
         damaged(ds, field, [4, 17, 18], at)
-        compare(lambda: bushel.Loader(ds, 6, shuffle=True, workers=1, on_error=on_error))  # noqa: B023
-        options: dict[str, Any] = {"on_error": on_error, "workers": 0}
+        compare(lambda: bushel.Loader(ds, 6, shuffle=True, threads=1, on_error=on_error))  # noqa: B023
+        options: dict[str, Any] = {"on_error": on_error, "threads": 0}
         if on_error != "skip":
             options |= {"rank": 1, "world_size": 2}
         assert compare(lambda: bushel.Loader(ds, 6, **options)) > 0  # noqa: B023
@@ -170,26 +170,26 @@ def test_missing_values(tmp_path: Path) -> None:
         return {"label": number, "text": "a"} if number % 7 else {"text": "b"}
 
     ds = write(tmp_path / "data", "tar", {"label": "int", "text": "utf8"}, some)
-    compare(lambda: bushel.Loader(ds, 5, workers=0))
-    compare(lambda: bushel.Loader(ds, 5, workers=0, on_error="skip"))
-    compare(lambda: bushel.Loader(ds, 5, workers=0, collate={"label": "list"}))
+    compare(lambda: bushel.Loader(ds, 5, threads=0))
+    compare(lambda: bushel.Loader(ds, 5, threads=0, on_error="skip"))
+    compare(lambda: bushel.Loader(ds, 5, threads=0, collate={"label": "list"}))
 
 
 def test_datasets_of_several_containers(tmp_path: Path) -> None:
     spec = {"tokens": "npy", "label": "int"}
     parts = [write(tmp_path / container, container, spec) for container in ("bag", "tar", "recordio")]
     ds = bushel.concat(parts)
-    assert compare(lambda: bushel.Loader(ds, 8, shuffle=True, workers=2)) == 2 * len(ds)
+    assert compare(lambda: bushel.Loader(ds, 8, shuffle=True, threads=2)) == 2 * len(ds)
     other = bushel.concat([parts[0], write(tmp_path / "other", "bag", {"label": "float", "tokens": "array"})])
-    compare(lambda: bushel.Loader(other, 8, shuffle=True, workers=2))
-    compare(lambda: bushel.Loader(other, 8, workers=0))
+    compare(lambda: bushel.Loader(other, 8, shuffle=True, threads=2))
+    compare(lambda: bushel.Loader(other, 8, threads=0))
     lacks = bushel.concat([parts[0], write(tmp_path / "lacks", "bag", {"label": "int"})])
-    compare(lambda: bushel.Loader(lacks, SAMPLES, workers=0))
+    compare(lambda: bushel.Loader(lacks, SAMPLES, threads=0))
 
 
 def test_resume_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     ds = write(tmp_path / "data", "recordio", {"tokens": "array", "label": "int"})
-    whole = bushel.Loader(ds, 4, shuffle=True, workers=1)
+    whole = bushel.Loader(ds, 4, shuffle=True, threads=1)
     first = iter(whole)
     for _ in range(5):
         next(first)
@@ -198,7 +198,7 @@ def test_resume_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     assert state["samples"] == 20
 
     def resumed() -> bushel.Loader:
-        loader = bushel.Loader(ds, 4, shuffle=True, workers=1)
+        loader = bushel.Loader(ds, 4, shuffle=True, threads=1)
         loader.load_state_dict(state)
         return loader
 
@@ -209,8 +209,8 @@ def test_resume_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
 def test_worker_processes(tmp_path: Path) -> None:
     ds = write(tmp_path / "data", "bag", {"tokens": "array", "label": "int", "text": "utf8"})
     with ordinary():
-        expected = list(bushel.Loader(ds, 6, shuffle=True, workers=1))
-    same(list(bushel.Loader(ds, 6, shuffle=True, workers=1, processes=2)), expected)
+        expected = list(bushel.Loader(ds, 6, shuffle=True, threads=1))
+    same(list(bushel.Loader(ds, 6, shuffle=True, threads=1, processes=2)), expected)
 
 
 def test_image_records_of_mxnet(tmp_path: Path) -> None:
@@ -222,20 +222,20 @@ def test_image_records_of_mxnet(tmp_path: Path) -> None:
             {"image": "png", "label": spec},
             lambda n: {"image": image, "label": n if name == "whole" else n / 4},  # noqa: B023
         )
-        assert compare(lambda: bushel.Loader(ds, 8, workers=0)) == SAMPLES  # noqa: B023
+        assert compare(lambda: bushel.Loader(ds, 8, threads=0)) == SAMPLES  # noqa: B023
 
 
 def test_records_in_pieces(tmp_path: Path) -> None:
     """RecordIO cuts a record where it contains the format's magic word."""
     magic = b"\x0a\x23\xd7\xce" * 4
     ds = write(tmp_path / "data", "recordio", {"data": "bytes"}, lambda n: {"data": magic if n == 20 else bytes(16)})
-    assert compare(lambda: bushel.Loader(ds, 8, workers=0, collate={"data": "stack"})) == SAMPLES - 8
+    assert compare(lambda: bushel.Loader(ds, 8, threads=0, collate={"data": "stack"})) == SAMPLES - 8
 
 
 def test_numbers_of_gulp_are_read_in_the_ordinary_way(tmp_path: Path) -> None:
     frames = [np.zeros((8, 8, 3), np.uint8)]
     ds = write(tmp_path / "data", "gulp", {"frames": "jpg[]", "label": "int"}, lambda n: {"frames": frames, "label": n})
-    assert compare(lambda: bushel.Loader(ds, 8, workers=0)) == 0
+    assert compare(lambda: bushel.Loader(ds, 8, threads=0)) == 0
 
 
 def _encode(value: Any) -> bytes:
@@ -254,31 +254,31 @@ def test_a_codec_of_an_extension(tmp_path: Path) -> None:
     bushel.register_codec("mine-numbers", _encode, _decode, layout=_layout, replace=True)
     spec = {"tokens": "mine-numbers"}
     ds = write(tmp_path / "data", "bag", spec, lambda n: {"tokens": [n, n + 1]})
-    assert compare(lambda: bushel.Loader(ds, 8, workers=0)) == SAMPLES
+    assert compare(lambda: bushel.Loader(ds, 8, threads=0)) == SAMPLES
 
 
 def test_more_shards_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ds = write(tmp_path / "data", "tar", {"tokens": "npy"}, shard_bytes=10_000)
     assert len(ds.shards) > 20
     monkeypatch.setattr(ds._reader.pool, "limit", 4)
-    assert compare(lambda: bushel.Loader(ds, 2, workers=1)) == SAMPLES
-    compare(lambda: bushel.Loader(ds, 9, workers=1, shuffle=True))
+    assert compare(lambda: bushel.Loader(ds, 2, threads=1)) == SAMPLES
+    compare(lambda: bushel.Loader(ds, 9, threads=1, shuffle=True))
 
 
 def test_a_file_that_changes_or_vanishes(tmp_path: Path) -> None:
     ds = write(tmp_path / "data", "tar", {"tokens": "npy"}, shard_bytes=60_000)
     Path(ds.location(SAMPLES - 1, "tokens")[0]).unlink()
     for on_error in ("raise", "skip", "replace"):
-        compare(lambda: bushel.Loader(ds, 4, workers=0, on_error=on_error, shuffle=True))  # noqa: B023
+        compare(lambda: bushel.Loader(ds, 4, threads=0, on_error=on_error, shuffle=True))  # noqa: B023
 
 
 def test_stacked_bytes_of_no_or_different_lengths(tmp_path: Path) -> None:
     ds = write(tmp_path / "data", "bag", {"data": "bytes"}, lambda n: {"data": b"" if n < 40 else b"x" * n})
-    compare(lambda: bushel.Loader(ds, 8, workers=0, collate={"data": "stack"}))
-    batch = next(iter(bushel.Loader(ds, 8, workers=0, collate={"data": "stack"})))
+    compare(lambda: bushel.Loader(ds, 8, threads=0, collate={"data": "stack"}))
+    batch = next(iter(bushel.Loader(ds, 8, threads=0, collate={"data": "stack"})))
     assert (batch["data"].shape, batch["data"].dtype) == ((8, 0), np.uint8)
     with pytest.raises(bushel.SpecError, match=r"bytes\[47\], bytes\[48\]"):
-        list(bushel.Loader(ds[47:], 8, workers=0, collate={"data": "stack"}))
+        list(bushel.Loader(ds[47:], 8, threads=0, collate={"data": "stack"}))
 
 
 RAGGED: list[Any] = [
@@ -302,8 +302,8 @@ def test_values_of_different_lengths(tmp_path: Path, container: str, rule: Any) 
     spec = {"tokens": "array", "label": "int", "text": "utf8"}
     ds = write(tmp_path / "data", container, spec, ragged, shard_bytes=3000)
     makes: list[Callable[[], bushel.Loader]] = [
-        lambda: bushel.Loader(ds, 8, shuffle=True, workers=0, collate={"tokens": rule}),
-        lambda: bushel.Loader(ds, 8, workers=2, keys=False, collate={"tokens": rule}, fields=["tokens", "label"]),
+        lambda: bushel.Loader(ds, 8, shuffle=True, threads=0, collate={"tokens": rule}),
+        lambda: bushel.Loader(ds, 8, threads=2, keys=False, collate={"tokens": rule}, fields=["tokens", "label"]),
     ]
     for make in makes:
         assert compare(make) > 0
@@ -319,13 +319,13 @@ def test_ragged_rows_bytes_and_what_is_not_ragged(tmp_path: Path) -> None:
     ds = write(tmp_path / "data", "bag", spec, ragged)
     rule: Any
     for field, rule in (("boxes", Ragged()), ("boxes", Padded()), ("data", Ragged()), ("odd", Ragged())):
-        compare(lambda: bushel.Loader(ds, 8, workers=1, fields=[field], collate={field: rule}))  # noqa: B023
-    compare(lambda: bushel.Loader(ds, 8, workers=1, fields=["label"], collate={"label": Ragged()}))
+        compare(lambda: bushel.Loader(ds, 8, threads=1, fields=[field], collate={field: rule}))  # noqa: B023
+    compare(lambda: bushel.Loader(ds, 8, threads=1, fields=["label"], collate={"label": Ragged()}))
     gathered = compare(
-        lambda: bushel.Loader(ds, 8, workers=1, decode=False, fields=["boxes"], collate={"boxes": Ragged()})
+        lambda: bushel.Loader(ds, 8, threads=1, decode=False, fields=["boxes"], collate={"boxes": Ragged()})
     )
     assert gathered == SAMPLES
-    [batch] = bushel.Loader(ds, SAMPLES, workers=0, fields=["data"], collate={"data": Ragged()}, keys=False)
+    [batch] = bushel.Loader(ds, SAMPLES, threads=0, fields=["data"], collate={"data": Ragged()}, keys=False)
     assert list(batch) == ["data"]
     assert batch["data"]["offsets"].tolist() == np.cumsum([0, *range(SAMPLES)]).tolist()
 
@@ -338,7 +338,7 @@ def test_damaged_ragged_values(tmp_path: Path, on_error: Any) -> None:
     damaged(ds, "tokens", [17], 3)
     damaged(ds, "text", [33])
     for rule in (Ragged(), Padded(3)):
-        compare(lambda: bushel.Loader(ds, 4, workers=1, on_error=on_error, collate={"tokens": rule}))  # noqa: B023
+        compare(lambda: bushel.Loader(ds, 4, threads=1, on_error=on_error, collate={"tokens": rule}))  # noqa: B023
 
 
 def test_tensors_and_the_end_of_a_group(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_tensors_and_the_end_of_a_group(tmp_path: Path) -> None:
         assert batch["tokens"]["values"].numpy().tobytes() == expected["tokens"]["values"].tobytes()
         assert torch.equal(batch["label"], torch.from_numpy(expected["label"]))
     for left in (1, 2, 3):  # left in the middle of a group, and continued there
-        first = bushel.Loader(ds, 8, shuffle=True, workers=1)
+        first = bushel.Loader(ds, 8, shuffle=True, threads=1)
         for _ in zip(range(left), first, strict=False):
             pass
         assert first.state_dict()["samples"] == 8 * left

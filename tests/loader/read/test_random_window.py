@@ -62,7 +62,7 @@ def test_starts_are_equally_likely() -> None:
 def test_windows_do_not_depend_on_who_loads_them(tmp_path: Path, container: str) -> None:
     ds = write(tmp_path / "x", container)
     whole = epochs(ds)
-    assert epochs(ds, workers=0) == epochs(ds, processes=2) == whole
+    assert epochs(ds, threads=0) == epochs(ds, processes=2) == whole
     starts = {key: rows[0] for keys, windows in whole[:3] for key, rows in zip(keys, windows, strict=True)}
     later = {key: rows[0] for keys, windows in whole[3:] for key, rows in zip(keys, windows, strict=True)}
     assert starts.keys() == later.keys() == {str(number) for number in range(6)}

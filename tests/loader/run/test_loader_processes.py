@@ -293,13 +293,13 @@ for batch in Loader(MemoryDataset(100_000), 64, processes=2, transforms={"number
     print("going", flush=True)
 """
     trainer = started(program)
-    workers = children(trainer.pid)
-    assert len(workers) == 2
+    threads = children(trainer.pid)
+    assert len(threads) == 2
     trainer.send_signal(victim)
     _, errors = trainer.communicate(timeout=60)
     assert trainer.returncode == -victim
     assert errors.count("Traceback") == (victim == signal.SIGINT)
-    wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in threads))
 
 
 def test_a_fork_in_mid_iteration_harms_nobody() -> None:

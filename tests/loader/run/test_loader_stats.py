@@ -10,9 +10,9 @@ from tests.loader.memory_dataset import MemoryDataset, slow
 from bushel.loader import Loader, LoaderStats
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_counts_and_times(workers: int) -> None:
-    loader = Loader(MemoryDataset(40), 4, workers=workers, transforms={"number": [slow]})
+@pytest.mark.parametrize("threads", [0, 2])
+def test_counts_and_times(threads: int) -> None:
+    loader = Loader(MemoryDataset(40), 4, threads=threads, transforms={"number": [slow]})
     assert str(loader.stats()).endswith("nothing was loaded yet")
     for _ in loader:
         time.sleep(0.001)
@@ -22,10 +22,10 @@ def test_counts_and_times(workers: int) -> None:
     assert stats.transform >= 40 * 0.05
     assert stats.training >= 10 * 0.001
     assert stats.seconds == pytest.approx(stats.waiting + stats.training)
-    assert (stats.ready is None) == (workers == 0)
+    assert (stats.ready is None) == (threads == 0)
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"workers": 2}, {"processes": 1}], ids=str)
+@pytest.mark.parametrize("options", [{"threads": 0}, {"threads": 2}, {"processes": 1}], ids=str)
 def test_only_what_the_trainer_was_given_counts(options: dict[str, Any]) -> None:
     loader = Loader(MemoryDataset(40), 4, **options)
     for number, _ in enumerate(loader, 1):
@@ -65,7 +65,7 @@ def stats(**changes: Any) -> LoaderStats:
     [
         ({"waiting": 0.1}, "keeps up"),
         ({"storage": 20.0}, "most work is in storage: read fewer fields"),
-        ({"decode": 20.0, "threads": 1}, "1 of 4 CPUs are used, so raise workers"),
+        ({"decode": 20.0, "threads": 1}, "1 of 4 CPUs are used, so raise threads"),
         ({"decode": 34.0}, "most work is in decode: 4.0 of 4 CPUs are busy; store smaller images"),
         ({"transform": 20.0}, "processes="),
         ({"collate": 20.0}, "values of one shape"),

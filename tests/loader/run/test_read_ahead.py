@@ -80,7 +80,7 @@ def test_blocks_are_requested_once_each(server: Server, container: str) -> None:
 @pytest.mark.parametrize(("rank", "world_size"), [(0, 1), (1, 2)])
 def test_order_and_values_are_those_of_local_files(server: Server, shuffle: Any, rank: int, world_size: int) -> None:
     local = write(server.folder / "set", shard_samples=128)
-    more: dict[str, Any] = {"shuffle": shuffle, "seed": 7, "rank": rank, "world_size": world_size, "workers": 1}
+    more: dict[str, Any] = {"shuffle": shuffle, "seed": 7, "rank": rank, "world_size": world_size, "threads": 1}
     own, remote = loader(local, **more), loader(server, **more)
     assert list(remote) == list(own)
     before = len(ranges(server))

@@ -44,9 +44,9 @@ def same(value: Any) -> Any:
         {**CHUNK, "chunk_tokens": 900},
     ],
 )
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("threads", [0, 2])
 def test_gathered_rows_are_those_of_samples(
-    ds: bushel.Dataset, options: dict[str, Any], workers: int, monkeypatch: pytest.MonkeyPatch
+    ds: bushel.Dataset, options: dict[str, Any], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, gather = list[bool](), RowGroups._batches
 
@@ -57,10 +57,10 @@ def test_gathered_rows_are_those_of_samples(
 
     monkeypatch.setattr(RowGroups, "_batches", noted)
     given = {"shuffle": True, "seed": 3, **options}
-    gathered = list(bushel.Loader(ds, 5, workers=workers, **given))
+    gathered = list(bushel.Loader(ds, 5, threads=threads, **given))
     assert made
     assert all(made)
-    plain = list(bushel.Loader(ds, 5, workers=0, **given, transforms={"tokens": same, "mask": same}))
+    plain = list(bushel.Loader(ds, 5, threads=0, **given, transforms={"tokens": same, "mask": same}))
     assert len(made) == len(gathered) == len(plain)
     for own, other in zip(gathered, plain, strict=True):
         assert list(own) == list(other)

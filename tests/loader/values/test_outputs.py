@@ -92,7 +92,7 @@ def test_the_next_batch_is_on_its_way_before_it_is_requested(monkeypatch: pytest
 
 def test_an_error_in_the_next_batch_waits_for_its_turn() -> None:
     pytest.importorskip("torch")
-    iterator = iter(Loader(MemoryDataset(40, undecodable=[9]), 4, to="torch", device="meta", workers=1))
+    iterator = iter(Loader(MemoryDataset(40, undecodable=[9]), 4, to="torch", device="meta", threads=1))
     for _ in range(2):
         assert next(iterator)["vector"].shape == (4, 3)
         time.sleep(0.05)

@@ -56,7 +56,7 @@ def test_they_stack_as_arrays_do(photos: Path, transform: Any, processes: int, t
         {"sample_transform": lambda sample: sample | {"image": transform(sample["image"])}},
         {"transforms": {"image": transform}, "collate": {"image": "stack"}},
     ):
-        [batch] = bushel.Loader(bushel.open(photos), 6, processes=processes, workers=1, to=to, **options)  # type: ignore[arg-type]
+        [batch] = bushel.Loader(bushel.open(photos), 6, processes=processes, threads=1, to=to, **options)  # type: ignore[arg-type]
         assert isinstance(batch["image"], np.ndarray if to == "numpy" else torch.Tensor)
         assert np.array_equal(batch["image"], expected)
 

@@ -353,7 +353,7 @@ def test_the_loader_reads_eight_batches_at_a_time(server: Server, prefetch: int,
 
     server.fault = counted
     # in this order, neighbours do not come together, so nothing is read ahead
-    loader = bushel.Loader(remote, 2, shuffle=True, workers=2, prefetch=prefetch, prefetch_bytes=150_000)
+    loader = bushel.Loader(remote, 2, shuffle=True, threads=2, prefetch=prefetch, prefetch_bytes=150_000)
     assert sorted(int(label) for batch in loader for label in batch["label"]) == list(range(64))
     assert largest[0] == most
 

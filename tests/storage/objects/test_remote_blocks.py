@@ -82,7 +82,7 @@ def test_the_loader_reads_what_it_reads_from_a_local_file(
     server.asked.clear()
 
     def loaded(dataset: bushel.Dataset) -> Any:
-        return samples_of(bushel.Loader(dataset, 16, shuffle=shuffle, seed=2, collate=list, workers=2, prefetch=4))
+        return samples_of(bushel.Loader(dataset, 16, shuffle=shuffle, seed=2, collate=list, threads=2, prefetch=4))
 
     found = loaded(remote)
     assert len(found) == len(local)

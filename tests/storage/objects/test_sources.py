@@ -283,7 +283,7 @@ class TestPack:
     def test_errors_are_noted_and_resumed(self, buckets: Buckets, tmp_path: Path, same_machine: bool) -> None:
         files = {f"{number:02d}.jpg": b"nonsense" if number in (3, 11) else jpeg(number) for number in range(20)}
         local, remote = both(tmp_path, files)
-        options: dict[str, Any] = {"container": "tar", "shard_samples": 4, "workers": 1}
+        options: dict[str, Any] = {"container": "tar", "shard_samples": 4, "threads": 1}
         expected = bushel.pack(local, tmp_path / "out", max_errors=2, **options)
         assert expected.errors == 2
         with pytest.raises(TooManyErrors, match=r"11\.jpg"):
@@ -308,7 +308,7 @@ class TestPack:
         monkeypatch.setattr("bushel._runtime.progress._INTERVAL_SECONDS", 0)
         files = {f"{number:02d}.jpg": b"nonsense" if number in (1, 6) else jpeg(number) for number in range(20)}
         local, remote = both(tmp_path, files)
-        options: dict[str, Any] = {"container": "tar", "shard_samples": 4, "workers": 1, "max_errors": 2}
+        options: dict[str, Any] = {"container": "tar", "shard_samples": 4, "threads": 1, "max_errors": 2}
         bushel.pack(local, tmp_path / "out", **options)
 
         def stop(progress: Progress) -> None:

@@ -42,7 +42,7 @@ def test_an_object_that_changes_in_mid_epoch(server: Server, tmp_path: Path, bat
     write(server.folder / "set", 1)
     write(tmp_path / "other", 2)
     dataset = bushel.open(f"{server.url}/set")
-    loader = bushel.Loader(dataset, 4, shuffle=True, seed=0, workers=1, prefetch_bytes=100_000)  # less than the dataset
+    loader = bushel.Loader(dataset, 4, shuffle=True, seed=0, threads=1, prefetch_bytes=100_000)  # less than the dataset
     epoch = iter(loader)
     found = [next(epoch) for _ in range(batches)]
     for path in (tmp_path / "other").glob("*.tar"):

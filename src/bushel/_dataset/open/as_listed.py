@@ -95,7 +95,7 @@ def still_there(shards: Sequence[Shard]) -> list[Shard]:
     def is_there(shard: Shard) -> bool:
         return all(shard.path(number).is_file() for number in range(len(shard.files)))
 
-    found = parallel_map(is_there, shards, workers=_AT_ONCE, limit=len(shards), name="bushel-find")
+    found = parallel_map(is_there, shards, threads=_AT_ONCE, limit=len(shards), name="bushel-find")
     return [shard for shard, there in zip(shards, found, strict=True) if there]
 
 

@@ -297,7 +297,7 @@ def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tupl
     from bushel._runtime.parallel import parallel_map
 
     each = parallel_map(
-        lambda path: _find_at(path, name), others, workers=_LISTINGS, limit=len(others), name="bushel-find"
+        lambda path: _find_at(path, name), others, threads=_LISTINGS, limit=len(others), name="bushel-find"
     )
     yield from zip(others, each, strict=True)
 

@@ -60,7 +60,7 @@ def index(
     keys: bool = False,
     index: Any = None,
     force: bool = False,
-    workers: int | None = None,
+    threads: int | None = None,
     pickle: bool = False,
     engine: Any = None,
     progress: ShowProgress = None,
@@ -92,7 +92,7 @@ def index(
         index: A folder or URL in which to store the index instead of beside the data, which may be read-only. Open the
             dataset with the same `index=`. The shards must have different names.
         force: Index every shard again, and accept bytes that differ from the checksums on record.
-        workers: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
+        threads: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
         pickle: As for `open`.
         engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
         progress: True for a bar in a terminal or notebook; or a function that is called with the number of finished
@@ -129,10 +129,10 @@ def index(
     place = None if index is None else index_place(index)
     if isinstance(place, Path):
         make_folder(place)
-    workers_of = _Workers(workers, engine)
+    where = _Workers(threads, engine)
     try:
         with locked_sources(paths if place is None else [place]):
-            return _index(paths, container, request, wanted, workers_of, callback_of(progress), keys=keys, place=place)
+            return _index(paths, container, request, wanted, where, callback_of(progress), keys=keys, place=place)
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             error.add_note("index= (--index) names another folder, or a URL, for the index of data that are read-only")
@@ -170,7 +170,7 @@ def _index(
             again = ", and as many again for checksums, which `--no-checksums` (checksums=False) leaves out"
         log_warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
     rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
-    rebuilt = each_shard(found.shards, rebuild, workers=workers.threads, finished=count.add, engine=workers.engine)
+    rebuilt = each_shard(found.shards, rebuild, threads=workers.threads, finished=count.add, engine=workers.engine)
     shards = [one.shard for one in rebuilt]
     root = above_parts(found.shards) or found.shards[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))

@@ -180,7 +180,7 @@ class ListedPath:
     def exists(self) -> bool:
         """Return whether it exists. What has a suffix is looked for as a folder and as an object at the same time."""
         if self._path.suffix:
-            map_all(lambda look: look(), (self.is_file, self._list), workers=2, name="bushel-find")
+            map_all(lambda look: look(), (self.is_file, self._list), threads=2, name="bushel-find")
         return self.is_dir() or self.is_file()
 
     def iterdir(self) -> Iterator[ObjectPath]:

@@ -16,7 +16,7 @@ def each_shard(
     shards: Sequence[Shard],
     work: Callable[[Shard], T],
     *,
-    workers: int | None = None,
+    threads: int | None = None,
     finished: Callable[[T], None] | None = None,
     engine: Any = None,
 ) -> list[T]:
@@ -25,7 +25,7 @@ def each_shard(
     Args:
         shards: The shards.
         work: The function.
-        workers: Number of threads.
+        threads: Number of threads.
         finished: Called with each result, from this thread.
         engine: Where the function is called instead; it can be pickled then.
 
@@ -45,7 +45,7 @@ def each_shard(
         from bushel._runtime.threads import cpu_count
 
         usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
-        each = parallel_map(work, shards, workers=workers or usual, limit=len(shards), name="bushel-index")
+        each = parallel_map(work, shards, threads=threads or usual, limit=len(shards), name="bushel-index")
     results: list[T] = []
     for result in each:
         results.append(result)

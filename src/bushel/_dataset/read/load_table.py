@@ -73,5 +73,5 @@ def load_together(shards: Sequence[Loadable]) -> None:
         from bushel._runtime.parallel import map_all
 
         largest = max((each.section.size for each in missing if each.section), default=1)
-        workers = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
-        map_all(lambda shard: shard.index, missing, workers=workers, name="bushel-index")
+        threads = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
+        map_all(lambda shard: shard.index, missing, threads=threads, name="bushel-index")

@@ -74,4 +74,4 @@ def is_own(jpeg_decoder: Callable[[bytes], Any]) -> bool:
 def map_frames(work: Callable[[T], U], frames: Sequence[T]) -> list[U]:
     """Call `work`, which releases the GIL, with every frame: in one thread per CPU, in a worker process in one."""
     workers = 1 if multiprocessing.parent_process() is not None else min(cpu_count(), _MOST_THREADS)
-    return map_all(work, frames, workers=workers, name="bushel-frames")
+    return map_all(work, frames, threads=workers, name="bushel-frames")

@@ -79,7 +79,7 @@ def map_ahead(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = r
         yield from handled(data, f, handler)
         return
     call, limit = functools.partial(_outcome, f), threads * _PREFETCH
-    with closing(parallel_map(call, data, workers=threads, limit=limit, name="bushel-webdataset")) as outcomes:
+    with closing(parallel_map(call, data, threads=threads, limit=limit, name="bushel-webdataset")) as outcomes:
         yield from handled(outcomes, _value, handler)
 
 

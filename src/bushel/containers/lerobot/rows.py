@@ -124,7 +124,7 @@ def _shots(
     """Return the frames of a camera, and add an error for each video that lacks some."""
     pairs, which = np.unique(episodes.videos[camera], axis=0, return_inverse=True)
     names = [meta.video(camera, *pair) for pair in pairs.tolist()]
-    found = map_all(lambda name: _video(shard, name), names, workers=_READERS)
+    found = map_all(lambda name: _video(shard, name), names, threads=_READERS)
     errors += [each for each in found if isinstance(each, FormatError)]
     usable = [each for each in found if isinstance(each, Video)]
     there = np.array([isinstance(each, Video) for each in found], np.bool_)

@@ -105,7 +105,7 @@ def scan_parts(file: File, starts: I64) -> Members | None:
     inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], wanted) - 1, 0)])
     borders = [0, *inner[(inner > 0) & (inner % _BLOCK == 0)].tolist(), file.size]
     spans = list(zip(borders[:-1], borders[1:], strict=True))
-    found = map_all(lambda span: _part(file, *span), spans, workers=len(spans))
+    found = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
     parts = [part for part in found if part is not None]
     return Members.joined(parts) if len(parts) == len(spans) else None
 

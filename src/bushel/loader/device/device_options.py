@@ -69,7 +69,7 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
             "and ToCHW only, in this order, such as [RandomResizedCrop(224), RandomHorizontalFlip()]. Other transforms "
             "can follow in batch_transform=, which gets the tensor on the device"
         )
-    threads = cpu_count() if options.workers is None else options.workers
+    threads = cpu_count() if options.threads is None else options.threads
     decoder: DeviceDecoder | None = options.decoder
     if decoder is None:
         from bushel.loader.device.nvidia import NvidiaDecoder

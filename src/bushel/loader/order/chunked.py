@@ -184,7 +184,7 @@ class Chunked:
             return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
 
         starts = range(first, first + many, _AT_A_TIME)
-        parts = map_all(count, starts, workers=cpu_count()) if len(starts) > 1 else map(count, starts)
+        parts = map_all(count, starts, threads=cpu_count()) if len(starts) > 1 else map(count, starts)
         sums = np.concatenate(list(parts))
         if from_end:
             counted.tail = np.concatenate([known[0] - np.cumsum(sums[::-1])[::-1], known])

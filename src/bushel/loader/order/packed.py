@@ -226,7 +226,7 @@ class Packed:
             costs = look_up(self.base, self.pieces.costs, epoch, first, last, self.window)
             return kernels.count_rows(costs, self.window, self.tokens)
 
-        counts = map_all(count, tasks, workers=cpu_count()) if len(tasks) > 1 else map(count, tasks)
+        counts = map_all(count, tasks, threads=cpu_count()) if len(tasks) > 1 else map(count, tasks)
         for run, found in zip(tasks, counts, strict=True):
             rows[run] = found
         return own

@@ -46,12 +46,12 @@ def run_groups(
     plans: Iterator[BatchPlan],
     factory: ArrayFactory,
     *,
-    workers: int,
+    threads: int,
     window: PrefetchWindow,
     kind: type[Groups] | None = None,
     listed: ListedFields | None = None,
 ) -> Generator[Finished]:
-    """Gather batches, in threads or in the consumer's own thread (`workers=0`).
+    """Gather batches, in threads or in the consumer's own thread (`threads=0`).
 
     The numbers of `factory` and the fields that are `listed` are all fields of the batches, and `kind` makes them; None
     for a row per sample. The other arguments are as in `run_batches`.
@@ -64,15 +64,15 @@ def run_groups(
     if first is None:
         return
     plans = chain([first], plans)
-    size, in_work = _sizes(groups.bytes_of(first), workers, window)
-    threads = Threads(workers, "bushel-loader-gather") if workers else None
+    size, in_work = _sizes(groups.bytes_of(first), threads, window)
+    pool = Threads(threads, "bushel-loader-gather") if threads else None
     planned: deque[list[BatchPlan]] = deque()
     running: deque[Result[_Group]] = deque()
     upload = Upload(iteration.output)
     try:
         while True:
             while len(running) < in_work:
-                ahead = in_work + _COLD_GROUPS if groups.waited and threads is not None else 1
+                ahead = in_work + _COLD_GROUPS if groups.waited and pool is not None else 1
                 while len(planned) < ahead and (group := list(islice(plans, size))):
                     groups.note(group)
                     planned.append(group)
@@ -80,7 +80,7 @@ def run_groups(
                     break
                 result: Result[_Group] = Result()
                 work = partial(groups.make, planned.popleft(), result)
-                work() if threads is None else threads.submit(work)
+                work() if pool is None else pool.submit(work)
                 running.append(result)
             if not running:
                 return
@@ -90,18 +90,18 @@ def run_groups(
             for finished in _uploaded(made, upload, iteration.output):
                 yield finished
                 del finished
-                if threads is not None:
-                    threads.check_process()
+                if pool is not None:
+                    pool.check_process()
             if made.error is not None:
                 raise made.error
     finally:
-        if threads is not None:
-            threads.close(wait=not threads.has_current())
+        if pool is not None:
+            pool.close(wait=not pool.has_current())
 
 
-def _sizes(batch_bytes: int, workers: int, window: PrefetchWindow) -> tuple[int, int]:
+def _sizes(batch_bytes: int, threads: int, window: PrefetchWindow) -> tuple[int, int]:
     """Return the number of batches in a group, and the number of groups that are worked on at a time."""
-    in_work = workers + 1 if workers else 1
+    in_work = threads + 1 if threads else 1
     most = min(_MOST_BATCHES, window.most_bytes // max(1, batch_bytes * in_work))
     if window.least == window.most:  # the number that the user gave
         in_work = min(in_work, window.most)

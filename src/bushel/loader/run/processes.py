@@ -42,7 +42,7 @@ def run_processes(
     consumed: int,
     *,
     processes: int,
-    workers: int,
+    threads: int,
     window: PrefetchWindow,
 ) -> Generator[Finished]:
     """Prefetch batches in worker processes.
@@ -59,7 +59,7 @@ def run_processes(
             started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
         jobs = [
             pickle_for_worker(
-                _Job(iteration.pipeline, plan, epoch, consumed, number, processes, workers, window, report.max_errors),
+                _Job(iteration.pipeline, plan, epoch, consumed, number, processes, threads, window, report.max_errors),
                 "the dataset, transforms and collate functions",
             )
             for number in range(processes)
@@ -130,7 +130,7 @@ class _Job(Struct, frozen=True):
         consumed: Number of its positions that are consumed already.
         number: Number of this process.
         count: Number of processes.
-        workers: Number of threads.
+        threads: Number of threads.
         window: Number of batches to work on at a time.
         max_errors: Number of bad samples that are tolerated.
     """
@@ -141,7 +141,7 @@ class _Job(Struct, frozen=True):
     consumed: int
     number: int
     count: int
-    workers: int
+    threads: int
     window: PrefetchWindow
     max_errors: int | None
 
@@ -210,7 +210,7 @@ def _send_batches(channel: Channel, parent: int) -> None:
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
     iteration, memory = Iteration(job.pipeline, report, clock, Output()), BufferPool(job.window.most_bytes)
-    batches = run_batches(iteration, plans, workers=job.workers, window=job.window, pool=memory)
+    batches = run_batches(iteration, plans, threads=job.threads, window=job.window, pool=memory)
     for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
         reported.update(one.sample for one in bad)

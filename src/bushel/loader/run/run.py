@@ -138,7 +138,7 @@ def run_threads(
     plans: Iterator[BatchPlan],
     factory: ArrayFactory,
     *,
-    workers: int,
+    threads: int,
     window: PrefetchWindow,
     fetchers: int | None = None,
     ahead: ReadAhead | None = None,
@@ -149,7 +149,7 @@ def run_threads(
         iteration: The work, and its consumer.
         plans: The batches; each is drawn as late as possible.
         factory: Makes the arrays of batches.
-        workers: Number of threads that decode and transform.
+        threads: Number of threads that decode and transform.
         window: How many batches are worked on, or wait, at a time. The bytes of as many again are prefetched.
         fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
             batch is waited for while the bytes of another are copied, and 8 for a remote dataset, since an object
@@ -162,13 +162,13 @@ def run_threads(
     pipeline, output = iteration.pipeline, iteration.output
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
-    threads = workers
+    decoding = threads
     if pipeline.device is not None:
         from bushel.loader.device.device_step import AT_ONCE
 
-        threads = workers + AT_ONCE  # these only wait for the device
+        decoding = threads + AT_ONCE  # these only wait for the device
         window = window.at_least(2 * AT_ONCE)
-    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(threads, "bushel-loader-decode")
+    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(decoding, "bushel-loader-decode")
     planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()
     upload = Upload(output)
@@ -183,7 +183,7 @@ def run_threads(
                     planned.append(drawn)
                 if not planned:
                     break
-                task = _BatchTask(iteration, *planned.popleft(), factory, decoders, workers)
+                task = _BatchTask(iteration, *planned.popleft(), factory, decoders, threads)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:

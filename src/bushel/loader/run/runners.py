@@ -20,7 +20,7 @@ def run_batches(
     iteration: Iteration,
     plans: Iterator[BatchPlan],
     *,
-    workers: int,
+    threads: int,
     window: PrefetchWindow,
     pool: BufferPool,
 ) -> Generator[Finished]:
@@ -31,11 +31,11 @@ def run_batches(
     listed = _listed(pipeline, factory)
     if factory.names and numbers | (frozenset() if listed is None else listed.names) == set(factory.names):
         kind = None if pipeline.shape is None else _rows()
-        return run_groups(iteration, plans, factory, workers=workers, window=window, kind=kind, listed=listed)
-    if not workers:
+        return run_groups(iteration, plans, factory, threads=threads, window=window, kind=kind, listed=listed)
+    if not threads:
         return run_inline(iteration, plans, factory)
     ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
-    return run_threads(iteration, plans, factory, workers=workers, window=window, ahead=ahead)
+    return run_threads(iteration, plans, factory, threads=threads, window=window, ahead=ahead)
 
 
 def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
@@ -53,7 +53,7 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
 
 def run_one(iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool: BufferPool) -> Finished:
     """Return one batch, made in the consumer's thread. Arguments: see `run_batches`."""
-    made = run_batches(iteration, iter([plan]), workers=0, window=window, pool=pool)
+    made = run_batches(iteration, iter([plan]), threads=0, window=window, pool=pool)
     try:
         return next(made)
     finally:

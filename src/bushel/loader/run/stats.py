@@ -117,7 +117,7 @@ class LoaderStats(Struct, frozen=True):
         if slowest == "storage":
             return waits + 'read fewer fields (fields=), use shuffle="blocks", or raise prefetch'
         if self.threads < self.cpus:
-            return waits + f"{max(self.threads, 1)} of {self.cpus} CPUs are used, so raise workers"
+            return waits + f"{max(self.threads, 1)} of {self.cpus} CPUs are used, so raise threads"
         if slowest == "decode":
             return (
                 waits

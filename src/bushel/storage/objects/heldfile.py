@@ -50,7 +50,7 @@ class HeldFile(RemoteFile):
             FormatError: The object was replaced.
             OSError: The store refuses, or cannot be reached.
         """
-        map_all(self._hold, self.ranges, workers=_AT_ONCE, name="bushel-ranges")
+        map_all(self._hold, self.ranges, threads=_AT_ONCE, name="bushel-ranges")
 
     def _name(self, own: _Range) -> Hashable:
         return "range", self.path, self.size, self.mtime_ns, *own

@@ -293,7 +293,7 @@ def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
         except Exception as error:
             found[number] = error
 
-    for_each(read, range(len(paths)), workers=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING)
+    for_each(read, range(len(paths)), threads=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING)
     return found
 
 
@@ -320,7 +320,7 @@ def list_objects(root: ObjectPath) -> list[str]:
     walks = parallel_map(
         lambda folder: [f"{prefix}{folder.name}/{name}" for name in walk_objects(folder)],
         folders,
-        workers=min(_AT_ONCE, max(len(folders), 1)),
+        threads=min(_AT_ONCE, max(len(folders), 1)),
         name="bushel-list",
     )
     for walked in walks:

@@ -257,7 +257,7 @@ def _fetch(files: Sequence[RangeFile], requests: Sequence[Request], put: Callabl
     for_each(
         fetch,
         requests,
-        workers=min(_AT_ONCE, len(requests)),
+        threads=min(_AT_ONCE, len(requests)),
         weight=lambda request: request.stop - request.start,
         limit=_MOST_BYTES,
         stop=give_up,

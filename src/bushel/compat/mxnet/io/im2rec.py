@@ -181,7 +181,7 @@ def convert(
             part=params.part,
             max_errors=params.max_errors,
             mode="overwrite" if params.mode == "create" and parts is not None else params.mode,
-            workers=params.num_workers,
+            threads=params.num_workers,
         )
     finally:
         _log_errors(bushel.error_log_path(cast("Any", target)))

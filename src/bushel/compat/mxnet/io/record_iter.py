@@ -154,7 +154,7 @@ class ImageRecordIter(DataIter):
             transforms={"image": steps},
             rank=0,
             world_size=1,
-            workers=preprocess_threads,
+            threads=preprocess_threads,
             pad="wrap",
         )
         self._samples = len(dataset)
