@@ -75,7 +75,7 @@ class Simulated:
     data: Path
     index: ShardIndex
 
-    def write(self, number: int, target: Any, limit: Any, log: Any, progress: Any, taken: Any) -> Written:
+    def write(self, number: int, target: Any, limit: Any, log: Any, progress: Any) -> Written:
         """Write a part: a link, and an index with keys of its own."""
         target.mkdir(parents=True)
         os.link(self.data, target / self.data.name)

@@ -105,22 +105,6 @@ def test_parts_of_one_file_each(tmp_path: Path) -> None:
     assert "14 samples in 3 parts" in run("finish", out)
 
 
-def test_a_part_that_left_out_keys_of_others(tmp_path: Path) -> None:
-    class Repeated(Numbered):
-        def __getitem__(self, position: int) -> dict[str, Any]:
-            return {**super().__getitem__(position), "__key__": f"k{position % 10}"}
-
-    options: dict[str, Any] = {"container": "tar", "parts": 3, "max_errors": 100}
-    bushel.pack(Repeated(14), tmp_path / "out", **options)
-    whole, log = files_of(tmp_path / "out"), (tmp_path / "out.errors.jsonl").read_bytes()
-    remove_tree(tmp_path / "out" / "part-00002")
-    files_of_run, plan = find_run(tmp_path / "out")
-    assert missing_parts(files_of_run, plan) == [2]
-    bushel.pack(Repeated(14), tmp_path / "out", **options)
-    assert files_of(tmp_path / "out") == whole
-    assert (tmp_path / "out.errors.jsonl").read_bytes() == log
-
-
 def test_what_a_killed_process_has_not_moved_yet_is_not_lost(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from bushel._pack import commit
 

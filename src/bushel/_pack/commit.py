@@ -47,7 +47,7 @@ class Written(Struct, frozen=True):
     limits: tuple[str, ...] = ()  # properties of the samples that the container does not keep, in words
 
 
-WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None, frozenset[str]], Written]
+WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None], Written]
 """Writes a part: see `PackJob.write`. It can be pickled."""
 
 
@@ -59,8 +59,6 @@ class PartReport(Struct, frozen=True):
     errors: int  # number of items that could not be packed
     won: bool  # whether this call has committed the part
     seconds: float  # time taken
-    # samples, bytes and errors of the part as it was before, if it was written again
-    replaced: tuple[int, int, int] = (0, 0, 0)
 
 
 class PartTask(Struct, frozen=True):
@@ -84,47 +82,43 @@ class PartTask(Struct, frozen=True):
 
     def _write_and_commit(self, number: int, progress: OnPart | None) -> PartReport:
         started = time.monotonic()
-        taken = self.run.load_taken_keys(number)
-        again = taken is not None
-        before = self.run.load_record(number) if again else None
-        replaced = (0, 0, 0) if before is None else (before.samples, before.bytes, len(before.errors))
-        record = self.run.load_record(number, again=again)
+        record = self.run.load_record(number)
         lost = record is not None and is_lost(self.run, record)
         if record is not None and not lost:
-            return self._report(record, started, replaced, won=False)
+            return self._report(record, started, won=False)
         name = f"{number:05d}-{os.urandom(6).hex()}"
         place = self.run.attempts / name
         try:
-            record = self._write(number, name, progress, taken)
+            record = self._write(number, name, progress)
         except BaseException as error:
             with noted_in(error):
                 remove_attempt(place, self.run.part(number).name)
             # who has finished the run meanwhile has removed the files of this attempt
-            other = self.run.load_record(number, again=again) if isinstance(error, Exception) and not lost else None
+            other = self.run.load_record(number) if isinstance(error, Exception) and not lost else None
             if other is None:
                 raise
-            return self._report(other, started, replaced, won=False)
+            return self._report(other, started, won=False)
         if lost:
             self.run.forget_result()
             self.run.commit_lost(record)
-            return self._report(record, started, replaced, won=True)
+            return self._report(record, started, won=True)
         won = self.run.commit(record)  # if the answer is lost, the attempt stays for the one who finishes the run
         if not won:
             remove_attempt(place, self.run.part(number).name)
-            record = self.run.load_record(number, again=again) or record
-        return self._report(record, started, replaced, won=won)
+            record = self.run.load_record(number) or record
+        return self._report(record, started, won=won)
 
-    def _write(self, number: int, attempt: str, progress: OnPart | None, taken: frozenset[str] | None) -> Record:
+    def _write(self, number: int, attempt: str, progress: OnPart | None) -> Record:
         target = self.run.attempts / attempt / self.run.part(number).name
         log = ErrorList(error_log_path(self.run.target))
         limit = replace(self.limit, errors=self._other_errors(number), items=self._other_items)
         try:
-            written = self.write(number, target, limit, log, progress, taken or frozenset())
+            written = self.write(number, target, limit, log, progress)
             self._check_errors(number, len(log.lines))
         except TooManyErrors:
             publish_errors(self.run, log.lines)
             raise
-        return _record(number, attempt, target, written, log.lines, again=taken is not None)
+        return _record(number, attempt, target, written, log.lines)
 
     def _check_errors(self, number: int, own: int) -> None:
         """Check the errors of all parts again, as others have been committed while this one was written."""
@@ -144,10 +138,10 @@ class PartTask(Struct, frozen=True):
     def _other_items(self) -> int:
         return sum(self.starts[number + 1] - self.starts[number] for number in self.run.committed())
 
-    def _report(self, record: Record, started: float, replaced: tuple[int, int, int], *, won: bool) -> PartReport:
+    def _report(self, record: Record, started: float, *, won: bool) -> PartReport:
         publish(self.run, record)
         seconds = time.monotonic() - started
-        return PartReport(record.samples, record.bytes, len(record.errors), won, seconds, replaced)
+        return PartReport(record.samples, record.bytes, len(record.errors), won, seconds)
 
 
 def publish_errors(run: RunFolder, more: Sequence[str] = ()) -> None:
@@ -157,7 +151,7 @@ def publish_errors(run: RunFolder, more: Sequence[str] = ()) -> None:
     write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
 
 
-def _record(number: int, attempt: str, target: AnyPath, written: Written, errors: list[str], *, again: bool) -> Record:
+def _record(number: int, attempt: str, target: AnyPath, written: Written, errors: list[str]) -> Record:
     found = find([target])
     shards: list[RecordedShard] = []
     spec: dict[str, str] = {}
@@ -172,7 +166,7 @@ def _record(number: int, attempt: str, target: AnyPath, written: Written, errors
         labels.update({name: list(each) for name, each in index.labels.items()})
     samples = sum(each.entry.samples for each in shards)
     limits = list(written.limits)
-    return Record(number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, limits, again)
+    return Record(number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, limits)
 
 
 # Files
@@ -190,34 +184,14 @@ def publish(run: RunFolder, record: Record) -> None:
         _publish_local(place, final)
     else:
         _publish_objects(run, place, final, record)
-    if record.again:
-        _replace_first(run, record)
     for shard in record.shards:
         for file, _, _ in shard.entry.files:
             path = below(final.parent if run.single else final, file)
             if not path.exists():
-                if not record.again and run.load_record(record.part, again=True) is not None:
-                    return  # it was written again meanwhile
                 raise StateError(
                     f"part {record.part} of {run.target} was committed, but {path} is missing. Run the same "
                     "`bushel pack` or `bushel convert` again, which writes this part again"
                 )
-
-
-def _replace_first(run: RunFolder, record: Record) -> None:
-    """Put the record of a part that was written again in the place of the first one, and remove shards that it lacks.
-
-    A local folder of a part was replaced as a whole.
-    """
-    first = run.load_record(record.part)
-    final = run.part(record.part)
-    if first is not None and not first.again and not run.single and not isinstance(final, Path):
-        kept = {shard.entry.name for shard in record.shards}
-        for shard in (each for each in first.shards if each.entry.name not in kept):
-            place = shard.below(final)
-            for path in (place.sidecar, *(place.path(number) for number in range(len(place.files)))):
-                remove(path)
-    run.replace_record(record)
 
 
 def _publish_local(place: Path, final: Path) -> None:

@@ -7,7 +7,7 @@ them whole, except for small ones.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,6 @@ from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.locking import lock_run
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.sidecar import Manifest
-from bushel._pack.commit import publish
 from bushel._pack.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
 from bushel._pack.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
 from bushel._pack.lost_parts import missing_parts
@@ -39,24 +38,8 @@ _LEAVES = 8  # if there are at least this many leaves, an engine reads them
 _THREADS = 8
 _SHOWN = 5
 _FOLDER = "finish-"
-_AGAIN = "must be written again without these: run the same `bushel pack` again"
 
 T = TypeVar("T")
-
-
-class TakenKeysError(StateError):
-    """Parts have keys that earlier parts have, and must be written again without these samples.
-
-    Args:
-        message: The advice.
-        parts: Numbers of the parts.
-        first: The error of the first such sample, as one machine would raise it.
-    """
-
-    def __init__(self, message: str, parts: Sequence[int] = (), first: ValueError | None = None) -> None:
-        super().__init__(message)
-        self.parts = tuple(parts)
-        self.first = first or ValueError(message)
 
 
 def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None) -> RunResult:
@@ -67,11 +50,8 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
 
     Raises:
         InUseError: Another writer is open for the target.
-        StateError: Parts are missing.
+        StateError: Parts are missing, or have keys that earlier parts have. Then nothing is joined.
         TooManyErrors: More items failed than are allowed.
-        TakenKeysError: Samples of several parts have the same key, and the later ones must be left out: the run is not
-            finished until these parts have been written again.
-        SpecError: So it is in a conversion, which leaves out nothing.
     """
     if (result := run.load_result()) is not None and not missing_parts(run, plan):
         return result
@@ -81,17 +61,10 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
 
 def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> RunResult:
     if missing := missing_parts(run, plan):
-        if run.with_taken_keys().intersection(run.committed()).issuperset(missing):
-            raise TakenKeysError(
-                f"parts {format_numbers(missing)} of {run.target} have keys of earlier parts and {_AGAIN}", missing
-            )
         raise StateError(
             f"{len(missing)} of {plan.parts} parts of {run.target} are missing: {format_numbers(missing)}. Run the "
             "same `bushel pack` or `bushel convert` again, which writes only those"
         )
-    for number in sorted(run.with_taken_keys()):
-        if (again := run.load_record(number, again=True)) is not None:
-            publish(run, again)
     place = run.folder if isinstance(run.folder, Path) else None  # the files that are made in it are then renamed
     if place is not None:
         refuse_link(place)
@@ -100,8 +73,6 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> 
 
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=place) as scratch:
             result = _join(run, plan, allowed, Path(scratch), engine)
-    except TakenKeysError:
-        raise
     except (OSError, StateError):
         if (known := run.load_result()) is not None:  # another process was faster, and has removed what this one used
             return known
@@ -135,8 +106,8 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, eng
     ranges = ranges_of_hashes(keys)
     repeated = RepeatedTask([leaf_file(shared, number, "keys") for number in range(count)], ranges)
     hashes = np.concatenate(_map(repeated, len(ranges), there))
-    if len(hashes) and (taken := taken_keys(_keys_of_parts(run, plan, hashes))):
-        _settle(run, taken, errors, allowed)
+    if len(hashes):
+        _refuse_taken_keys(run, plan, hashes)
     log, entries = scratch / "errors", scratch / "entries"
     for path, kind in ((log, "errors"), (entries, "entries")):
         with naming(path), open(path, "wb") as file:
@@ -158,32 +129,19 @@ def _map(task: Callable[[int], T], count: int, engine: Any) -> list[T]:
     return map_on_engine(task, range(count), connect(engine))
 
 
-def _settle(run: RunFolder, taken: Mapping[int, Mapping[str, int]], errors: int, allowed: int | None) -> None:
-    """Note the keys that parts must leave out, because earlier parts have them.
-
-    Raises:
-        TakenKeysError: These parts must be written again.
-        TooManyErrors: With these samples, more cannot be packed than are allowed.
-    """
-    count = sum(map(len, taken.values()))
-    places = [(key, first, number) for number, own in taken.items() for key, first in own.items()]
+def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
+    """Raise StateError if parts have keys with these hashes that earlier parts have."""
+    taken = taken_keys(_keys_of_parts(run, plan, hashes))
+    if not taken:
+        return
     shown = "; ".join(
-        f"{key!r} in {run.part(first).name} and {run.part(number).name}" for key, first, number in places[:_SHOWN]
+        f"{key!r} in {run.part(first).name} and {run.part(number).name}" for key, first, number in taken[:_SHOWN]
     )
-    what = f"{count} samples of {run.target} have the key of an earlier one: {shown}"
-    advice = "Give every sample a key of its own with keys=, and start again with mode='overwrite'"
-    if allowed is not None and errors + count > allowed:
-        raise TooManyErrors(
-            f"{what}. With these, {errors + count} items cannot be packed, but max_errors allows {allowed}. {advice}; "
-            "or allow more errors in the same call, which leaves the later samples out",
-            errors=errors + count,
-        )
-    for number, own in taken.items():
-        run.note_taken_keys(number, list(own))
-    raise TakenKeysError(
-        f"{what}. Parts {format_numbers(sorted(taken))} {_AGAIN}",
-        sorted(taken),
-        ValueError(f"key {places[0][0]!r} is in the dataset already"),
+    more = f"; and {len(taken) - _SHOWN:,} more" * (len(taken) > _SHOWN)
+    run.note_failure()
+    raise StateError(
+        f"samples in several parts of {run.target} have the same key: {shown}{more}. The parts are not joined. Give "
+        "every sample a key of its own with keys=, and start again with mode='overwrite', or write to another path"
     )
 
 

@@ -59,15 +59,11 @@ def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
     return found
 
 
-def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> dict[int, dict[str, int]]:
-    """Return the keys of each part that an earlier part has, with the number of the first part that has them.
+def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> list[tuple[str, int, int]]:
+    """Return the keys that an earlier part has, with the numbers of the first part that has them, and of theirs.
 
     The parts are ascending, and have the keys that other parts may have, too.
     """
     first: dict[str, int] = {}
-    taken: dict[int, dict[str, int]] = {}
-    for number, keys in parts:
-        for key in keys:
-            if first.setdefault(key, number) != number:
-                taken.setdefault(number, {})[key] = first[key]
-    return taken
+    placed = [(key, first.setdefault(key, number), number) for number, keys in parts for key in keys]
+    return [(key, before, number) for key, before, number in placed if before != number]

@@ -14,11 +14,6 @@ from bushel.storage.names import below, inside
 _THREADS = 32
 
 
-def record_of(run: RunFolder, number: int) -> Record | None:
-    """Return the record of a part: the second one if it was written again without keys of earlier parts."""
-    return run.load_record(number, again=True) or run.load_record(number)
-
-
 def is_lost(run: RunFolder, record: Record) -> bool:
     """Return whether a file of a committed part is gone. Files that are being renamed now do not count.
 
@@ -40,7 +35,7 @@ def missing_parts(run: RunFolder, plan: RunPlan) -> list[int]:
     there = _listing(run)
 
     def is_gone(number: int) -> bool:
-        record = record_of(run, number)
+        record = run.load_record(number)
         if record is None or all(str(path) in there for path in _paths(run, record)):
             return False
         return is_lost(run, record)

@@ -159,10 +159,8 @@ def _encoding(encoder: SampleEncoder | Transcoder, processes: int) -> Iterator[E
         yield encoder
 
 
-def _config(
-    prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart, taken: frozenset[str] = frozenset()
-) -> WorkerConfig:
-    one_by_one = bool(taken) or prepared.key is not None
+def _config(prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart) -> WorkerConfig:
+    one_by_one = prepared.key is not None
     return WorkerConfig(
         encode=encode,
         origin=prepared.encoder.origin,
@@ -174,7 +172,6 @@ def _config(
         lengths=prepared.lengths,
         keys=prepared.keys,
         key=prepared.key,
-        taken=taken,
     )
 
 
@@ -195,9 +192,8 @@ class PackJob(Struct, frozen=True):
         limit: ErrorLimit,
         log: ErrorList,
         progress: OnPart | None,
-        taken: frozenset[str],
     ) -> Written:
-        """Pack a part to a path where nothing is. The bytes depend on the number, and on the keys that are taken.
+        """Pack a part to a path where nothing is. The bytes depend on the number.
 
         Args:
             number: Number of the part.
@@ -205,7 +201,6 @@ class PackJob(Struct, frozen=True):
             limit: The treatment of errors, with the errors of other parts.
             log: Gets the items that cannot be packed.
             progress: Called after every batch.
-            taken: Keys that earlier parts have. A sample with one of these cannot be packed.
 
         Raises:
             TooManyErrors: More items failed than are allowed.
@@ -219,7 +214,7 @@ class PackJob(Struct, frozen=True):
             encode = self.encode
             if encode is None:
                 encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
-            config = _config(self.prepared, encode, self.workers, progress or _ignore, taken)
+            config = _config(self.prepared, encode, self.workers, progress or _ignore)
             writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing, lock=NO_LOCK))
             result = write_part(part, writer, log, "create", limit, config)
         return Written(result.bytes, result.limits)

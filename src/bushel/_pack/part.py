@@ -72,7 +72,6 @@ class WorkerConfig(Struct, frozen=True):
     keys: Callable[[Iterable[int]], Iterable[str]] = _none
     # maps every key to the stored key, in the order of the samples; None to keep them
     key: Callable[[str], str] | None = None
-    taken: frozenset[str] = frozenset()  # keys that samples may not have, because earlier parts have them
 
 
 class ErrorLimit(Struct, frozen=True):
@@ -217,17 +216,11 @@ def _append(writer: PackWriter, sample: EncodedSample, config: WorkerConfig) -> 
             key = config.key(key)
     except Exception as error:  # of any kind: the function is the user's
         return BadItem(sample.position, key, config.origin(sample.position), error)
-    failure: Exception
-    if key in config.taken:
-        failure = ValueError(f"key {key!r} is in the dataset already")
-    else:
-        try:
-            writer.append(sample.values, key=key)
-        except (SpecError, CodecError, ValueError, TypeError) as error:
-            failure = error
-        else:
-            return None
-    return BadItem(sample.position, key, config.origin(sample.position), failure)
+    try:
+        writer.append(sample.values, key=key)
+    except (SpecError, CodecError, ValueError, TypeError) as error:
+        return BadItem(sample.position, key, config.origin(sample.position), error)
+    return None
 
 
 def _item_name(bad: BadItem) -> str:

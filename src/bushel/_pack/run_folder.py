@@ -5,7 +5,6 @@ They are in `TARGET/.bushel/run`, or in `.bushel/NAME.run` beside a target that 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import zlib
@@ -52,7 +51,6 @@ class Record(msgspec.Struct, frozen=True):
     labels: dict[str, list[str]]  # field to the names of its classes
     errors: list[str]  # items that could not be packed: lines of the error log, as JSON in ASCII
     limits: list[str]  # properties of the samples that the container does not keep, in words
-    again: bool = False  # whether the part was written a second time, without keys that earlier parts have
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -207,33 +205,25 @@ class RunFolder(Struct, frozen=True):
         return self._numbers("parts")
 
     def missing(self, plan: RunPlan) -> list[int]:
-        """Return the numbers of the parts that have no record, or must be written again, ascending."""
-        there = self.committed() - (self.with_taken_keys() - self._numbers("again"))
-        return [number for number in range(plan.parts) if number not in there]
+        """Return the numbers of the parts that have no record, ascending."""
+        committed = self.committed()
+        return [number for number in range(plan.parts) if number not in committed]
 
     def commit(self, record: Record) -> bool:
         """Create the record of a part. Return False if another attempt has created it."""
-        return create_whole(self._record(record.part, again=record.again), msgspec.json.encode(record))
-
-    def replace_record(self, record: Record) -> None:
-        """Put the record of a part that was written again, and committed, in the place of the first one."""
-        write_whole(self._record(record.part), msgspec.json.encode(record))
+        return create_whole(self._record(record.part), msgspec.json.encode(record))
 
     def commit_lost(self, record: Record) -> None:
         """Put the record of a part whose files were lost, and are staged now, in the place of the one that is there."""
-        if record.again:
-            write_whole(self._record(record.part, again=True), msgspec.json.encode(record))
-        self.replace_record(record)
+        write_whole(self._record(record.part), msgspec.json.encode(record))
 
-    def load_record(self, number: int, *, again: bool = False) -> Record | None:
+    def load_record(self, number: int) -> Record | None:
         """Return the record of a part, or None if no attempt has won yet.
-
-        With `again`, it is the one of the part as it was written again.
 
         Raises:
             FormatError: It is damaged.
         """
-        path = self._record(number, again=again)
+        path = self._record(number)
         try:
             record = _RECORD.decode(read_whole(path))
         except FileNotFoundError:
@@ -247,37 +237,20 @@ class RunFolder(Struct, frozen=True):
         """Remove the record of a part, so that the part is written again."""
         for name in [name for name in self._names("errors") if name.startswith(f"{number:05d}-")]:
             remove(inside(self.folder, f"errors/{name}"))
-        remove(self._record(number, again=True))
         remove(self._record(number))
 
-    def _record(self, number: int, *, again: bool = False) -> AnyPath:
-        return self.folder / ("again" if again else "parts") / f"{number:05d}.json"
+    def _record(self, number: int) -> AnyPath:
+        return self.folder / "parts" / f"{number:05d}.json"
 
-    # Keys that earlier parts have
+    # Failures
 
-    def with_taken_keys(self) -> set[int]:
-        """Return the numbers of the parts in which keys of earlier parts were found."""
-        return self._numbers("taken")
+    def note_failure(self) -> None:
+        """Note that the run cannot go on: another one may take its place, or with `overwrite` the same one."""
+        write_whole(self.folder / "failed", b"")
 
-    def note_taken_keys(self, number: int, keys: Sequence[str]) -> None:
-        """Note that earlier parts have these keys of a part. It is missing until it was written again without them."""
-        create_whole(self.folder / "taken" / f"{number:05d}.json", json.dumps(sorted(keys)).encode())
-
-    def load_taken_keys(self, number: int) -> frozenset[str] | None:
-        """Return the keys of a part that earlier parts have, or None if none were found.
-
-        Raises:
-            FormatError: The file that lists them is damaged.
-        """
-        path = self.folder / "taken" / f"{number:05d}.json"
-        try:
-            return frozenset(json.loads(read_whole(path)))
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError) as error:
-            raise FormatError(f"not a list of keys: {error}", file=str(path)) from error
-
-    # Errors
+    def has_failed(self) -> bool:
+        """Return whether that was noted."""
+        return (self.folder / "failed").exists()
 
     def note_errors(self, record: Record) -> None:
         """Make the number of errors of a part known to the parts that follow."""

@@ -50,19 +50,12 @@ class RunMeter:
 
     def add(self, number: int, report: PartReport) -> None:
         """Add a part that has finished."""
-        samples, size, errors = report.replaced
         self._done += self._items(number)
         self._parts += 1
-        self.errors += report.errors - errors
+        self.errors += report.errors
         if report.won:
-            self.samples = max(self.samples + report.samples - samples, 0)
-            self.bytes = max(self.bytes + report.bytes - size, 0)
-        self._report(0, 0, 0, 0)
-
-    def take_back(self, number: int) -> None:
-        """Count a part as missing again."""
-        self._done -= self._items(number)
-        self._parts -= 1
+            self.samples += report.samples
+            self.bytes += report.bytes
         self._report(0, 0, 0, 0)
 
     def look(self, counts: Counts) -> None:

@@ -15,10 +15,10 @@ from bushel._dataset.open.locking import lock_run
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._pack.commit import PartReport, PartTask, WritePart, publish_errors
-from bushel._pack.finish import TakenKeysError, finish_run
+from bushel._pack.finish import finish_run
 from bushel._pack.lost_parts import missing_parts
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder, RunResult
+from bushel._pack.run_folder import RunFolder
 from bushel._pack.run_meter import RunMeter
 from bushel._pack.run_plan import RunPlan, refuse_difference
 from bushel._pack.side_files import error_log_path
@@ -29,14 +29,10 @@ from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.engines import connect
-from bushel.errors import FormatError, StateError, TooManyErrors, UnsupportedError
-from bushel.storage import is_object, remove, walk_names, write_whole
+from bushel.errors import TooManyErrors, UnsupportedError
+from bushel.storage import is_object, remove, walk_names
 from bushel.storage.lock import Lock
 from bushel.storage.names import below, remove_tree
-
-_FAILED = "failed"
-"""File of a run that ended with an error before any part was committed. Another run may take its place."""
-_ROUNDS = 3  # number of attempts to join the parts if some must be written again; two suffice, unless drivers race
 
 
 class RunOptions(Struct, frozen=True):
@@ -95,7 +91,7 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
     known = run.load_plan()
     if mode == "overwrite":
         known = _remove_records(run, plan, known, part)
-    elif known is not None and not _same(known, plan) and (run.folder / _FAILED).exists() and not run.committed():
+    elif known is not None and not _same(known, plan) and run.has_failed() and not run.committed():
         _remove(run)  # this process has the lock of the target, so no other process works on that run
         known = None
     if known is None and mode != "overwrite":
@@ -106,11 +102,6 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
             if known is None:
                 raise
     if known is None:
-        if mode == "overwrite" and not run.single and is_object(run.target):
-            raise UnsupportedError(
-                f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write to another path, "
-                "or delete the old dataset first"
-            )
         known = run.create_plan(plan if listing is None else replace(plan, listing=run.save_listing(listing)))
     refuse_difference(known, plan, str(run.target))
     if not run.single and run.load_result() is None:
@@ -125,12 +116,19 @@ def _remove_records(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: 
         raise FileExistsError(
             f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete those parts"
         )
-    if _same(known, plan) and run.load_result() is None and (part is None or part not in run.committed()):
+    # parts that cannot be joined are written again
+    refused = part is None and run.has_failed() and not run.missing(plan)
+    if _same(known, plan) and run.load_result() is None and not refused and part not in run.committed():
         return known
     if _same(known, plan) and part is not None:
         remove(run.folder / "result.json")
         run.forget(part)
         return known
+    if not run.single and is_object(run.target):
+        raise UnsupportedError(
+            f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write to another path, "
+            "or delete the old dataset first"
+        )
     _remove(run)
     return None
 
@@ -198,7 +196,7 @@ def run_parts(
         _write_parts(task, missing, options, meter)
     except Exception:
         if not run.committed():
-            write_whole(run.folder / _FAILED, b"")
+            run.note_failure()
         raise
     if meter.errors and not meter.samples and not _has_samples(run, plan):
         publish_errors(run)
@@ -207,7 +205,7 @@ def run_parts(
             "finished: correct the call, or the items, and delete it or pack to another path",
             errors=meter.errors,
         )
-    result = _finish(task, plan, options, meter)
+    result = finish_run(run, plan, allowed=limit.allowed, engine=options.engine)
     meter.finish()
     return RunTotals(
         tuple(str(run.part(number)) for number in range(plan.parts)),
@@ -223,29 +221,6 @@ def _has_samples(run: RunFolder, plan: RunPlan) -> bool:
     """Return whether some part, which another driver may have written, has a sample."""
     records = (run.load_record(number) for number in range(plan.parts))
     return any(record is None or record.samples for record in records)
-
-
-def _finish(task: PartTask, plan: RunPlan, options: RunOptions, meter: RunMeter) -> RunResult:
-    """Finish the run. Parts that have keys of earlier parts are written again before."""
-    run = task.run
-    rounds = 0
-    while True:
-        rounds += 1
-        last = rounds == _ROUNDS
-        known = run.with_taken_keys()
-        try:
-            return finish_run(run, plan, allowed=task.limit.allowed, engine=options.engine)
-        except TakenKeysError as error:
-            if task.limit.strict:
-                raise error.first from error
-            if last:
-                raise
-            for number in error.parts:
-                meter.take_back(number)
-            _write_parts(task, error.parts, options, meter)
-        except (OSError, FormatError, StateError):
-            if last or run.with_taken_keys() == known:
-                raise  # else another driver has replaced parts while they were read here
 
 
 def _write_parts(task: PartTask, numbers: Sequence[int], options: RunOptions, meter: RunMeter) -> None:
