@@ -25,6 +25,7 @@ _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
 _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype(np.uint8),
     "U32": np.dtype(np.uint32),
+    "U64": np.dtype(np.uint64),
     "I64": np.dtype(np.int64),
 }
 
@@ -66,7 +67,7 @@ def encode(arrays: Mapping[str, npt.NDArray[Any]], header: object) -> bytes:
 def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
     """Return the text that describes a file, and its arrays, which are not copied.
 
-    `kinds` has the type of each array: `U8`, `U32` or `I64`.
+    `kinds` has the type of each array: `U8`, `U32`, `U64` or `I64`.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError, RecursionError: The file is damaged.
