@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.tables import bind, staged_table, stamps_of, stored_table
+from bushel._dataset.open.tables import bind, staged_table, stamp_of, stamps_of, stored_table
+from bushel._dataset.read.rebuild import again
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.matching import checked as checked_table
@@ -20,15 +21,17 @@ from bushel.containers import Container
 from bushel.containers.abilities import ChecksStored, KeepsReferences, ReportsFaults
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
-from bushel.errors import CodecError, FormatError, SpecError
-from bushel.integrity.check_changed import check_changed, within_files
+from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
+from bushel.integrity.check_changed import check_changed, check_names, within_files
 from bushel.integrity.check_erased import ErasedRows, check_erased, report_begun
-from bushel.integrity.check_outside import check_first_and_last, check_names
-from bushel.integrity.compare import Difference, differences
+from bushel.integrity.compare import Difference, content_differences, differences
 from bushel.integrity.problems import Findings, Problem
-from bushel.spec import KEY
+from bushel.spec import KEY, Field
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
+
+_Damaged: TypeAlias = set[tuple[str, int]]
+"""Fields and samples of values whose damage was reported."""
 
 _CHUNK = 64  # number of samples that are read at once and then decoded
 _NO_INDEX = "; delete this file and run `bushel index`"
@@ -83,12 +86,13 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         found.add_error(missing)
         return Checked(found, None)
     kept, known = _stored_table(shard, stamps, found)
-    built = _table_from_files(container, shard, known if kept is None else kept, checks, found)
-    if built is not None and (before := known if kept is None else kept) is not None:
-        check_names(shard, before, built, found)
+    recorded = known if kept is None else kept
+    built = _table_from_files(container, shard, recorded, checks, found)
+    damaged: _Damaged = set()
     if kept is not None and built is not None:
-        for difference in differences(kept, built):
-            _disagree(container, shard, kept, difference, found)
+        _compare(container, shard, kept, differences(kept, built), damaged, found)
+    elif known is not None and built is not None:
+        check_names(shard, known, built, found)
     index = built if kept is None else kept
     if index is None and known is not None:
         index = within_files(known, shard, stamps, found)
@@ -102,13 +106,16 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         if isinstance(container, ChecksStored):
             for error in container.check_stored(shard, checks.tick):
                 found.add_error(error, "checksum")
-        checked, complete = _check_crcs(shard, index, files, checks.tick, found)
+        checked, complete = _check_crcs(shard, index, files, checks.tick, damaged, found)
     if known is not None and built is not None:
         opened = files if checks.checksums else None
         more, complete = check_changed(shard, known, built, opened, checks.tick, found)
         checked += more
     if checks.checksums and kept is not None:
-        check_first_and_last(kept, files, found)
+        if erased is not None:
+            damaged.update((name, sample) for name in kept.fields for sample in erased.touched.tolist())
+        _check_contents(container, shard, kept, built, damaged, found)
+        _check_stamps(kept, files, found)
     if checks.decode:
         gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
         _check_values(container, shard, index, checks, found, gone)
@@ -117,22 +124,50 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
 
 
 def _table_from_files(
-    container: Container, shard: Shard, kept: ShardIndex | None, checks: Checks, found: Findings
+    container: Container, shard: Shard, recorded: ShardIndex | None, checks: Checks, found: Findings
 ) -> ShardIndex | None:
-    """Return the table made from the files, with the fields of the stored table if possible."""
-    spec = None if kept is None else {name: column.field for name, column in kept.fields.items()}
+    """Return the table that `bushel index` would make of the files, with the names and types on record if these fit.
+
+    Types that the files themselves have are preferred: a type on record that differs from them was declared by a user,
+    or is damaged.
+    """
+    built, error = None, None
     try:
+        built = container.index(shard, ReadOptions(pickle=checks.pickle))
+    except (FormatError, SpecError) as refused:
+        error = refused
+    if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
         try:
-            built = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
+            spec = {name: column.field for name, column in recorded.fields.items()}
+            declared = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
+        except FormatError as refused:
+            error = refused if built is None else error
         except SpecError:
-            built = container.index(shard, ReadOptions(pickle=checks.pickle))
-    except FormatError as error:
-        found.add_error(error)
-        return None
-    if isinstance(container, ReportsFaults):
+            pass
+        else:
+            built = declared if built is None else _declared(shard, recorded, declared, built, found)
+    if built is None and error is not None:
+        found.add_error(error if isinstance(error, FormatError) else FormatError(str(error), file=str(shard.path(0))))
+    if built is not None and isinstance(container, ReportsFaults):
         for fault in container.faults(shard):
             found.add_error(fault)
     return built
+
+
+def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
+    return {name: (column.field, column.codec) for name, column in index.fields.items()}
+
+
+def _declared(
+    shard: Shard, recorded: ShardIndex, declared: ShardIndex, built: ShardIndex, found: Findings
+) -> ShardIndex:
+    """Return the table with declared types, and warn of those that differ from what the files say themselves."""
+    for name, column in recorded.fields.items():
+        other = built.fields.get(name)
+        if other is not None and not _can_be(other.field.codec, column.field.codec):
+            message = f"the index declares the type {column.field.type}, but the files say {other.field.type}"
+            found.add(Problem(str(shard.path(0)), None, None, name, "declared", message))
+    return declared if declared.labels else replace(declared, labels=built.labels)
 
 
 # Comparing the index with the files
@@ -169,18 +204,79 @@ def _finds_keys(keys: Keys) -> bool:
     return np.array_equal(again.hashes, keys.hashes) and np.array_equal(again.order, keys.order)
 
 
-def _disagree(container: Container, shard: Shard, kept: ShardIndex, difference: Difference, found: Findings) -> None:
-    file, offset = str(shard.path(0)), difference.offset
-    if difference.file is not None:
-        file, at = shard.locate(kept.place(difference.file, offset or 0))
-        offset = None if offset is None else at
-    refs = container.file_of_references(shard) if isinstance(container, KeepsReferences) else None
-    if difference.referred and refs is not None:
-        file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
-    key = None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
-    message = f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
-    problem = Problem(file, offset, key, difference.field, "index", message)
-    found.add(problem, difference.sample if key is None else None)
+def _can_be(told: str, declared: str) -> bool:
+    """Return whether the type that files tell may be another one: bytes tell nothing, and floats may be integers."""
+    return told in ("bytes", declared) or (told == "float" and declared in ("int", "uint"))
+
+
+def _compare(
+    container: Container,
+    shard: Shard,
+    kept: ShardIndex,
+    differing: Iterable[Difference],
+    damaged: _Damaged,
+    found: Findings,
+) -> None:
+    """Report differences of a stored table and the files, which did not change after it was made.
+
+    Values in `damaged` are left out, as their damage was reported, and values with differences are added to it.
+    """
+    before = frozenset(damaged)
+    for difference in differing:
+        if difference.field is not None and difference.sample is not None:
+            if (difference.field, difference.sample) in before:
+                continue
+            damaged.add((difference.field, difference.sample))
+        file, offset = str(shard.path(0)), difference.offset
+        if difference.file is not None:
+            file, at = shard.locate(kept.place(difference.file, offset or 0))
+            offset = None if offset is None else at
+        refs = container.file_of_references(shard) if isinstance(container, KeepsReferences) else None
+        if difference.referred and refs is not None:
+            file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
+        key = None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
+        message = f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
+        problem = Problem(file, offset, key, difference.field, "index", message)
+        found.add(problem, difference.sample if key is None else None)
+
+
+def _check_contents(
+    container: Container,
+    shard: Shard,
+    kept: ShardIndex,
+    built: ShardIndex | None,
+    damaged: _Damaged,
+    found: Findings,
+) -> None:
+    """Make columns, segments, packets and seek tables again as `bushel index` does, and compare them.
+
+    Values that are known to be damaged are left out: what was made of them differs, too.
+    """
+    bare = {name: replace(own, segments=None, frames=None, seek=None) for name, own in kept.fields.items()}
+    columns = {} if built is None else {name: own for name, own in built.columns.items() if name in kept.columns}
+    try:
+        now = again(replace(kept, fields=bare, columns=columns), kept, shard)
+    except MissingPackageError as error:
+        found.add_file(shard.sidecar, "unchecked", f"columns or packets of the index are not compared: {error}")
+        return
+    except FormatError as error:
+        found.add_error(error, "checksum")
+        return
+    _compare(container, shard, kept, content_differences(kept, now), damaged, found)
+
+
+def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> None:
+    """Report files whose first or last bytes differ from the index, if nothing else was found.
+
+    A byte that no value and no checksum covers was changed: of a header, or of a comment.
+    """
+    for stamp, file in zip(kept.files, files, strict=True) if not found.problems else ():
+        if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
+            message = (
+                "bytes that belong to no value differ from the index, although the modification time is unchanged; "
+                "all values with checksums are intact: `bushel repair` writes the samples again"
+            )
+            found.add_file(file.path, "index", message)
 
 
 # Finding duplicate keys
@@ -199,6 +295,7 @@ def _check_crcs(
     index: ShardIndex,
     files: list[File],
     tick: Callable[[int], None],
+    damaged: _Damaged,
     found: Findings,
 ) -> tuple[int, bool]:
     """Compare every field that has a checksum with it.
@@ -221,7 +318,7 @@ def _check_crcs(
     checked = 0
     for name, column in now.items():
         checked += column.nbytes
-        _compare_crcs(shard, index, known[name], column, found)
+        _compare_crcs(shard, index, known[name], column, damaged, found)
     return checked, complete
 
 
@@ -235,7 +332,9 @@ def _recompute(
     return dict(with_checksums(bare, files, report=tick).fields)
 
 
-def _compare_crcs(shard: Shard, index: ShardIndex, known: FieldExtents, now: FieldExtents, found: Findings) -> None:
+def _compare_crcs(
+    shard: Shard, index: ShardIndex, known: FieldExtents, now: FieldExtents, damaged: _Damaged, found: Findings
+) -> None:
     if known.crc32 is None or now.crc32 is None:
         return
     wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
@@ -245,6 +344,7 @@ def _compare_crcs(shard: Shard, index: ShardIndex, known: FieldExtents, now: Fie
             sample = int(np.searchsorted(known.starts, row, side="right")) - 1
             element = f"element {row - int(known.starts[sample])} "
         message = f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found {int(now.crc32[row]):08x}"
+        damaged.add((known.field.name, sample))
         place = shard.locate(index.place(known.file, int(known.offset[row])))
         found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
 

@@ -10,8 +10,12 @@ import numpy.typing as npt
 
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64
+from bushel.integrity.compare_values import array_differences, column_rows, samples_of
+from bushel.storage.blocks import Blocks
 
 _CHUNK = 4096
+_SCANS = {"segments": "segments", "frames": "packets of its clip", "seek": "seek table"}
+_SHOWN = 60  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +33,53 @@ class Difference:
 
 
 def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
-    """Yield the differences between the stored table and the files.
+    """Yield the differences between the structure of the stored table and that of the files.
 
-    Columns of the same name are compared; the files may have fields that the index lacks. If the files cannot be split
-    into the fields of the stored table (a gulp's meta dict holds several), its extents must at least lie within the
-    extents of their sample. If the table made from the files has no extents (of JSON that strict parsers refuse),
-    nothing is compared.
+    Extents of a field that the two tables have in different files are not compared: JSON that strict parsers refuse has
+    none when it is indexed, and those of its writer are covered by checksums.
     """
     if kept.samples != built.samples:
         yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")
         return
     yield from _key_differences(kept, built)
-    alike = {name for name, column in kept.fields.items() if _alike(column, built.fields.get(name))}
-    for name in alike:
-        yield from _column_differences(kept.fields[name], built.fields[name])
-    others = [column for name, column in kept.fields.items() if name not in alike]
-    named = {column.file for column in built.fields.values()}
-    for number in {column.file for column in others} & named:
-        low, high = _hull(built, number)
-        for column in (column for column in others if column.file == number):
-            yield from _outside(column, kept.samples, low, high)
+    yield from _name_differences(kept, built)
+    for name, column in kept.fields.items():
+        if _alike(column, other := built.fields.get(name)) and other is not None:
+            yield from _column_differences(column, other)
+    for number, blocks in enumerate(kept.blocks[: len(built.blocks)]):
+        yield from _block_differences(kept, len(kept.files) + number, blocks, built.blocks[number])
+    if len(kept.blocks) > len(built.blocks):
+        yield Difference(f"the files have {len(built.blocks)} block files, but the index has {len(kept.blocks)}")
+
+
+def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Difference]:
+    """Yield the differences of columns, segments, packets and seek tables, of two tables with the same extents."""
+    for name, column in kept.columns.items():
+        field = max((each for each in kept.fields if f"{name}.".startswith(f"{each}.")), key=len, default=None)
+        if (other := now.columns.get(name)) is None:
+            yield Difference(f"the index has a column {name!r}, which no field can have", field=field)
+            continue
+        try:
+            rows = column_rows(column, other)
+        except ValueError as error:
+            yield Difference(f"column {name!r} is damaged: {error}", field=field)
+            continue
+        for row in rows.tolist():
+            was, is_now = (_shown(each.piece(np.array([row], np.int64)).plain()[0]) for each in (column, other))
+            yield Difference(f"column {name!r} has {was}, but the value in the files has {is_now}", row, field)
+    for name, extents in kept.fields.items():
+        for attribute, what in _SCANS.items():
+            known, found = getattr(extents, attribute), getattr(now.fields[name], attribute)
+            if known is None or found is None:
+                continue
+            for row in array_differences(known, found).tolist():
+                sample = int(samples_of(extents)[row]) if row < extents.rows else None
+                yield Difference(f"the {what} in the index differs from the value in the files", sample, name)
+
+
+def _shown(value: object) -> str:
+    text = "no value" if value is None else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _alike(kept: FieldExtents, built: FieldExtents | None) -> bool:
@@ -76,6 +107,38 @@ def _take(keys: Keys | None, rows: I64) -> list[str]:
     return [str(row) for row in rows.tolist()] if keys is None else keys.take(rows)
 
 
+def _name_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
+    """Yield fields that only one table has, types that differ, and classes with other names.
+
+    The index may have more classes, as samples that were appended bring new ones along.
+    """
+    new, gone = ([name for name in a.fields if name not in b.fields] for a, b in ((built, kept), (kept, built)))
+    if new or gone:
+        have = f"{', '.join(map(repr, new)) or 'nothing'} where the index has {', '.join(map(repr, gone)) or 'nothing'}"
+        yield Difference(f"the names of fields differ: the files have {have}", field=(gone or new)[0])
+    for name in kept.fields.keys() & built.fields.keys():
+        known, found = kept.fields[name], built.fields[name]
+        if (known.field, known.codec) != (found.field, found.codec):
+            was, is_now = (f"{each.field.type} (stored as {each.codec})" for each in (known, found))
+            yield Difference(f"the files have it as {is_now}, but the index as {was}", field=name)
+    for field, names in built.labels.items():
+        yield from class_differences(field, kept.labels.get(field, ()), names)
+
+
+def class_differences(
+    field: str, known: tuple[str, ...], names: tuple[str, ...], where: str = "files"
+) -> Iterator[Difference]:
+    """Yield the first class that has another name in the index, or that the index lacks."""
+    for number, name in enumerate(names):
+        was = known[number] if number < len(known) else ""
+        if was != name:
+            what = f"class {number} is {was!r} in the index, but {name!r} in the {where}"
+            yield Difference(
+                f"{what}: `bushel repair` writes the samples again, with the names of the index", None, field
+            )
+            return
+
+
 def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
     name, file = kept.field.name, kept.file
     if kept.starts is not None and built.starts is not None:
@@ -88,22 +151,16 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
         yield from _empty_differences(kept, built)
     there = kept.length != MISSING
     changed = np.flatnonzero((kept.length != built.length) | ((kept.offset != built.offset) & there))
-    if not len(changed):
-        return
-    records = np.sort(_pairs(kept))
-    samples = _samples_of(kept)
-    known = np.isin(_pairs(built)[changed], records)
+    samples = samples_of(kept) if len(changed) else np.zeros(0, np.int64)
+    known = np.isin(_pairs(built)[changed], np.sort(_pairs(kept))) if len(changed) else changed
     for row, referred in zip(changed.tolist(), known.tolist(), strict=True):
-        sample = int(samples[row])
         one, other = ((int(column.offset[row]), int(column.length[row])) for column in (kept, built))
-        yield Difference(
-            f"the files have it {_extent(*other)}, but the index has it {_extent(*one)}",
-            sample,
-            name,
-            file,
-            one[0],
-            referred=referred and other[1] != MISSING,
-        )
+        what = f"the files have it {_extent(*other)}, but the index has it {_extent(*one)}"
+        yield Difference(what, int(samples[row]), name, file, one[0], referred=bool(referred) and other[1] != MISSING)
+    if kept.crc32 is not None and built.crc32 is not None:
+        for row in np.flatnonzero((kept.crc32 != built.crc32) & there & (kept.length == built.length)).tolist():
+            what = f"the files record the CRC-32 {int(built.crc32[row]):08x}, the index {int(kept.crc32[row]):08x}"
+            yield Difference(what, int(samples_of(kept)[row]), name, file, int(kept.offset[row]))
 
 
 def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
@@ -128,31 +185,33 @@ def _pairs(column: FieldExtents) -> npt.NDArray[np.complex128]:
     return column.offset + 1j * column.length
 
 
-def _samples_of(column: FieldExtents) -> I64:
-    """Return int64[rows], the sample of each row."""
-    if column.starts is None:
-        return np.arange(column.rows, dtype=np.int64)
-    return np.repeat(np.arange(len(column.starts) - 1, dtype=np.int64), np.diff(column.starts))
-
-
-def _hull(index: ShardIndex, file: int) -> tuple[I64, I64]:
-    """Return the first and last offset of each sample's bytes in one file."""
-    low = np.full(index.samples, np.iinfo(np.int64).max)
-    high = np.zeros(index.samples, np.int64)
-    for column in index.fields.values():
+def _block_differences(kept: ShardIndex, file: int, known: Blocks, found: Blocks) -> Iterator[Difference]:
+    """Yield the first block of a block file that differs, with a sample that it holds bytes of."""
+    block = _differing_block(known, found)
+    if block is None:
+        return
+    position = int(known.start[min(block, len(known))])
+    what = f"block {block} of its bytes in the index differs from that of the files"
+    for name, column in kept.fields.items():
         if column.file == file:
-            rows = np.flatnonzero(column.length != MISSING)
-            samples = _samples_of(column)[rows]
-            np.minimum.at(low, samples, column.offset[rows])
-            np.maximum.at(high, samples, column.offset[rows] + column.length[rows])
-    return low, high
+            rows = np.flatnonzero((column.length != MISSING) & (column.offset + column.length > position))
+            if len(rows):
+                yield Difference(what, int(samples_of(column)[rows[0]]), name, file, position)
+                return
+    yield Difference(what, file=file, offset=position)
 
 
-def _outside(column: FieldExtents, samples: int, low: I64, high: I64) -> Iterator[Difference]:
-    owner = _samples_of(column)
-    there = column.length != MISSING
-    bad = there & ((column.offset < low[owner]) | (column.offset + column.length > high[owner]))
-    for row in np.flatnonzero(bad).tolist():
-        offset, sample = int(column.offset[row]), int(owner[row])
-        what = f"the index has it at {offset} with {int(column.length[row])} bytes, where the files have another sample"
-        yield Difference(what, sample, column.field.name, column.file, offset)
+def _differing_block(known: Blocks, found: Blocks) -> int | None:
+    """Return the number of the first block that differs; None if all are equal."""
+    count = min(len(known), len(found))
+    names = [np.array(blocks.filters, object)[blocks.filter] for blocks in (known, found)]
+    wrong = np.append(np.zeros(count, np.bool_), len(known) != len(found))
+    wrong |= known.start[: count + 1] != found.start[: count + 1]
+    for one, other in ((known.file, found.file), (known.offset, found.offset), (known.length, found.length), names):
+        wrong[:count] |= one[:count] != other[:count]
+    if not wrong.any() and known.side is not None and found.side is not None:
+        wrong[array_differences(known.side, found.side)] = True
+    wrong[0] |= (known.side is None) != (found.side is None) or (known.held is None) != (found.held is None)
+    if known.held is not None and found.held is not None:
+        wrong[0] |= not np.array_equal(known.held, found.held)
+    return int(np.argmax(wrong)) if wrong.any() else None

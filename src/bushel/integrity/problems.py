@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from bushel._index.table import Keys
 from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 
-Warning = Literal["stale", "unfinished"]
+Warning = Literal["stale", "unfinished", "declared", "unchecked"]
 Kind = Literal[
     "format",
     "missing",
@@ -42,7 +42,9 @@ Kind = Literal[
 - `decode`: stored bytes cannot be decoded;
 - `erased`: a sample that should be erased has bytes, or erasing was interrupted;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
-- `unfinished` (a warning): files of an interrupted write.
+- `unfinished` (a warning): files of an interrupted write;
+- `declared` (a warning): the index has another type than the files, as `bushel index --spec` can say;
+- `unchecked` (a warning): a part of the index cannot be made again, as a package is not installed.
 """
 
 
@@ -79,7 +81,7 @@ class Problem:
     @property
     def warning(self) -> bool:
         """Whether the data may still be intact."""
-        return self.kind in ("stale", "unfinished")
+        return self.kind in get_args(Warning)
 
     def __str__(self) -> str:
         where = "" if self.file is None else f"{self.file}: " if self.offset is None else f"{self.file}@{self.offset}: "
@@ -136,6 +138,8 @@ class VerifyResult:
         if not self.ok:
             wrong = sum(not problem.warning for problem in self.problems) + self.more
             return f"{wrong:,} problem{'' if wrong == 1 else 's'}"
+        if any(problem.kind == "unchecked" for problem in self.problems):
+            return "sound, but parts of the index were not compared"
         if not self.bytes_unchecked and (self.checksums_checked or not self.samples):
             return "ok"
         if not self.bytes_unchecked:  # all values are empty

@@ -67,6 +67,11 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
     return index, read
 
 
+def again(index: ShardIndex, known: ShardIndex, shard: Shard) -> ShardIndex:
+    """Return a table of unchanged files with the contents that the table on record has, made of the values again."""
+    return _completed(index, shard.with_files_of(known), None, known)
+
+
 def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None) -> ShardIndex:
     """Return a table with the requested contents, and with the contents of the shard's other table."""
     wanted, again = wanted or Contents(), Contents() if known is None else Contents.of(known)
