@@ -57,6 +57,7 @@ class Checked:
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
     erased: int = 0  # number of samples that are erased
+    described: bool = False  # whether it is the table of the index, which describes the files as they are
 
     @property
     def bytes_total(self) -> int:
@@ -120,7 +121,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
         _check_values(container, shard, index, checks, found, gone)
     done = 0 if erased is None else check_erased(container, shard, index, files, erased, found)
-    return Checked(found, index, checked, complete, done)
+    return Checked(found, index, checked, complete, done, described=kept is not None)
 
 
 def _table_from_files(
@@ -140,6 +141,7 @@ def _table_from_files(
         try:
             spec = {name: column.field for name, column in recorded.fields.items()}
             declared = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
+            declared = CallerFields(spec, checks.pickle).table(declared)
         except FormatError as refused:
             error = refused if built is None else error
         except SpecError:

@@ -113,7 +113,7 @@ def _name_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Differenc
     The index may have more classes, as samples that were appended bring new ones along.
     """
     new, gone = ([name for name in a.fields if name not in b.fields] for a, b in ((built, kept), (kept, built)))
-    if new or gone:
+    if (new or gone) and kept.samples:  # files without samples may not tell their fields
         have = f"{', '.join(map(repr, new)) or 'nothing'} where the index has {', '.join(map(repr, gone)) or 'nothing'}"
         yield Difference(f"the names of fields differ: the files have {have}", field=(gone or new)[0])
     for name in kept.fields.keys() & built.fields.keys():

@@ -1,0 +1,95 @@
+"""Comparing the manifest of a dataset with the tables of its shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._index.class_names import join_labels
+from bushel._index.file_spec import asked_for
+from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
+from bushel._index.table import ShardIndex
+from bushel.containers import container_names
+from bushel.errors import FormatError, SpecError
+from bushel.integrity.discover import Place
+from bushel.integrity.problems import Findings
+from bushel.spec import Field
+
+_MEND = "`bushel index` writes the manifest again"
+
+
+def check_manifest(places: Sequence[Place], tables: Sequence[ShardIndex | None], found: Findings) -> None:
+    """Report what the manifest says otherwise than the tables of the shards.
+
+    Args:
+        places: The shards.
+        tables: The table of each shard that describes its files as they are; None for others, which are left out.
+        found: Gets the problems.
+    """
+    path = manifest_path([place.shard for place in places])
+    try:
+        manifest = None if path is None else load_manifest(path)
+    except FormatError:  # reported with the shards
+        return
+    if manifest is None or path is None:
+        return
+    container = places[0].container.name
+    if manifest.container != container:
+        if manifest.container not in container_names():
+            message = f"the manifest is of the container {manifest.container!r}, but the files are {container}: {_MEND}"
+            found.add_file(path, "index", message)
+        return
+    names = listed_names([place.shard for place in places])
+    entries = {entry.name: entry for entry in manifest.shards}
+    for name, table in zip(names, tables, strict=True):
+        if table is not None and name in entries:
+            for what in _entry_differences(entries[name], ManifestShard.of(name, table)):
+                found.add_file(path, "index", f"shard {name!r}: {what}: {_MEND}")
+    known = [table for table in tables if table is not None]
+    if len(known) == len(manifest.shards) == len(entries) and manifest.complete:
+        for what in _whole_differences(manifest, known):
+            found.add_file(path, "index", f"{what}: {_MEND}")
+
+
+def _entry_differences(listed: ManifestShard, made: ManifestShard) -> Iterator[str]:
+    """Yield the facts of a shard, other than times, that differ from its table."""
+    files = [[(name, size) for name, size, _ in entry.files] for entry in (listed, made)]
+    facts: Mapping[str, tuple[object, object]] = {
+        "samples": (listed.samples, made.samples),
+        "files and sizes": (files[0], files[1]),
+        "stamps": (listed.stamps, made.stamps),
+        "checksums": (listed.checksums, made.checksums),
+        "keyed": (listed.keyed, made.keyed),
+    }
+    for name, (was, is_now) in facts.items():
+        if was != is_now:
+            yield f"the manifest has {name} {was}, but the index of the shard has {is_now}"
+
+
+def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iterator[str]:
+    """Yield types, codecs and names of classes of the manifest that differ from those of all tables."""
+    spec: dict[str, str] = {}
+    codecs: dict[str, str] = {}
+    fields: dict[str, Field] = {}
+    for table in tables:
+        for name, extents in table.fields.items():
+            spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
+            codecs.setdefault(name, asked_for(extents.codec))
+            fields.setdefault(name, extents.field)
+    for what, listed, made in (("type", manifest.spec, spec), ("codec", manifest.codecs, codecs)):
+        for name in listed.keys() | made.keys():
+            if listed.get(name) != made.get(name):
+                was, is_now = (each.get(name, "nothing") for each in (listed, made))
+                yield f"the {what} of field {name!r} is {was} in the manifest, but {is_now} in the shards"
+    try:
+        labels = join_labels((("", table.labels) for table in tables), fields)
+    except SpecError:  # reported as a problem of labels
+        return
+    for name in labels.keys() | manifest.labels.keys():
+        both = tuple(manifest.labels.get(name, ())), labels.get(name, ())
+        if both[0] != both[1]:
+            pairs = enumerate(zip(*(names + ("",) * (max(map(len, both)) - len(names)) for names in both), strict=True))
+            number, (was, is_now) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+            where = f"class {number} of field {name!r}"
+            yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"
