@@ -40,7 +40,7 @@ def command(
     The dataset is not changed.
 
     Each problem is printed on one line. The last line contains "ok" only if all bytes were compared with a checksum.
-    The exit code is 1 if there are problems; warnings (stale, unfinished) do not count.
+    The exit code is 1 if there are problems; warnings (stale, unfinished, declared, unchecked) do not count.
 
     Examples:
       bushel verify train/
