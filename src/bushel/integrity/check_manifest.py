@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
-from bushel._index.class_names import join_labels
+from bushel._index.class_names import Labels, join_labels
 from bushel._index.file_spec import asked_for
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
 from bushel._index.table import ShardIndex
 from bushel.containers import container_names
+from bushel.containers.abilities import KeepsNames
 from bushel.errors import FormatError, SpecError
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings
@@ -30,7 +31,8 @@ def check_manifest(places: Sequence[Place], tables: Sequence[ShardIndex | None],
     path = manifest_path([place.shard for place in places])
     try:
         manifest = None if path is None else load_manifest(path)
-    except FormatError:  # reported with the shards
+    except FormatError as error:
+        found.add_error(error, "index")
         return
     if manifest is None or path is None:
         return
@@ -50,6 +52,23 @@ def check_manifest(places: Sequence[Place], tables: Sequence[ShardIndex | None],
     if len(known) == len(manifest.shards) == len(entries) and manifest.complete:
         for what in _whole_differences(manifest, known):
             found.add_file(path, "index", f"{what}: {_MEND}")
+
+
+def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
+    """Report a file with the names of classes, which original tools read, that differs from the index."""
+    container, root = place.container, place.shard.root
+    if not isinstance(container, KeepsNames) or not labels:
+        return
+    path = root / container.names_file
+    if not path.exists():
+        return
+    named = container.class_names(root)
+    for field, names in labels.items():
+        if field in named and named[field] != names:
+            message = f"its names of classes differ from those in the index, which are {', '.join(names[:5])} …"
+            found.add_file(path, "labels", message)
+    if not named:
+        found.add_file(path, "format", "it has no usable names of classes, but the index has some")
 
 
 def _entry_differences(listed: ManifestShard, made: ManifestShard) -> Iterator[str]:

@@ -272,7 +272,9 @@ def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> N
 
     A byte that no value and no checksum covers was changed: of a header, or of a comment.
     """
-    for stamp, file in zip(kept.files, files, strict=True) if not found.problems else ():
+    if any(not problem.warning for problem, _ in found.problems):
+        return
+    for stamp, file in zip(kept.files, files, strict=True):
         if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
             message = (
                 "bytes that belong to no value differ from the index, although the modification time is unchanged; "

@@ -22,7 +22,7 @@ from bushel._runtime.threads import cpu_count
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
 from bushel.integrity.check_erased import erased_rows
-from bushel.integrity.check_manifest import check_manifest
+from bushel.integrity.check_manifest import check_manifest, check_names_file
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, VerifyResult
@@ -115,7 +115,10 @@ def verify(
     _check_labels(places, results, found)
     _check_key_file(places, found)
     if places:
-        check_manifest(places, [result.index if result.described else None for result in results], found)
+        described = [result.index if result.described else None for result in results]
+        check_manifest(places, described, found)
+        if described[0] is not None:
+            check_names_file(places[0], described[0].labels, found)
     return VerifyResult(
         tuple(problem for problem, _ in found.problems),
         samples,
