@@ -63,25 +63,28 @@ def carries_nothing(file: Path, at: int, before: bytes, after: bytes) -> bool:
         return True
     if file.name in ("dataset_info.json", "state.json"):  # beside Arrow files, whose schema has the types
         return True
+    if "meta" in file.parts:  # LeRobot: statistics, and tables of which the index was made
+        return True
     if file.suffix == ".parquet":  # the footer, of which the index was made, has statistics
         return at >= len(before) - 8 - int.from_bytes(before[-8:-4], "little")
     if ".array_record" in file.name:  # zeros up to a multiple of 64 KiB
         return not any(before[max(at - 64, 0) : at + 64])
     if file.suffix == ".tar":  # bytes between members, and after the last one
         with tarfile.open(file) as archive:
-            used = [(one.offset, one.offset_data + one.size) for one in archive]
-        return before[at] == 0 and not any(first <= at < last for first, last in used)
+            values = [(one.offset_data, one.offset_data + one.size) for one in archive]
+        padding = not any(before[max(at - 12, 0) : at + 12])
+        return padding and not any(first <= at < last for first, last in values)
     return False
 
 
 def _facts(data: bytes) -> Any:
     """What a manifest says, without times and what is not used of a complete dataset."""
     try:
-        content = json.loads(data)
+        content = json.loads(data.decode(errors="replace"))
     except ValueError:
         return None
     for shard in content.get("shards", ()):
-        shard["files"] = [[name, size] for name, size, *_ in shard["files"]]
+        shard["files"] = [each[:2] for each in shard.get("files", ())]
     return {name: own for name, own in content.items() if name in ("container", "spec", "codecs", "shards", "labels")}
 
 

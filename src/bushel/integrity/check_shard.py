@@ -26,6 +26,7 @@ from bushel.integrity.check_changed import check_changed, check_names, within_fi
 from bushel.integrity.check_erased import ErasedRows, check_erased, report_begun
 from bushel.integrity.compare import Difference, content_differences, differences
 from bushel.integrity.problems import Findings, Problem
+from bushel.kernels import ExtentError
 from bushel.spec import KEY, Field
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
@@ -263,6 +264,9 @@ def _check_contents(
         return
     except FormatError as error:
         found.add_error(error, "checksum")
+        return
+    except ExtentError as error:  # bytes that cannot be read, of which no column can be made
+        found.add_file(shard.path(0), "checksum", str(error))
         return
     _compare(container, shard, kept, content_differences(kept, now), damaged, found)
 
