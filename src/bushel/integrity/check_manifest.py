@@ -16,6 +16,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings
 from bushel.spec import Field
+from bushel.storage import below
 
 _MEND = "`bushel index` writes the manifest again"
 
@@ -59,7 +60,7 @@ def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
     container, root = place.container, place.shard.root
     if not isinstance(container, KeepsNames) or not labels:
         return
-    path = root / container.names_file
+    path = below(root, container.names_file)
     if not path.exists():
         return
     named = container.class_names(root)
