@@ -97,7 +97,7 @@ def flip(path: Path, file: Path, at: int, bit: int) -> None:
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     try:
         if not nothing:
-            assert not bushel.verify(path, workers=1).ok, (file.name, at, bit, before[max(at - 16, 0) : at + 16])
+            assert not bushel.verify(path, threads=1).ok, (file.name, at, bit, before[max(at - 16, 0) : at + 16])
     except (bushel.BushelError, OSError):  # what is left is no dataset
         pass
     finally:

@@ -51,10 +51,10 @@ def verify(
 ) -> VerifyResult:
     """Check a whole dataset and list its problems. Nothing is written.
 
-    For every shard it checks that all files exist and have a valid structure, that the files agree with Bushel's index
-    (unless they changed after it was made), that the bytes of every field have the CRC-32 that the index or the
-    container stores, that no key appears twice, that all
-    shards number their classes in the same way, and that the key file is not damaged.
+    For every shard it checks that all files exist and have a valid structure, that the table which `bushel.index` would
+    make is that of the index, with its columns (unless the files changed after it was made), that the bytes of every
+    field have the CRC-32 that the index or the container stores, that no key appears twice, that all shards number
+    their classes in the same way, that the manifest says the same, and that the key file is not damaged.
 
     Args:
         source: As for `bushel.open`.
