@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bushel.storage.sink import Sink
     from bushel.storage.staging import Staging
     from bushel.storage.whole import (
-        copy_whole,
+        copy_to_append,
         create_whole,
         list_names,
         make_folder,
@@ -58,7 +58,7 @@ __all__ = [
     "as_path",
     "below",
     "checksums_of",
-    "copy_whole",
+    "copy_to_append",
     "create_whole",
     "end_process",
     "expand_braces",
@@ -104,7 +104,7 @@ __getattr__ = lazy_names(
         "Sink": "storage.sink",
         "Staging": "storage.staging",
         "checksums_of": "storage.reading",
-        "copy_whole": "storage.whole",
+        "copy_to_append": "storage.whole",
         "create_whole": "storage.whole",
         "end_process": "storage.forward",
         "expand_braces": "storage.notation",

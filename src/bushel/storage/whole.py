@@ -9,6 +9,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from bushel._runtime.system import clone_file
 from bushel.errors import UnsupportedError, naming
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import threading
 
 _PIECE = 1 << 22
+_LARGE_COPY = 64 << 20
 
 
 def read_whole(path: AnyPath) -> bytes:
@@ -282,8 +284,11 @@ def move_object(source: AnyPath, target: AnyPath) -> None:
     delete(source)
 
 
-def copy_whole(source: AnyPath, target: Path) -> None:
-    """Copy a file, local or remote, to this machine. The folder of the target is created if necessary.
+def copy_to_append(source: AnyPath, target: Path) -> None:
+    """Copy a file, local or remote, to which samples are added. The target's folder is created if necessary.
+
+    A local file is cloned if the file system can do that, which takes no time and no room. If not, the log says that it
+    is copied: as a warning if it is large.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -293,10 +298,21 @@ def copy_whole(source: AnyPath, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(source, Path):
         with naming(source):
-            shutil.copyfile(source, target)  # in the kernel
+            if not clone_file(source, target):
+                shutil.copyfile(source, target)  # in the kernel
+                _say_copied(source, target.stat().st_size)
     else:
         with source.open("rb") as data, naming(target), open(target, "wb") as copy:
             shutil.copyfileobj(data, copy, _PIECE)
+
+
+def _say_copied(source: Path, size: int) -> None:
+    import logging  # which takes time to import
+
+    level = logging.WARNING if size >= _LARGE_COPY else logging.INFO
+    advice = "samples are added to a folder of shards without copying"
+    message = "%s: all %d bytes are copied to add samples, as this file system cannot clone a file; %s"
+    logging.getLogger("bushel").log(level, message, source, size, advice)
 
 
 def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:

@@ -23,7 +23,7 @@ from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY, Spec
-from bushel.storage import below, copy_whole
+from bushel.storage import below, copy_to_append
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -118,7 +118,7 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
             )
         positions[name] = int(column.length.sum())
         target = below(place, name, any_text=True)
-        copy_whole(shard.path(column.file), target)
+        copy_to_append(shard.path(column.file), target)
         os.truncate(target, positions[name])  # the table is small, so copying it, too, costs little
     return positions
 

@@ -25,7 +25,7 @@ from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, ExtentError, Extents, File, copy_whole, open_file, read_many, write_whole
+from bushel.storage import AnyPath, ExtentError, Extents, File, copy_to_append, open_file, read_many, write_whole
 
 if TYPE_CHECKING:
     from bushel.containers.erasing import Eraser
@@ -132,7 +132,7 @@ class FFRecord(Struct, frozen=True):
         rows = np.empty(len(header.offset), TABLE_ROW)
         rows["crc32"], rows["offset"] = header.crc32, header.offset
         write_whole(staging.path_of(table), rows.tobytes())
-        copy_whole(shard.path(0), staging.path_of(data))
+        copy_to_append(shard.path(0), staging.path_of(data))
         write_whole(staging.path_of(folders), packed := pack_paths(empty))
         return {data: end, table: rows.nbytes, folders: len(packed)}
 

@@ -35,7 +35,7 @@ from bushel.containers.gulp.reading import DATA, META, TABLE, frames_of, hint, i
 from bushel.containers.stored_column import StoredColumn, key_rows
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, copy_whole, is_local, open_file, read_whole
+from bushel.storage import AnyPath, File, copy_to_append, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -153,7 +153,7 @@ class _Gulp(Struct, frozen=True):
             raise UnsupportedError(f"{shard.path(TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks")
         positions = {}
         for number, name in enumerate(shard.files):
-            copy_whole(shard.path(number), staging.path_of(name))
+            copy_to_append(shard.path(number), staging.path_of(name))
             positions[name] = index.files[number].size
         table = staging.path_of(shard.files[TABLE])
         text = read_whole(table).rstrip()

@@ -27,7 +27,7 @@ from bushel.containers.recordio.scan import (
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
-from bushel.storage import AnyPath, File, copy_whole, open_file, write_whole
+from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
 
 if TYPE_CHECKING:
     from bushel.containers.erasing import Eraser
@@ -138,7 +138,7 @@ class _RecordIO(Struct, frozen=True):
             raise SpecError(f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}")
         records, end, _ = scan_records(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
-        copy_whole(shard.path(0), staging.path_of(rec))
+        copy_to_append(shard.path(0), staging.path_of(rec))
         if len(shard.files) > 1:
             table = open_file(shard.path(1))
             text = table.read(0, table.size)

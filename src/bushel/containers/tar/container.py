@@ -119,11 +119,11 @@ class _Tar(Struct, frozen=True):
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy an archive into staging, without the empty blocks at its end."""
         from bushel.containers.tar.scan import scan
-        from bushel.storage import copy_whole
+        from bushel.storage import copy_to_append
 
         [name] = shard.files
         found = scan(open_file(shard.path(0)))
-        copy_whole(shard.path(0), staging.path_of(name))
+        copy_to_append(shard.path(0), staging.path_of(name))
         return {name: found.end}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
