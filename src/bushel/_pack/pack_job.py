@@ -30,8 +30,9 @@ from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel._writer.pack_writer import PackWriter
 from bushel.loader.values.bad_samples import error_limit
+from bushel.sources.arrays import Arrays
 from bushel.sources.base import Listed
-from bushel.sources.samples import Stream
+from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.storage import AnyPath, parse_bytes
 from bushel.storage.lock import Lock
@@ -106,7 +107,9 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
         items = StreamItems(iter(source), again=isinstance(source, StoredStream))
         return Part(target, root, name, error_log_path(target), items, {"stream": True})
     shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
-    plan = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
+    plan: dict[str, object] = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
+    if not isinstance(source, Samples | Arrays):  # a program may mend what it has in memory, and go on
+        plan["source"] = prepared.identity
     return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)
 
 
@@ -115,7 +118,7 @@ def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     samples, writing, order = options.samples, prepared.writing, prepared.order
     chosen = {"fields": samples.fields, "rename": samples.rename} if isinstance(prepared.source, Stored) else {}
     arguments = {
-        "source": prepared.fingerprint,
+        "source": prepared.identity,
         **chosen,
         "spec": prepared.spec,
         "transforms": samples.transforms,

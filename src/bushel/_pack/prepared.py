@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bushel._runtime.order import Order
 from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel.errors import FormatError, SpecError
+from bushel.kernels import crc32
 from bushel.sources.base import Fetching, Fingerprinted, Labelled, Named, Selective, Source, Traceable
 from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored, StoredStream
@@ -68,12 +70,37 @@ class Prepared(Struct, frozen=True):
         return dict(self.source.skipped) if isinstance(self.source, Selective) else {}
 
     @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the source: its own if it has one, else one of its length, spec, labels and origins.
+    def identity(self) -> str:
+        """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
 
-        Two calls, in different processes, pack the same items if it is equal. Origins are looked up for a thousand
-        items at most, and no item is read.
+        It is the fingerprint of the source and, where values have no checksums, sizes and times of
+        the local files of a thousand items at most. No item is read.
         """
+        return f"{self._fingerprint} {crc32(repr(list(self._files())).encode()):08x}"
+
+    def _files(self) -> Iterator[tuple[str, int, int]]:
+        """Yield name, size and time of the files of some items whose values have no checksums."""
+        source = self.source
+        if isinstance(source, Stored):
+            for shard in source.dataset.shards[:_ORIGINS]:
+                if shard.checksums:
+                    continue
+                yield from ((stamp.name, stamp.size, stamp.mtime_ns) for stamp in shard.stamps[:_ORIGINS])
+        elif isinstance(source, Traceable):
+            for name in self._origins(source):
+                path = Path(name)
+                if path.is_file():
+                    status = path.stat()
+                    yield name, status.st_size, status.st_mtime_ns
+
+    def _origins(self, source: Traceable) -> list[str]:
+        samples = self.order.samples
+        positions = np.unique(np.linspace(0, samples - 1, min(samples, _ORIGINS)).astype(np.int64))
+        return [source.origin(position) for position in positions.tolist()]
+
+    @property
+    def _fingerprint(self) -> str:
+        """The fingerprint of the source: its own if it has one, else one of its length, spec, labels and origins."""
         source = self.source
         if isinstance(source, Fingerprinted):
             return source.fingerprint
@@ -83,8 +110,7 @@ class Prepared(Struct, frozen=True):
         elif isinstance(source, Named):
             facts.append({name: list(each) for name, each in source.labels.items()})
         if isinstance(source, Traceable) and self.items:
-            positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
-            facts.append([source.origin(position) for position in positions.tolist()])
+            facts.append(self._origins(source))
         import hashlib  # which imports OpenSSL
 
         return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]

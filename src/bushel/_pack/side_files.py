@@ -272,6 +272,11 @@ class PackState:
             raise StateError(f"{self.path} is damaged: pack to another target, or use mode='overwrite'") from error
         first = noted.pop("first")
         for name, value in self._plan.items():
+            if name == "source" and noted.get(name) != value:
+                raise StateError(
+                    "the interrupted run packed another source, or files of the source have changed since. Resume with "
+                    "the same source, or use mode='overwrite'"
+                )
             if noted.get(name) != value:
                 raise StateError(
                     f"the interrupted run had {name}={noted.get(name)}, but this call has {name}={value}. Resume with "
